@@ -33,7 +33,7 @@ SIMULATED = {
 }  # fmt: skip
 _MILLION = 1_000_000
 _LARGE = 10_000_000
-_LARGE_PROCESSES = (1, 2)
+_LARGE_ENGINES = ("local", "duckdb")
 _MISSING = 0.1
 _BESIDE = 10_000
 
@@ -208,19 +208,18 @@ def _large(command: str, output: Path | None) -> None:
 def _ten_million(record: Recording, folder: Path) -> None:
     path = _written(folder / "large.parquet", _LARGE)
     rows = []
-    for number in _LARGE_PROCESSES:
-        target = folder / f"linked-{number}"
-        rows.append({"processes": number, **run_process("large", path, target, number)})
+    for engine in _LARGE_ENGINES:
+        target = folder / f"linked-{engine}"
+        rows.append({"engine": engine, **run_process("large", path, target, engine)})
         shutil.rmtree(target)
     same = len({row.pop("answer") for row in rows}) == 1
     record.section(f"{_LARGE:,} records from Parquet")
-    processes = " and ".join(map(str, _LARGE_PROCESSES))
+    engines = " and ".join(_LARGE_ENGINES)
     record.say(
-        "What `consilience link FILE.parquet --entity entity --processes N` does, in a fresh process: reading texts "
+        "What `consilience link FILE.parquet --entity entity --engine E` does, in a fresh process: reading texts "
         "and ids, the fit, the CSV files of entities and pairs, the saved fit and the page. CPU seconds are of all "
-        "processes, peak memory (MB) after each stage of the one that reads and writes. Each process that is started "
-        "imports the library, some two CPU seconds. Every number of the "
-        f"posterior is {'the same' if same else 'NOT THE SAME'} for {processes} processes. Simulated as the records of "
+        "threads, peak memory (MB) after each stage. Every bit of the posterior is "
+        f"{'the same' if same else 'NOT THE SAME'} by {engines}. Simulated as the records of "
         "`linkage`. Other work may have run on the machine: read CPU seconds."
     )
     stages = ("read", "fit", "tables", "save", "page")
@@ -228,10 +227,10 @@ def _ten_million(record: Recording, folder: Path) -> None:
         names = [f"{stage}, {unit}" for stage in stages]
         whole = "CPU s" if unit == "CPU s" else "wall s"
         record.table(
-            f"large {whole}", [{name: row[name] for name in ("processes", *names, whole)} for row in rows]
+            f"large {whole}", [{name: row[name] for name in ("engine", *names, whole)} for row in rows]
         )
     peaks = [f"peak after {stage}, MB" for stage in stages]
-    record.table("large memory", [{name: row[name] for name in ("processes", *peaks)} for row in rows])
+    record.table("large memory", [{name: row[name] for name in ("engine", *peaks)} for row in rows])
     sizes = ("page, kB", "entities.csv, MB", "pairs.csv, MB", "fit, MB")
     found = ("F1", "MAP", "mean", "corrected", "true", "found share", "disagreement")
     record.table("large outcome", [{name: rows[0][name] for name in (*found, *sizes)}])

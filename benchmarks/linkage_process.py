@@ -82,7 +82,7 @@ def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _large(path: str, folder: str, processes: str) -> dict[str, Any]:
+def _large(path: str, folder: str, engine: str) -> dict[str, Any]:
     """Do what the command does with a file, and time its stages."""
     began, began_cpu = time.perf_counter(), _cpu_seconds()
     import consilience as cs
@@ -96,7 +96,7 @@ def _large(path: str, folder: str, processes: str) -> dict[str, Any]:
     row: dict[str, Any] = {"import, CPU s": _cpu_seconds() - began_cpu}
     stages: dict[str, Callable[[], Any]] = {
         "read": lambda: made.update(records=cs.read_records(path, entity="entity")),
-        "fit": lambda: made.update(fit=cs.fit("block-linkage", made["records"], processes=int(processes))),
+        "fit": lambda: made.update(fit=cs.fit("block-linkage", made["records"], engine=engine)),
         "tables": lambda: [
             write_columns(made["fit"].table_columns(name), target / f"{name}.csv") for name in ("entities", "pairs")
         ],

@@ -43,6 +43,7 @@ _HOME = {
     "consilience.evaluation.scores": ("Score", "correlation"),
     "consilience.evaluation.silver": ("SilverChains", "silver_chains"),
     "consilience.models.mpa.scenarios": ("simulate_mentions",),
+    "consilience.models.block_linkage": ("engines",),
     "consilience.models.block_linkage.simulation": ("simulate_records",),
     "consilience.evaluation.leave_one_out": ("annotator_agreement",),
     "consilience.evaluation.rank_overlap": ("annotator_overlap",),

@@ -61,6 +61,7 @@ from consilience.evaluation.scores import correlation as correlation
 from consilience.evaluation.silver import SilverChains as SilverChains
 from consilience.evaluation.silver import silver_chains as silver_chains
 from consilience.models.mpa.scenarios import simulate_mentions as simulate_mentions
+from consilience.models.block_linkage import engines as engines
 from consilience.models.block_linkage.simulation import simulate_records as simulate_records
 from consilience.evaluation.leave_one_out import annotator_agreement as annotator_agreement
 from consilience.evaluation.rank_overlap import annotator_overlap as annotator_overlap
@@ -344,6 +345,9 @@ class BlockLinkageFit(Fit):
     def unlinkable(self) -> pandas.DataFrame:
         """Which share of the records would not even be linked with a copy of themselves."""
 
+    def candidates(self) -> pandas.DataFrame:
+        """How candidates were found: keys by how many records share them, and their pairs."""
+
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
 
@@ -364,6 +368,9 @@ class BlockLinkageFit(Fit):
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
+
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -428,6 +435,9 @@ class HitMissFit(Fit):
     def unlinkable(self) -> pandas.DataFrame:
         """Which share of the records would not even be linked with a copy of themselves."""
 
+    def candidates(self) -> pandas.DataFrame:
+        """How candidates were found: keys by how many records share them, and their pairs."""
+
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
 
@@ -448,6 +458,9 @@ class HitMissFit(Fit):
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
+
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -516,7 +529,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -542,7 +555,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -567,7 +580,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -593,7 +606,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -621,7 +634,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -652,7 +665,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -678,7 +691,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -704,7 +717,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -733,7 +746,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -758,7 +771,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -785,7 +798,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -814,13 +827,13 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
@@ -847,7 +860,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -876,7 +889,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -905,7 +918,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -939,7 +952,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -965,7 +978,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -989,6 +1002,7 @@ def link(
     method: 'str' = 'auto',
     draws: 'int' = 1000,
     seed: 'int' = 0,
+    engine: 'Any' = 'auto',
     chains: int | None = ...,
     warmup: int | None = ...,
     max_steps: int | None = ...,
@@ -996,13 +1010,12 @@ def link(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
@@ -1225,7 +1238,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    likelihood: Literal['hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
@@ -1382,7 +1395,7 @@ class DawidSkene(estimators.DawidSkene):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1411,7 +1424,7 @@ class GLAD(estimators.GLAD):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1438,7 +1451,7 @@ class MACE(estimators.MACE):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1470,7 +1483,7 @@ class MajorityVote(estimators.MajorityVote):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1497,7 +1510,7 @@ class OneCoin(estimators.OneCoin):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,

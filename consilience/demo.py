@@ -423,8 +423,8 @@ def people() -> Study:
     words = (
         f"Two files describe {known:,} people in {records.num_records:,} records; one value in twenty is wrong, one in "
         "fifty missing, and nothing says who is who. Linked by all partitions of small groups of candidates, the files "
-        f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f}, too narrow, since the error rates are taken as "
-        f"known); of the pairs that are joined {scores['pairwise-precision']:.1%} are right, and they are "
+        f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f} {count.doubt or count.how}); of the "
+        f"pairs that are joined {scores['pairwise-precision']:.1%} are right, and they are "
         f"{scores['pairwise-recall']:.1%} of those there are."
     )
     drawn = linkage_figures.entity_histogram(count, known)

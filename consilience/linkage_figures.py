@@ -149,3 +149,26 @@ def calibration_of_pairs(table: Any, ax: Any = None) -> Any:
     names = {"expected": "certainty", "observed": "right", "lower": "right_lower", "upper": "right_upper"}
     stated, seen = "probability of being one entity", "share that is, as labels say"
     return reliability_curve(table.rename(columns=names), "Calibration of the pairs", stated, seen, ax=ax)
+
+
+@styled
+def pairs_by_key(table: Any, ax: Any = None) -> Any:
+    """Draw how many pairs keys make, by how many records share a key.
+
+    Parameters
+    ----------
+    table : of ``fit.candidates()``.
+    ax : axes to draw into.
+    """
+    ax = axes_of(ax)
+    names = [
+        f"{row.records:,}" if row.records == row.up_to else f"{row.records:,} to {row.up_to:,}"
+        for row in table.itertuples()
+    ]
+    bars = ax.bar(range(len(names)), table["pairs"], color=BLUE)
+    ax.bar_label(bars, [f"{number:,} keys" for number in table["keys"]], padding=2, fontsize=8)
+    ax.set(title="How candidates are found", xlabel="records that share a key", ylabel="pairs, for each key")
+    ax.set_xticks(range(len(names)), names)
+    count_items(ax.yaxis)
+    ax.margins(y=0.12)
+    return ax

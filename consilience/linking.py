@@ -65,6 +65,7 @@ def link(
     method: str = "auto",
     draws: int = 1000,
     seed: int = 0,
+    engine: Any = "auto",
     **settings: Any,
 ) -> Fit:
     """Find the records that describe the same entity, in one table or between several.
@@ -99,11 +100,17 @@ def link(
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
-    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
-        alone, too narrow; that of Gibbs sampling holds if the model does.
+    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is by
+        Laplace's method, or where nobody knows what the candidates hide that of the links alone, too narrow; that of
+        Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
-    settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, size_limit, decision, at,
-        weights, wide; and what bounds a run: ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
+    engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
+        on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
+        ``cs.engines.spark(session)``. "auto" is that of a source that is a table of DuckDB or a data frame of Spark,
+        DuckDB where there are more than 2·10⁸ values and it is installed, and local else. The answer is the same.
+    settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
+        restriction, threshold, largest, size_limit, decision, at, weights, wide; and what bounds a run:
+        ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------
@@ -132,7 +139,12 @@ def link(
     >>> fit.entities()["entity"].tolist()
     ['a', 'a', 'c', 'c', 'e', 'f', 'g', 'h']
     """
+    if "processes" in settings:
+        text = 'processes= is gone; give engine="duckdb" to use all cores of one machine, or engine="spark"'
+        raise UnsupportedRequest(text, Remedy("engine", "duckdb"))
     _check_priors(priors)
+    if engine == "auto":
+        engine = _engine_of_sources(sources)
     table = prepare(
         sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
         missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
@@ -141,13 +153,20 @@ def link(
     records = table.records if pairs is None else table.records.with_candidates(pairs)
     if labels is not None:
         records = records.with_labels(labels)
-    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
+    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, engine=engine, **settings)
     found.attributes.update(table.described)
     if labels is not None:
         found.attributes["labels"] = 0 if records.labelled is None else len(records.labelled)
     if "left_out" in table.described:
         warn_input(f"columns that are not compared: {table.described['left_out']}")
     return found
+
+
+def _engine_of_sources(sources: Any) -> str:
+    """Return the engine that a source is a table of; auto where none is."""
+    listed = sources.values() if isinstance(sources, Mapping) else sources if isinstance(sources, list) else [sources]
+    homes = {type(source).__module__.partition(".")[0].strip("_") for source in listed}
+    return "spark" if "pyspark" in homes else "duckdb" if "duckdb" in homes else "auto"
 
 
 def texts_of(

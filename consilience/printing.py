@@ -124,36 +124,46 @@ def _plain(value: Any) -> Any:
 
 
 def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -> None:
-    """Write columns, or a data frame, to a CSV file; for ``path`` and ``force`` see `consilience.output.write_output`.
+    """Write columns, or a data frame, to a CSV file, or to Parquet where the path ends in ``.parquet``.
 
-    Some rows at a time are Python's own objects, which take ten times the memory of the arrays.
+    For ``path`` and ``force`` see `consilience.output.write_output`. Of a CSV file some rows at a time are Python's own objects, which take ten times the memory of the arrays.
     """
     columns = table if isinstance(table, Mapping) else columns_of(table)
     number = len(next(iter(columns.values()), ()))
 
     def write(stream: BinaryIO) -> None:
+        if os.fspath(path).endswith(".parquet"):
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.table(dict(columns)), stream)
+            return
         with text_stream(stream) as file:
             writer = csv.writer(file)
             writer.writerow(columns)
             for start in range(0, number, _ROWS):
-                part = [_plain_column(_array(values[start : start + _ROWS])) for values in columns.values()]
-                if len(part) > 1 and (cells := list(map(_unquoted, part))) and None not in cells:
+                part = [_array(values[start : start + _ROWS]) for values in columns.values()]
+                cells = [] if len(part) == 1 else list(map(_unquoted, part))
+                if cells and None not in cells:
                     file.write("\r\n".join([*map(",".join, zip(*cells, strict=True)), ""]))
                 else:
-                    writer.writerows(zip(*part, strict=True))
+                    writer.writerows(zip(*map(_plain_column, part), strict=True))
 
     write_output(path, write, force=force)
 
 
-def _unquoted(values: list[Any]) -> list[str] | None:
+def _unquoted(values: Any) -> list[str] | None:
     """Return the cells of a column as `csv` writes them; None where some may need quotes, which it looks at slowly."""
-    kinds = set(map(type, values))
-    if kinds <= {int, float}:
-        return list(map(repr, values))
-    if kinds != {str}:
+    import numpy as np
+
+    listed = values.tolist()
+    if values.dtype.kind in "iu" or (values.dtype.kind == "f" and np.isfinite(values).all()):
+        return list(map(repr, listed))
+    try:  # to ask each cell for its type takes longer
+        joined = "".join(listed)
+    except TypeError:
         return None
-    joined = "".join(values)
-    return None if any(mark in joined for mark in ',"\r\n') else values
+    return None if any(mark in joined for mark in ',"\r\n') else listed
 
 
 def _plain_column(values: Any) -> list[Any]:

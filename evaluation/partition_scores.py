@@ -159,9 +159,9 @@ def num_entities(fit: Any) -> Count:
     -------
     Count : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
         estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
-        uncertain: one with fixed hyperparameters (``links_alone``) gives a narrower interval than one that draws them,
-        and neither knows how wrong the model is; ``doubt`` says so where the linked records do. ``corrected`` is the
-        mean with the links that were not looked at.
+        uncertain, and ``how`` says so: the links and the hyperparameters, and the links that were not looked at, by
+        Laplace's method after EM and by draws of Gibbs sampling; or the links alone (``links_alone``), too narrow,
+        where nobody knows the rest. None knows how wrong the model is; ``doubt`` says so where the linked records do.
 
     Examples
     --------
@@ -171,18 +171,17 @@ def num_entities(fit: Any) -> Count:
     39.0
     """
     truth = _truth_of(fit)
-    sizes = truth.size_counts()
-    draws = truth.num_clusters().astype(float)
+    number, sizes, links_alone, basis = truth.counted()
+    draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
-    unseen = truth.links_alone and (unlinked or truth.found_share < _FEW_FOUND)
-    basis = "; ".join(part for part in (truth.basis, _effective_size(fit)) if part)
-    how = "by the doubt about links alone, too narrow" if truth.links_alone else "as far as the model holds"
+    unseen = links_alone and (unlinked or truth.found_share < _FEW_FOUND)
+    basis = "; ".join(part for part in (basis, _effective_size(fit)) if part)
+    how = "by the doubt about links alone, too narrow" if links_alone else "as far as the model holds"
     return Count(
         title=by_method("number of entities", fit), draws=draws, expected=sizes, label="entities", unit="size",
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
-        links_alone=truth.links_alone, corrected=truth.corrected_num_clusters(), basis=basis,
-        doubt=truth.doubt,
+        links_alone=links_alone, doubt=truth.doubt, basis=basis,
         no_interval=truth.no_interval or (_UNSEEN if unseen else ""),
     )  # fmt: skip
 

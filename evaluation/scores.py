@@ -162,7 +162,6 @@ class Count:
     label, unit : what these and the sizes are called in the table.
     how, pointed : how far the interval holds, and what ``point`` is, in words; its number stands for ``{}``.
     links_alone : whether the draws, and so the interval, hold the doubt about links alone: too narrow, as a rule.
-    corrected : the mean with the links that were not looked at; NaN where nobody knows.
     basis : what the interval rests on, in words; empty where that is said elsewhere.
     doubt : why the interval is not to be trusted, in words; empty where nothing says so.
     no_interval : why no interval may be told, in words: most links are not among those looked at, for example; empty
@@ -178,7 +177,6 @@ class Count:
     how: str
     pointed: str
     links_alone: bool = False
-    corrected: float = float("nan")
     basis: str = ""
     doubt: str = ""
     no_interval: str = ""
@@ -212,8 +210,7 @@ class Count:
         spread += f"; {self.doubt}" if self.doubt else f" {self.how}"
         if self.no_interval:
             spread = f"without an interval, because {self.no_interval}"
-        corrected = "" if np.isnan(self.corrected) else f"; {self.corrected:,.1f} with the links not looked at"
-        return f"{self.title}: {self.value:,.1f} {spread}{corrected}; {self.pointed.format(f'{self.point:,.0f}')}"
+        return f"{self.title}: {self.value:,.1f} {spread}; {self.pointed.format(f'{self.point:,.0f}')}"
 
 
 def monte_carlo_errors(draws: np.ndarray, num_chains: int = 1) -> Float[np.ndarray, " score"]:

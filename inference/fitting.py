@@ -70,7 +70,7 @@ class Limits:
 
     Parameters
     ----------
-    draws, chains, warmup, max_steps, tolerance, accelerate, dtype, devices, processes, time_limit : see `fit`.
+    draws, chains, warmup, max_steps, tolerance, accelerate, dtype, devices, engine, time_limit : see `fit`.
 
     Raises
     ------
@@ -85,11 +85,11 @@ class Limits:
     accelerate: bool = True
     dtype: str | None = None
     devices: int | None = None
-    processes: int | None = None
+    engine: Any = None
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("draws", "chains", "warmup", "devices", "processes"):
+        for name in ("draws", "chains", "warmup", "devices"):
             value, least = getattr(self, name), 0 if name == "warmup" else 1
             if value is not None and (not isinstance(value, numbers.Integral) or value < least):
                 raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
@@ -182,7 +182,7 @@ def fit(
     accelerate: bool = True,
     dtype: str | None = None,
     devices: int | None = None,
-    processes: int | None = None,
+    engine: Any = None,
     time_limit: float | None = None,
     checkpoint: str | os.PathLike | Checkpoint | None = None,
     resume: bool = False,
@@ -216,9 +216,8 @@ def fit(
         `fit` on the same data, or on its own part of them (`consilience.shards`), with the number of all their devices.
         An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
-    processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
-        bit of the answer is the same. In a script, call `fit` under ``if __name__ == "__main__":``, as Python asks for
-        where processes are started.
+    engine : what goes through the records of `block-linkage` by EM: "local", "duckdb" or "spark", or an engine object
+        of `consilience.engines`; the answer is the same. "auto" is local, or DuckDB where records are very many.
     time_limit : seconds from the call on, after which the run ends with the result ``interrupted``. It is looked at
         between steps: what comes before them, compilation and an ascent at whose end chains start, is counted and not
         cut short, and some steps are always run.
@@ -258,7 +257,7 @@ def fit(
     chosen = as_member(model, truth)
     limits = Limits(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
-        accelerate=accelerate, dtype=dtype, devices=devices, processes=processes, time_limit=time_limit,
+        accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
     _check_items(data)
@@ -327,7 +326,7 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     _check_parts(member, engine, limits)
     _check_shared(member, engine, resolved.data, limits)
     if isinstance(engine, Exact):
-        given: dict[str, Any] = limits.of("processes")
+        given: dict[str, Any] = limits.of("engine") if engine.engines else {}
         if limits.devices is not None:
             from consilience.inference.sharding import item_mesh
 
@@ -364,11 +363,11 @@ def _check_shared(member: Model, engine: Engine, data: Contract, limits: Limits)
 
 def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
     """Refuse to divide what runs on one device, or in one process."""
-    if limits.processes is not None and not (isinstance(engine, Exact) and engine.processes):
+    if limits.engine not in (None, "auto", "local") and not (isinstance(engine, Exact) and engine.engines):
         raise UnsupportedRequest(
-            f"'{member.name}' by {engine.name} runs in one process; leave out {{processes}}, which is for estimators "
-            "that go through records in parts",
-            Remedy("processes"),
+            f"'{member.name}' by {engine.name} runs in memory; leave out {{engine}}, which is for estimators that go "
+            "through records in parts",
+            Remedy("engine"),
         )
     if limits.dtype is not None and not isinstance(engine, Ascent):
         raise UnsupportedRequest(

@@ -70,15 +70,15 @@ class Exact:
     Parameters
     ----------
     solve : ``solve(resolved)`` -> `Posterior`; raises `NotConjugate` for priors for which it does not hold. It takes
-        ``mesh=`` where ``devices``, and ``processes=`` where ``processes``.
+        ``mesh=`` where ``devices``, and ``engine=`` where ``engines``.
     name : of the method: "exact", or "em" of an estimator that no driver runs.
-    devices, processes : whether it can be divided among them.
+    devices, engines : whether devices, or an engine for tables such as DuckDB or Spark, can take over what is large.
     """
 
     solve: Callable[..., Posterior]
     name: str = "exact"
     devices: bool = False
-    processes: bool = False
+    engines: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

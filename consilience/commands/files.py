@@ -20,7 +20,7 @@ from consilience.standard_input import STANDARD_INPUT, standard_input_from
 # Arguments that name files to read; some may name public data in their place.
 _INPUTS = (
     "file", "files", "folder", "predictions", "key", "response", "template", "profiles", "features", "classes", "map",
-    "pairs",
+    "pairs", "labels",
 )  # fmt: skip
 
 

@@ -254,8 +254,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--method", choices=("auto", "em", "nuts", "gibbs"), default="auto", help=line)
     line = (
-        "errors in each field by themselves (the default), or by record (error-classes), or values by a distribution "
-        "of the entity's own (dirichlet-multinomial)"
+        "errors in each field by themselves (hit-miss), or by record (error-classes), or values by a distribution of "
+        "the entity's own (dirichlet-multinomial); auto takes the better of the first two (auto)"
     )
     model.add_argument("--likelihood", metavar="NAME", help=line)
     restrictions = ("none", "across", "within")
@@ -264,7 +264,9 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     model.add_argument("--threshold", type=float, metavar="X", help=line)
     line = "the threshold of gibbs, in its place (10, or 12 where values are missing)"
     model.add_argument("--wide", type=float, metavar="X", help=line)
-    model.add_argument("--processes", type=int, metavar="N", help="go through the data in N processes; em alone (1)")
+    line = "what goes through large tables: memory, DuckDB on disk, or Spark on a cluster; em alone (auto)"
+    model.add_argument("--engine", choices=("auto", "local", "duckdb", "spark"), default="auto", help=line)
+    model.add_argument("--memory", metavar="SIZE", help="that DuckDB takes at most, such as 8GB; with --engine duckdb")
     model.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
     line = "draws of partitions; of gibbs and nuts, of each of 4 chains (1000)"
     model.add_argument("--draws", type=int, default=1000, metavar="N", help=line)
@@ -278,6 +280,26 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     written.add_argument("--resume", action="store_true", help=line)
     written.add_argument("--quiet", **_FIT_FLAGS["quiet"])
     _add_json(written)
+
+
+def _build_review(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("folder", metavar="RUN", help="folder that `consilience link` wrote")
+    sub.add_argument("--number", type=int, default=50, metavar="N", help="of pairs to ask for (50)")
+    sub.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw of half of them (0)")
+    line = "answers to pairs: how often they are the same by the probability of the fit, in the place of pairs"
+    sub.add_argument("--labels", metavar="FILE", help=line)
+    sub.add_argument("-o", "--output", dest="csv", metavar="FILE", help="write them to a CSV file, to be filled in")
+    _add_force(sub)
+    _add_json(sub)
+
+
+def _build_link_new(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("folder", metavar="RUN", help="folder that `consilience link` wrote")
+    sub.add_argument("files", nargs="+", metavar="FILE", help="tables of new records; - is standard input")
+    sub.add_argument("--id", metavar="COLUMN", help="that names each record (as in the fit)")
+    sub.add_argument("-o", "--output", dest="csv", metavar="FILE", help="write them to a CSV file")
+    _add_force(sub)
+    _add_json(sub)
 
 
 def _build_simulate(sub: argparse.ArgumentParser) -> None:
@@ -558,6 +580,8 @@ COMMANDS = {
     "chains": (_build_chains, coreference.chains, "print the coreference chains of a fit, or write them as CoNLL"),
     "score": (_build_score, coreference.score, "score a response against a key: chains, or records"),
     "link": (_build_link, linkage.link, "find the records of one or several tables that are of one entity"),
+    "review": (_build_review, linkage.review, "list pairs of records for a person to decide, or judge a fit by them"),
+    "link-new": (_build_link_new, linkage.link_new, "link new records with those of a fit, which stays as it is"),
     "simulate": (_build_simulate, coreference.simulate, "simulate annotations by a crowd, or records to link"),
     "report": (_build_report, systems.report, "write one HTML page about a fit and its evaluation"),
     "check": (_build_check, fitting.check, "test the hand-derived inference of a model against generic inference"),

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.commands.files import inputs_of, write_csv
+from consilience.commands.reading import load
+from consilience.commands.results import show
 from consilience.commands.stopped_runs import (
     after_run,
     kept_checkpoint,
@@ -20,7 +22,7 @@ from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
-from consilience.printing import json_text, print_notes, rows_of, table_text, write_columns
+from consilience.printing import columns_of, json_text, print_notes, rows_of, table_text, write_columns
 from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
 
 _LEAST_CERTAIN = 10
-_WRITTEN = ("entities.csv", "pairs.csv", "report.html")
+_MOST_LINES = 60  # of the ledger of cleaning
+_WRITTEN = ("entities.csv", "pairs.csv", "entities.parquet", "pairs.parquet", "report.html")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
@@ -55,9 +58,10 @@ def link(arguments: Arguments) -> int:
     if target is None:
         return _dry_run(arguments)
     keep_compiled_as_asked("on")
+    engine = _engine(arguments)
     from consilience.linking import link as link_records
 
-    given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")
+    given = ("likelihood", "restriction", "threshold", "wide", "largest")
     options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
     run = target / "fit"
     checkpoint = kept_checkpoint(run, resume=arguments.resume, force=arguments.force)
@@ -65,21 +69,33 @@ def link(arguments: Arguments) -> int:
         with stoppable(run, arguments.words):
             fitted = link_records(
                 **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
-                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
+                draws=arguments.draws, seed=arguments.seed, engine=engine, checkpoint=checkpoint,
                 progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
         with contextlib.suppress(OSError):
             target.rmdir()  # where nothing could begin
     go_on, code = after_run(fitted, arguments.words)
-    _write(fitted, target, force=arguments.force or holds_fit(run))
+    ending = ".csv" if arguments.engine in ("auto", "local") else ".parquet"
+    _write(fitted, target, ending, force=arguments.force or holds_fit(run))
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
     if arguments.json:
         print(json_text({**_described(fitted, target), **({} if go_on is None else {"resume": go_on})}))
     else:
-        _print(fitted, target, arguments.files, go_on)
+        _print(fitted, target, ending, arguments.files, go_on)
     return code
+
+
+def _engine(arguments: Arguments) -> Any:
+    """Return the engine of the flags, with the memory that it may take."""
+    if arguments.memory is None:
+        return arguments.engine
+    if arguments.engine != "duckdb":
+        raise UnsupportedRequest(f"{{memory}} is for DuckDB, and the engine is {arguments.engine}", Remedy("memory"))
+    from consilience.models.block_linkage import engines
+
+    return engines.duckdb(memory=arguments.memory)
 
 
 def _reading(arguments: Arguments) -> dict[str, Any]:
@@ -113,8 +129,11 @@ def _print_read(described: Mapping[str, Any], counts: Mapping[str, int], files: 
 
     print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
     print(f"id       {described['id']}")
-    for line in ledger_lines(described["cleaning"]):
+    cleaned = ledger_lines(described["cleaning"])
+    for line in cleaned[:_MOST_LINES]:
         print(f"cleaned  {line}")
+    if len(cleaned) > _MOST_LINES:
+        print(f"cleaned  … and {len(cleaned) - _MOST_LINES:,} more columns (the table cleaning of the fit, or --json)")
     similar = described.get("similar")
     compared = f"compared for equality, but by similarity {similar}" if similar else "all compared for equality"
     print(f"fields   {described['fields']}; {compared}")
@@ -142,12 +161,12 @@ def _link_folder(arguments: Arguments) -> Path:
     return target
 
 
-def _write(fitted: Fit, target: Path, *, force: bool) -> None:
+def _write(fitted: Fit, target: Path, ending: str, *, force: bool) -> None:
     from consilience.reporting import report
 
     target.mkdir(exist_ok=True)
     for name in ("entities", "pairs"):
-        write_columns(fitted.table_columns(name), target / f"{name}.csv", force=force)
+        write_columns(fitted.table_columns(name), target / f"{name}{ending}", force=force)
     fitted.save(target / "fit", force=force)
     report(fitted, path=target / "report.html", force=force)
 
@@ -168,7 +187,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
+def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import expected_scores, num_entities
     from consilience.pages.linkage import among, doubtful_records
 
@@ -189,9 +208,51 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
         entities = fitted.table_columns("entities")
         shown = {name: entities[name][doubtful] for name in ("record", "entity", "certainty")}
         print(f"\nthe most uncertain records\n{table_text(shown, _LEAST_CERTAIN, hint='see the report')}")
-    print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
+    print(f"\nwritten  {target}/entities{ending}, {target}/pairs{ending}, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")
+
+
+def review(arguments: Arguments) -> None:
+    """Print pairs of records for a person to decide; or, of answers, how often pairs are the same.
+
+    Raises
+    ------
+    InputError : the answers cannot be read.
+    InvalidFit : the folder holds no fit.
+    UnsupportedRequest : the fit is none of linkage, or the answers say nothing of it.
+    """
+    fitted = _linked(arguments)
+    if arguments.labels is None:
+        show(fitted.table_columns("review", number=arguments.number, seed=arguments.seed), arguments)
+    elif "calibration" not in fitted.member.measure_names:
+        raise UnsupportedRequest(f"a fit by '{fitted.member.name}' is not judged by labels of pairs")
+    else:
+        show(columns_of(fitted.measure("calibration", arguments.labels)), arguments)
+
+
+def link_new(arguments: Arguments) -> None:
+    """Print which entities new records are of.
+
+    Raises
+    ------
+    InputError : the tables cannot be read, or name records that the fit has.
+    InvalidFit : the folder holds no fit.
+    UnsupportedRequest : the fit is none that takes new records.
+    """
+    fitted = _linked(arguments)
+    if "link_new" not in fitted.member.measure_names:
+        raise UnsupportedRequest(f"a fit by '{fitted.member.name}' takes no new records; link all again")
+    files = arguments.files if len(arguments.files) > 1 else arguments.files[0]
+    show(columns_of(fitted.measure("link_new", files, id=arguments.id)), arguments)
+
+
+def _linked(arguments: Arguments) -> Fit:
+    """Load a fit of records, from its folder or from that of a run of `link`."""
+    fitted, _ = load(arguments)
+    if "review" not in fitted.member.table_names:
+        raise UnsupportedRequest(f"{arguments.folder} holds a fit by '{fitted.member.name}', which links no records")
+    return fitted
 
 
 def simulate(arguments: Arguments) -> None:

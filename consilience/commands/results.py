@@ -20,10 +20,10 @@ def table(arguments: Arguments) -> None:
     name = arguments.name or next(iter(fitted.member.table_names))
     columns = fitted.table_columns(name)
     columns = columns if arguments.view is None else _of_view(columns, name, arguments.view)
-    _show(columns, arguments)
+    show(columns, arguments)
 
 
-def _show(columns: Columns, arguments: Arguments) -> None:
+def show(columns: Columns, arguments: Arguments) -> None:
     """Print the first rows of a table, or all of it as JSON, and write it where that is asked for."""
     write_csv(columns, arguments)
     print(json_text(rows_of(columns)) if arguments.json else table_text(columns, hint="use --json or --csv FILE"))
@@ -73,7 +73,7 @@ def next_labels(arguments: Arguments) -> None:
     from consilience.evaluation.another_label import next_labels as rank
 
     columns = columns_of(rank(fitted, limit=arguments.limit))
-    _show(columns, arguments)
+    show(columns, arguments)
 
 
 def predict(arguments: Arguments) -> None:
@@ -93,7 +93,7 @@ def predict(arguments: Arguments) -> None:
         raise UnsupportedRequest(f"'{fitted.member.name}' predicts nothing from features; a fit of constraints does")
     choice = {"rule": arguments.rule, "all_views": arguments.all_views}
     columns = columns_of(fitted.measure("predict", arguments.features, **choice))
-    _show(columns, arguments)
+    show(columns, arguments)
 
 
 def score_row(score: Any) -> dict[str, Any]:

@@ -240,18 +240,20 @@ def _warn_of_dates(
 def _warn_of_names(
     field: str, type_: str, texts: list[str], lacks: list[bool], counts: list[tuple[list[int], np.ndarray]]
 ) -> None:
-    """Name the tokens that may be names: None and Null are surnames."""
-    letters = [code for code, lacking in enumerate(lacks) if lacking and texts[code].isalpha()]
-    if not letters or type_ not in ("string", "category") or len(texts) - sum(lacks) <= _NAMED_BESIDE:
+    """Name the tokens that may be names: None and Null are surnames. What is more common than any name is none."""
+    if type_ not in ("string", "category") or len(texts) - sum(lacks) <= _NAMED_BESIDE:
         return
-    number = dict.fromkeys(letters, 0)
+    number = np.zeros(len(texts), np.int64)
     for codes, of_codes in counts:
-        for code, count in zip(codes, of_codes[:-1].tolist(), strict=True):
-            if code in number:
-                number[code] += count
-    named = first_of(f"{texts[code]!r} ({count:,})" for code, count in number.items())
-    warn_input(
-        f"of {field!r} the values {named} are taken for missing; where they are names, give the texts that stand for a "
-        "missing value, or 'empty', in {missing_values}",
-        Remedy("missing_values"),
-    )
+        number[codes] += of_codes[:-1]
+    most = number[~np.array(lacks)].max()
+    doubtful = [
+        f"{text!r} ({count:,})" for text, lacking, count in zip(texts, lacks, number.tolist(), strict=True)
+        if lacking and text.isalpha() and count <= most
+    ]  # fmt: skip
+    if doubtful:
+        warn_input(
+            f"of {field!r} the values {first_of(doubtful)} are taken for missing; where they are names, give the texts "
+            "that stand for a missing value, or 'empty', in {missing_values}",
+            Remedy("missing_values"),
+        )

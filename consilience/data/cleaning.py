@@ -352,8 +352,10 @@ def number_form(text: str, mark: str = "") -> str | None:
     >>> number_form("05.0"), number_form("1,250", ","), number_form("1.250,5", "."), number_form("1,250")
     ('5', '1250', '1250.5', None)
     """
-    if text.isascii() and text.isdigit():
-        return text.lstrip("0") or "0"
+    whole, point, decimals = text.partition(".")
+    if not mark and text.isascii() and whole.isdigit() and (decimals.isdigit() or not point):  # most, and quickly
+        decimals = decimals.rstrip("0")
+        return f"{whole.lstrip('0') or '0'}{'.' if decimals else ''}{decimals}"
     if mark:
         text = text.translate(_PLAIN_BLANKS).replace(mark, "")
         text = text if mark == "," else text.replace(",", ".")
@@ -374,6 +376,9 @@ def thousands_mark(texts: Sequence[str]) -> str:
     (',', '', '')
     """
     if not texts or not _DIGITS_AND_MARKS.fullmatch(texts[0]):
+        return ""
+    joined = "".join(texts)
+    if not any(mark in joined for mark in ",'’ \u00a0\u202f") and all(text.count(".") < 2 for text in texts):
         return ""
     plain = [text.translate(_PLAIN_BLANKS) for text in texts]
     for mark, grouped in _GROUPED.items():

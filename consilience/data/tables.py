@@ -205,7 +205,8 @@ class _Doubt(Exception):
 def _read_plain(path: Path, ending: str, choose: Choose, problems: Problems) -> Table | None:
     """Read by Arrow what it surely reads as `_read_delimited` would; None for all else, and where there is no Arrow.
 
-    Sure is what has neither quotes nor blank lines. That something is wrong, and where, is for the other one to find.
+    Sure is what has no blank lines, and quotes around whole cells alone. That something is wrong, and where, is for the
+    other one to find.
     """
     try:
         import pyarrow.csv
@@ -243,18 +244,21 @@ def _arrow_batches(
         raise _Doubt
     # Columns go by their positions: there may be several without a name.
     kinds = {str(position): pyarrow.dictionary(pyarrow.int32(), pyarrow.large_string()) for position in positions}
-    options = (
-        pyarrow.csv.ReadOptions(
-            use_threads=False, column_names=list(map(str, range(width))), block_size=2 * _BLOCK_BYTES
-        ),
-        pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=False),
-        pyarrow.csv.ConvertOptions(check_utf8=False, column_types=kinds, include_columns=list(kinds)),
-    )
+    names = list(map(str, range(width)))
+    reading = pyarrow.csv.ReadOptions(use_threads=False, column_names=names, block_size=2 * _BLOCK_BYTES)
+    parsing = {
+        quotes: pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False, double_quote=False)
+        for quotes in (False, True)
+    }
+    converting = pyarrow.csv.ConvertOptions(check_utf8=False, column_types=kinds, include_columns=list(kinds))
     batches: list[list[Any]] = [[] for _ in kinds]
     longest = csv.field_size_limit()
     while block := raw.read(_BLOCK_BYTES) + raw.readline(longest):
         _check_plain(block, longest)
-        table = pyarrow.csv.read_csv(pyarrow.BufferReader(block), *options)
+        quotes = b'"' in block
+        if quotes:
+            _check_quotes(np.frombuffer(block, np.uint8), ord(delimiter))
+        table = pyarrow.csv.read_csv(pyarrow.BufferReader(block), reading, parsing[quotes], converting)
         if len(table) != block.count(b"\n") + (not block.endswith(b"\n")):
             raise _Doubt  # Arrow leaves out blank lines, which count where lines are named.
         for parts, column in zip(batches, table.columns, strict=True):
@@ -263,12 +267,12 @@ def _arrow_batches(
 
 
 def _check_plain(block: bytes, longest: int) -> None:
-    """Raise where lines have quotes, end in more than one way, are too long for the module csv, or are no text.
+    """Raise where lines end in more than one way, are too long for the module csv, or are no text.
 
     A byte order mark at the beginning would be left out by Arrow, which takes each block for a file.
     """
     mixed = b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
-    if mixed or b'"' in block or b"\0" in block or block.startswith(codecs.BOM_UTF8):
+    if mixed or b"\0" in block or block.startswith(codecs.BOM_UTF8):
         raise _Doubt
     begin = 0
     while len(block) - begin >= longest:
@@ -277,6 +281,21 @@ def _check_plain(block: bytes, longest: int) -> None:
             raise _Doubt
     if not block.isascii():
         block.decode()
+
+
+def _check_quotes(block: np.ndarray, delimiter: int) -> None:
+    """Raise where quotes are anything else than the first and the last character of a cell."""
+    at = np.flatnonzero(block == ord('"'))
+    if len(at) % 2:
+        raise _Doubt
+    opening, closing = at[::2], at[1::2]
+    ends = np.array([delimiter, ord("\n"), ord("\r")], np.uint8)
+    around = np.append(block, ends[1])  # before the first character, and after the last one
+    if not (np.isin(around[opening - 1], ends).all() and np.isin(around[closing + 1], ends).all()):
+        raise _Doubt
+    lines = np.flatnonzero(block == ends[1])
+    if (np.searchsorted(lines, opening) != np.searchsorted(lines, closing)).any():
+        raise _Doubt
 
 
 def _read_records(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:

@@ -58,8 +58,6 @@ def linkage_lead(fit: Any) -> list[Any]:
         "records": data.num_records, "files": data.num_sources, "fields": data.num_fields,
         "entities, posterior mean": f"{count.value:,.0f}",
     }  # fmt: skip
-    if np.isfinite(count.corrected):
-        facts["entities with the links not looked at"] = f"{count.corrected:,.0f}"
     facts |= _interval(count)
     facts["entities in the estimate"] = f"{count.point:,.0f}"
     return [words, facts]
@@ -69,11 +67,7 @@ def _interval(count: Any) -> dict[str, str]:
     low, high = count.interval
     if count.no_interval:
         return {f"95 % interval: {count.no_interval}": "none"}
-    name = "95 % interval of the links alone, too narrow" if count.links_alone else "95 % interval"
-    basis = {"what the interval rests on": count.basis} if count.basis else {}
-    if count.doubt:
-        name, basis = "95 % interval, not to be trusted", {"why not": count.doubt}
-    return {name: f"{low:,.0f} to {high:,.0f}", **basis}
+    return {"95 % interval": f"{low:,.0f} to {high:,.0f}", "how far it holds": count.doubt or count.how}
 
 
 def among(fit: Any) -> str:
@@ -90,20 +84,7 @@ def linkage_sections(fit: Any) -> list[Section]:
 def _number(fit: Any) -> Section:
     count, known = num_entities(fit), _true_number(fit)
     expected = expected_scores(fit)
-    how = (
-        "The draws hold the doubt about links alone: what was learned about errors is fixed at an estimate, so that "
-        "their interval is too narrow. "
-        if count.links_alone
-        else ""
-    )
-    words = f"The number of entities over draws of the partition, as far as the model holds. {how}"
-    if count.doubt:
-        words = f"The number of entities over draws of the partition. {_sentence(count.doubt)} "
-    if np.isfinite(count.corrected):
-        words += (
-            f"With the links that were not looked at, as the model expects them, the mean would be "
-            f"{count.corrected:,.1f} and not {count.value:,.1f}; neither the draws nor the interval know of these."
-        )
+    words = f"The number of entities, and how far its interval holds: {count.doubt or count.how}."
     sizes = count.table[count.table["entities"] >= _SHOWN_ENTITIES]
     names = {"size": "records of an entity", "entities": "entities, expected"}
     shown = _renamed(_written(sizes, {"entities": 1}), names)

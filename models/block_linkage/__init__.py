@@ -21,25 +21,26 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 
 | file | what it holds |
 |---|---|
-| `join`, `hash_ranges` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
-| `workers` | pieces of large data: in memory or files, in one process or several |
+| `join`, `keys` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
+| `engines` | what goes through tables beyond memory or one machine |
 | `parts` | what they connect, cut where it is too large |
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
 | `large_parts`, `part_sweep` | parts too large for that: partitions are drawn |
-| `texts`, `field_weights` | texts, hardly ever written twice in one way; fields that do not err independently |
-| `densities`, `full_pass` | what EM starts from, and what it ends with |
+| `texts` | texts, hardly ever written twice in one way |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
+| `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `gibbs` | links and all hyperparameters drawn, on a wide graph |
 | `simulation`, `words` | records with known entities |
 
-By EM the hyperparameters are point estimates, so that the interval of the number of entities is too narrow: it is that
-of the links alone. That of Gibbs sampling holds where the model does. Where errors are not independent between fields,
+By EM the hyperparameters are point estimates. The interval of the number of entities adds what is open about them, and
+about the links that the threshold hides, by Laplace's method; where nobody knows of these, it is that of the links
+alone, too narrow. That of Gibbs sampling holds where the model does. Where errors are not independent between fields,
 as in lists that were made by one error in every duplicate, small probabilities are too large, and neither holds; the
 fit says when its data look like that.
 """
@@ -55,15 +56,14 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models import settings
-from consilience.models.block_linkage.densities import hyperparameters
-from consilience.models.block_linkage.em import estimate
+from consilience.models.block_linkage.em import estimate, hyperparameters
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
 from consilience.models.block_linkage.gibbs.sampler import GIBBS, wide_threshold
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.misfit import LEAST_LINKS
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
@@ -84,7 +84,7 @@ __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 _MANY_BEYOND, _MOST_PARTED = 0.05, 0.1  # of the records; of the pairs in large parts
 _LARGE_SHARE = 0.01
 _OFTEN_DISTORTED = 0.5
-_OTHER_ERRORS = {
+_OTHER_ERRORS: dict[bool, tuple[str, tuple[Remedy, ...]]] = {
     False: (
         "try {likelihood}, for records that are copies with no error, one or many",
         (Remedy("likelihood", "error-classes"),),
@@ -99,8 +99,8 @@ class Settings(settings.Settings):
     """Settings of `block-linkage`; see the fields."""
 
     likelihood: str | Likelihood = setting(
-        "hit-miss", "of an entity's records: copies with errors by field, or by record (error-classes), or values by "
-        "the entity's own distribution", choices=tuple(LIKELIHOODS),
+        AUTO, "of an entity's records: copies with errors by field (hit-miss), or by record (error-classes), or values "
+        "by the entity's own distribution; auto: the better of the first two, by em", choices=(AUTO, *LIKELIHOODS),
     )  # fmt: skip
     restriction: str = restriction_setting()
     threshold: float = setting(4.0, "candidates are pairs of records with log odds above minus this")
@@ -169,6 +169,7 @@ def says(account: Account) -> Iterator[Note]:
     if "probability" in posterior.hidden:
         found = Linkage.of(posterior)
         yield from _wrong_with_estimate(found, data)
+        yield from _chosen_by(found, account.resolved.settings.likelihood)
         yield from _joined_by(found, data, account.resolved.settings.likelihood)
         yield from _left_out(found, data)
     elif "cluster" in posterior.sites:
@@ -198,6 +199,8 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
         yield from often_distorted(posterior.distortion, data)
     if (check := posterior.misfit()).fails:
         remedy, remedies = _OTHER_ERRORS[bool(len(posterior.class_share))]
+        if len(posterior.tried):
+            remedy, remedies = "hit-miss and error-classes were tried, and neither holds", remedies[:0]
         given = ", or the pairs given leave out what differs more" if data.candidate is not None else ""
         yield Note(
             Level.error,
@@ -305,6 +308,27 @@ def often_distorted(distortion: np.ndarray, data: Records) -> Iterator[Note]:
         )
 
 
+def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
+    """Name the likelihoods that were tried, where none was asked for."""
+    if likelihood != AUTO:
+        return
+    taken, other = "hit-miss", "error-classes"
+    if not len(posterior.tried):
+        text = f"{taken} was taken (disagreement {float(posterior.disagreement):.2f}), and {other} not tried"
+        yield Note(Level.note, f"the likelihood {text}")
+        return
+    own, rest = posterior.tried
+    if len(posterior.class_share):
+        taken, other, own, rest = other, taken, rest, own
+    text = (
+        f"the likelihood {taken} was taken: its log evidence is {abs(own[0] - rest[0]):,.1f} "
+        f"{'above' if own[0] > rest[0] else 'below'} that of {other}, its disagreement {own[1]:.2f} and "
+        f"not {rest[1]:.2f}; by {other} there would be {rest[2]:,.0f} entities"
+    )
+    # Error classes fit nearly any errors: where they are taken, the number is as certain as that errors have classes.
+    yield Note(Level.warning if len(posterior.class_share) else Level.note, text)
+
+
 def _joined_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[Note]:
     """Name the fields by which candidates were found, where there are others."""
     if data.candidate is not None or data.fields is None or not is_known(likelihood):
@@ -337,7 +361,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             "candidates: the number of entities is not corrected for the others"
         )
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
-    if not posterior.completed:
+    if not posterior.tells_hidden():
         why = "the linked pairs do not look as it expects"
         if posterior.differing[0].sum() < LEAST_LINKS:
             why = "too few pairs are linked to tell whether it fits"
@@ -365,13 +389,14 @@ MODEL = Model(
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
+            "differing": ("2", "field_plus_one"), "tried": ("likelihood", "3"),
+            "larger_sizes": ("larger_size",),
             "powers": ("weighted_field",),
-            "differing": ("2", "field_plus_one"),
         },
     ),
     density=density,
     engines=(
-        Exact(solve=estimate, name="em", devices=True, processes=True), Generic(name="nuts", prepare=prepared), GIBBS,
+        Exact(solve=estimate, name="em", devices=True, engines=True), Generic(name="nuts", prepare=prepared), GIBBS,
     ),
     truth=truth,
     tables=TABLES,

@@ -1,157 +1,443 @@
-"""What EM starts from, and densities: how common values are, shares of sizes, the probability of records apart."""
+# mypy: allow-untyped-defs
+"""Likelihoods of clusters in machine code: what is kept of a cluster, and what one record more is worth.
+
+Of a cluster every field has a chain of its distinct values with their numbers, so that a step costs the distinct values
+and not the members; and of each value one number more, that a join needs. A record of weight one that is alone keeps
+nothing.
+
+A likelihood is a few short functions that go by ``kind``, with a branch for each: `tables` (of values and fields),
+`pair` (two records of weight one that are alone), `joined` (log m(C + record) - log m(C), for any weight of the record;
+C may be empty) and `factor` (its exponential, for weight one), `put` and `take_out` (what each member adds), `reckon`
+(what is kept of a cluster, after its members have changed). Another one adds a branch to each of them, and its
+parameters to `Density`. Sweeps, splits, weights and priors ask nothing else.
+
+Branches and not closures: numba keeps on disk what is a function of a module, and compiles a closure anew in every
+process.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
-from scipy.special import gammaln
 
-from consilience.arrays import Float, Int
-from consilience.data.records import Records
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
-from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.priors import Hyperprior
-from consilience.models.block_linkage.repeats import repeats_by_chance
-from consilience.models.block_linkage.similar import TEXT
-from consilience.models.posterior import Posterior
-
-FREE_SIZES = 4
-"""Sizes with shares of their own."""
-
-_LEAST_REST = 0.1  # what the prior gives to a size without a count of its own, and to all above 4
-_EXPONENTS = np.linspace(1.05, 6, 100)
-_LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
+HIT_MISS, DIRICHLET_MULTINOMIAL, ERROR_CLASSES = 0, 1, 2
+MOST, _FEWEST = 1e280, 1e-280
+LEAST = 1e-300         # for shares that single precision rounds to zero
 
 
-def for_candidates(parameters: Parameters) -> Parameters:
-    """Return hyperparameters to find candidates with: as if some entities had a single record.
-
-    Where none has, as in two lists of the same people, two records alone are next to impossible, the log odds of every
-    pair are beyond all thresholds, and everything would be a candidate. And where entities are large, next to none has
-    two records; the prior odds of a pair are then those of any two records of one entity.
-    """
-    share = parameters.size_share.copy()
-    share[0] = max(share[0], _LEAST_ALONE)
-    share[1] = max(share[1], parameters.pair_odds * parameters.intensity * share[0] ** 2 / 2)
-    return parameters._replace(size_share=share / share.sum())
-
-
-def starting_parameters(records: Records, largest: int) -> Parameters:
-    """Return values to start from: b = .05, nine in ten entities with one record, nine entities to ten records.
-
-    Fields that are nearly unique and repeat by chance start at b = .5: with .05 each would part the records of nearly
-    every entity, and what parts records before anything is learned is never learned.
-    """
-    share = record_shares(records)
-    if records.similar is not None and (np.asarray(records.similar) == TEXT).any():
-        # Records of an entity repeat its texts, so that their number says how large it is, not how common they are.
-        share = shares_of(records, np.ones(records.num_values))
-    size_share = 0.9 * 0.1 ** np.arange(largest)
-    if largest > FREE_SIZES:
-        tail = np.arange(FREE_SIZES + 1, largest + 1) ** -2.0
-        size_share[FREE_SIZES:] = 0.1**FREE_SIZES * tail / tail.sum()
-    return Parameters(
-        share,
-        np.where(repeats_by_chance(records), 0.5, 0.05),
-        max(0.9 * records.num_records, 1.0),
-        size_share / size_share.sum(),
-    )
-
-
-def size_shares(
-    counts: Float[np.ndarray, " size"], prior: Float[np.ndarray, " prior_size"]
-) -> Float[np.ndarray, " size"]:
-    """Return the shares of sizes: of 1 to 4 records each its own, above them t s^-γ with the rest t of the mass.
-
-    A share of its own for every size would be next to nothing for sizes that nobody has seen yet, and an entity of 40
-    records could never pass through 39. The exponent γ is the most probable one under Gamma(2, 1), from 1.05 to 6.
+class Density(NamedTuple):
+    """A likelihood of the records of one entity, its own parameters summed out.
 
     Parameters
     ----------
-    counts : expected numbers of entities.
-    prior : Dirichlet counts; those above 4 are of the rest.
+    kind : `HIT_MISS`, `DIRICHLET_MULTINOMIAL` or `ERROR_CLASSES`.
+    field : int32, shape ``(value,)``; the field of each value.
+    value_share : float64, shape ``(value,)``; θ.
+    distortion : float64, shape ``(field,)``; b.
+    class_share : float64, shape ``(3,)``; π of error classes, of other likelihoods anything.
     """
-    free = min(FREE_SIZES, len(counts))
-    own = counts[:free] + np.append(prior, np.full(free, _LEAST_REST))[:free]
-    if len(counts) == free:
-        return own / own.sum()
-    rest = counts[free:].sum() + max(prior[free:].sum(), _LEAST_REST)
-    size, exponent = np.arange(free + 1, len(counts) + 1), _EXPONENTS[:, None]
-    total = np.power(size, -exponent).sum(axis=1)
-    log_posterior = -_EXPONENTS * (counts[free:] @ np.log(size)) - counts[free:].sum() * np.log(total)
-    best = int(np.argmax(log_posterior + np.log(_EXPONENTS) - _EXPONENTS))
-    tail = rest * size ** -_EXPONENTS[best] / total[best]
-    return np.concatenate([own, tail]) / (own.sum() + rest)
+
+    kind: int
+    field: Any
+    value_share: Any
+    distortion: Any
+    class_share: Any
 
 
-def record_shares(records: Records) -> Float[np.ndarray, " value"]:
-    """Return how common each value is among the records that have the field; a value of none counts half."""
-    return shares_of(records, value_counts_of(records))
+RECORD = np.dtype([
+    ("slot", "i8"), ("following", "i8"), ("weight", "i8"), ("source", "i8"), ("begin", "i8"), ("end", "i8"),
+    ("mark", "i8"), ("log_head", "f8"),
+])  # fmt: skip
+SLOT = np.dtype([("size", "i8"), ("first", "i8"), ("looked", "i8")])
+CELL = np.dtype([("first", "i8"), ("kept", "f8"), ("log_sum", "f8")])
+ENTRY = np.dtype([("value", "i8"), ("number", "i8"), ("following", "i8"), ("kept", "f8")])
+VALUE = np.dtype([("share", "f8"), ("log_ratio", "f8"), ("alike", "f8")])
+FIELD = np.dtype([("rate", "f8"), ("differ", "f8")])
+_FREE_SLOT, _FREE_ENTRY, CLUSTERS, MARKS = range(4)
+"""Places of a counter: the first free slot and entry, the number of clusters, and the last mark that was given."""
 
 
-def shares_of(records: Records, counts: Any) -> Float[np.ndarray, " value"]:
-    """Return counts as shares of the values of their fields; one of none counts half."""
-    number = np.maximum(counts, 0.5)
-    lengths = np.diff(records.first_value)
-    field = np.repeat(np.arange(records.num_fields), lengths)
-    return number / np.bincount(field, number, records.num_fields)[field]
+class Work(NamedTuple):
+    """Clusters as they are, and all that is read to change them. Few arrays: each costs at every call.
+
+    Parameters
+    ----------
+    kind : of `Density`.
+    classes : π of error classes, three numbers.
+    records : the slot of each, -1 if it is alone and of weight one; the next member there; log w of it as the head;
+        the ends of its neighbours; and marks of searches.
+    slots : the sum of the weights of the members, and the first of these. Free ones are chained by ``first``.
+    cells : of a slot and field, where the chain of entries begins, and what the likelihood keeps of all of them.
+    entries : a value that members show, in how many (weights counted), the next entry, and what is kept of it.
+    counter : see `_FREE_SLOT`.
+    value, neighbour : as in `Graph`.
+    values : θ, log r with r = 1 + (1 - b) / (b θ), and the factor of a pair with the value.
+    fields : b, of the Dirichlet-multinomial a; and the factor of a pair that differs.
+    """
+
+    kind: int
+    classes: Any
+    records: Any
+    slots: Any
+    cells: Any
+    entries: Any
+    counter: Any
+    value: Any
+    neighbour: Any
+    values: Any
+    fields: Any
 
 
-def hyperparameters(
-    posterior: Posterior, data: Records
-) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
-    """Return θ and b: the estimates, or means of draws."""
-    draws = posterior.draws()
-    share = posterior.hidden.get("value_share", draws.get("value_share"))
-    if share is None:
-        share = record_shares(data)
-    elif "value_share" in draws:
-        share = share.mean(axis=0)
-    return np.asarray(share, float), np.asarray(draws["distortion"], float).mean(axis=0)
+def machine_code(function: Callable, **options: Any) -> Any:
+    """Compile at the first call, and keep the code on disk where a folder for it can be written."""
+    function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
+    _forget_stale(Path(function.__code__.co_filename))
+    try:
+        return numba.njit(cache=True, error_model="numpy", **options)(function)
+    except RuntimeError:
+        return numba.njit(error_model="numpy", **options)(function)
 
 
-def log_base(records: Records, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]) -> float:
-    """Return the log probability of the records, their number, and all of them apart."""
-    counts = value_counts_of(records)
-    alone = log_of_values(counts, parameters) + log_of_alone(counts, parameters, likelihood)
-    return alone + log_of_apart(records, parameters)
+def _forget_stale(file: Path) -> None:
+    """Remove the code on disk of a file that is older than this one, which numba would not miss: calls go both ways."""
+    newest = Path(__file__).stat().st_mtime
+    for index in (file.parent / "__pycache__").glob(f"{file.stem}.*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
 
 
-def value_counts_of(records: Records) -> Int[np.ndarray, " value"]:
-    """Return how many records have each value."""
-    counts = [
-        np.bincount(column + 1, minlength=length + 1)[1:]
-        for column, length in zip(records.value, np.diff(records.first_value), strict=True)
-    ]
-    return np.concatenate([np.zeros(0, int), *counts])
+def inlined(function: Callable) -> Any:
+    """Compile into what calls it: a call that hands over so many arrays takes as long as what it does."""
+    return machine_code(function, forceinline=True)
 
 
-def log_of_values(counts: Int[np.ndarray, " value"], parameters: Parameters) -> float:
-    """Return the log probability of values as common as they are."""
-    return float(counts @ np.log(parameters.value_share))
+def tables(density: Density) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a likelihood knows of values and fields before any cluster."""
+    miss = np.clip(np.asarray(density.distortion, float), LEAST, 1)
+    fields, values = np.zeros(len(miss), FIELD), np.zeros(len(density.value_share), VALUE)
+    fields["differ"], fields["rate"] = miss * (2 - miss), miss
+    if density.kind == DIRICHLET_MULTINOMIAL:
+        fields["rate"] = fields["differ"] / np.maximum(1 - fields["differ"], 1e-15)
+    share = values["share"] = np.maximum(np.asarray(density.value_share, float), LEAST)
+    own = np.append(miss, 0.5)[density.field]               # after the last field: padding
+    values["log_ratio"] = np.logaddexp(0, np.log(np.maximum(1 - own, LEAST)) - np.log(own) - np.log(share))
+    copy = own + (1 - own) / share
+    values["alike"] = np.minimum(copy if density.kind == ERROR_CLASSES else own + (1 - own) * copy, MOST)
+    return values, fields
 
 
-def log_of_alone(counts: Int[np.ndarray, " value"], parameters: Parameters, likelihood: Likelihood) -> float:
-    """Return by how much more probable values are in records alone."""
-    return float(np.sum(counts * likelihood.log_alone(parameters.distortion, np)))
+# ---- likelihoods ----
 
 
-def log_of_apart(records: Records, parameters: Parameters) -> float:
-    """Return the log probability that each record is an entity of its own."""
-    number = records.num_records
-    alone = np.log(parameters.intensity * parameters.size_share[0])
-    return float(number * alone - parameters.intensity - gammaln(number + 1))
+@inlined
+def pair(record, one, work):
+    """Return m of two records of weight one."""
+    if work.kind == ERROR_CLASSES:
+        exact, once, reverse, many = given(record, one, work)
+        return (limited(exact + once + many) + limited(exact + reverse + many)) / 2
+    weight = 1.0
+    for column in range(work.value.shape[1]):
+        code, other = work.value[record, column], work.value[one, column]
+        if code >= 0 and other >= 0:
+            weight *= work.values[code]["alike"] if code == other else work.fields[column]["differ"]
+    return weight
 
 
-def log_prior(
-    prior: Hyperprior, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]
-) -> float:
-    """Return the log density of the priors of log m, of the logits of b and of those of μ, up to a constant."""
-    b, (shape, rate) = parameters.distortion, prior.intensity
-    of_distortion = prior.distortion[:, 0] * np.log(b) + prior.distortion[:, 1] * np.log1p(-b)
-    free = min(FREE_SIZES, len(prior.size_share))
-    share = np.append(parameters.size_share[:free], max(parameters.size_share[free:].sum(), np.finfo(float).tiny))
-    of_sizes = np.append(prior.size_share[:free], max(prior.size_share[free:].sum(), _LEAST_REST)) * np.log(share)
-    of_intensity = shape * np.log(parameters.intensity) - rate * parameters.intensity
-    return float(of_distortion.sum() + of_sizes.sum() + of_intensity) + likelihood.log_prior(parameters)
+@machine_code
+def factor(record, own, work):
+    """Return m of a cluster with another record of weight one, relative to it without."""
+    if work.kind == ERROR_CLASSES:
+        return math.exp(min(joined_heads(record, own, work), 640.0))
+    weight = 1.0
+    for column in range(work.value.shape[1]):
+        code = work.value[record, column]
+        if code < 0:
+            continue
+        at, rate = entry_of(code, own, column, work), work.fields[column]["rate"]
+        if work.kind == HIT_MISS:
+            weight *= rate + (work.entries[at]["kept"] if at >= 0 else work.cells[own, column]["kept"])
+        else:
+            share = work.values[code]["share"]
+            number = work.entries[at]["number"] if at >= 0 else 0
+            weight *= (rate * share + number) / ((rate + work.cells[own, column]["kept"]) * share)
+    return min(weight, MOST)
+
+
+@machine_code
+def joined(record, own, work):
+    """Return log m of a cluster with another record, whatever its weight, less log m of it without."""
+    if work.kind == ERROR_CLASSES:
+        return joined_heads(record, own, work)
+    weight = work.records[record]["weight"]
+    if weight == 1:
+        return math.log(max(factor(record, own, work), LEAST))
+    log_ratio = 0.0
+    for column in range(work.value.shape[1]):
+        code = work.value[record, column]
+        if code < 0:
+            continue
+        at, rate, share = entry_of(code, own, column, work), work.fields[column]["rate"], work.values[code]["share"]
+        number = work.entries[at]["number"] if at >= 0 else 0
+        if work.kind == HIT_MISS:
+            # b^w (1 + θ r^n (r^w - 1) / Z)
+            power = weight * work.values[code]["log_ratio"]
+            more = math.log(share) + number * work.values[code]["log_ratio"] - work.cells[own, column]["log_sum"]
+            more += power + math.log(max(-math.expm1(-power), LEAST))
+            log_ratio += weight * math.log(rate) + max(more, 0.0) + math.log1p(math.exp(-abs(more)))
+        else:
+            total = rate + work.cells[own, column]["kept"]
+            for copy in range(weight):
+                log_ratio += math.log((rate * share + number + copy) / ((total + copy) * share))
+    return log_ratio
+
+
+@machine_code
+def joined_heads(record, own, work):
+    r"""Return log m of error classes with another record less that without: one of the others is the head, or it is.
+
+    .. math:: m(C) = \frac{1}{|C|} \sum_{h \in C} n_h w_h, \qquad w_h = R(h \mid h)^{n_h - 1}
+              \prod_{j \in C, j \neq h} R(j \mid h)^{n_j}
+    """
+    size, weight = work.slots[own]["size"], work.records[record]["weight"]
+    exact, once, _, many = given(record, record, work)
+    log_head = (weight - 1) * math.log(limited(exact + once + many))
+    highest, total, member = -np.inf, 0.0, work.slots[own]["first"]
+    while member >= 0:
+        times = work.records[member]["weight"]
+        exact, once, reverse, many = given(record, member, work)
+        log_head += times * math.log(limited(exact + reverse + many))
+        own_head = work.records[member]["log_head"] + weight * math.log(limited(exact + once + many))
+        total, highest = summed(total, highest, own_head, times)
+        member = work.records[member]["following"]
+    total, highest = summed(total, highest, log_head, weight)
+    before = work.cells[own, 0]["log_sum"] - math.log(size) if size > 0 else 0.0
+    return highest + math.log(total) - math.log(size + weight) - before
+
+
+@machine_code
+def summed(total, highest, log_weight, times):
+    """Return a sum of exponentials with another one, relative to the highest, and that."""
+    if log_weight > highest:
+        return total * math.exp(highest - log_weight) + times, log_weight
+    return total + times * math.exp(log_weight - highest), highest
+
+
+@machine_code
+def limited(ratio):
+    """Return a ratio no more than 1e280 and no less than 1e-280."""
+    return max(min(ratio, MOST), _FEWEST)
+
+
+@machine_code
+def given(record, head, work):
+    """Return R of a record given a head: exact, with one error, this one the other way round, with many errors."""
+    num_fields = work.value.shape[1]
+    exact, many, missing, differing, where = 1.0, work.classes[2], 0, 0, 0
+    for column in range(num_fields):
+        shown, true = work.value[record, column], work.value[head, column]
+        if shown < 0 or true < 0:
+            missing += 1
+        elif shown == true:
+            exact /= work.values[shown]["share"]
+            many *= work.values[shown]["alike"]
+        else:
+            differing += 1
+            where = column
+            many *= work.fields[column]["rate"]
+    if differing == 0:
+        once = exact * work.classes[1] * missing / num_fields
+        return exact * work.classes[0], once, once, many
+    if differing > 1:
+        return 0.0, 0.0, 0.0, many
+    once = exact * work.classes[1] / num_fields
+    share, true_share = work.values[work.value[record, where]]["share"], work.values[work.value[head, where]]["share"]
+    # The others have at least the share of the one that is shown, whatever rounding makes of the difference.
+    return 0.0, once / max(1 - true_share, share), once / max(1 - share, true_share), many
+
+
+@machine_code
+def reckon(own, work):
+    """Set what is kept of a cluster, after its members have changed.
+
+    Of hit-miss that is for every field log Z, Z = 1 + the sum over its values of θ (r^n - 1), and (1 - b) / Z; and for
+    each value (1 - b) r^n / Z. Of error classes it is the log of the sum of all w.
+    """
+    if work.kind == ERROR_CLASSES:
+        highest, total, member = -np.inf, 0.0, work.slots[own]["first"]
+        while member >= 0:
+            total, highest = summed(total, highest, work.records[member]["log_head"], work.records[member]["weight"])
+            member = work.records[member]["following"]
+        work.cells[own, 0]["log_sum"] = highest + math.log(total) if total > 0 else 0.0
+    if work.kind != HIT_MISS:
+        return
+    for column in range(work.value.shape[1]):
+        scale, at = 0.0, work.cells[own, column]["first"]
+        while at >= 0:
+            scale = max(scale, work.entries[at]["number"] * work.values[work.entries[at]["value"]]["log_ratio"])
+            at = work.entries[at]["following"]
+        nothing = math.exp(-scale)
+        total, at = nothing, work.cells[own, column]["first"]
+        while at >= 0:
+            code = work.entries[at]["value"]
+            power = math.exp(work.entries[at]["number"] * work.values[code]["log_ratio"] - scale)
+            work.entries[at]["kept"] = power
+            total += work.values[code]["share"] * (power - nothing)
+            at = work.entries[at]["following"]
+        true, at = (1 - work.fields[column]["rate"]) / total, work.cells[own, column]["first"]
+        work.cells[own, column]["log_sum"], work.cells[own, column]["kept"] = scale + math.log(total), true * nothing
+        while at >= 0:
+            work.entries[at]["kept"] *= true
+            at = work.entries[at]["following"]
+
+
+# ---- clusters ----
+
+
+@machine_code
+def new_slot(work):
+    """Return a slot that was free, empty."""
+    own = work.counter[_FREE_SLOT]
+    work.counter[_FREE_SLOT] = work.slots[own]["first"]
+    work.slots[own]["first"] = -1
+    return own
+
+
+@inlined
+def entry_of(code, own, column, work):
+    """Return the entry of a value of a slot, -1 if there is none."""
+    at = work.cells[own, column]["first"]
+    while at >= 0 and work.entries[at]["value"] != code:
+        at = work.entries[at]["following"]
+    return at
+
+
+@machine_code
+def add(record, own, work):
+    """Put a record into a slot; return by how much the log likelihood of the cluster has grown."""
+    log_ratio = joined(record, own, work)
+    put(record, own, work)
+    reckon(own, work)
+    return log_ratio
+
+
+@machine_code
+def put(record, own, work):
+    """Put a record into a slot; what is kept of it is to be set anew."""
+    weight = work.records[record]["weight"]
+    if work.kind == ERROR_CLASSES:
+        weigh_heads(record, own, 1.0, work)
+    else:
+        for column in range(work.value.shape[1]):
+            code = work.value[record, column]
+            if code < 0:
+                continue
+            at = entry_of(code, own, column, work)
+            if at < 0:
+                at = work.counter[_FREE_ENTRY]
+                work.counter[_FREE_ENTRY] = work.entries[at]["following"]
+                work.entries[at]["value"], work.entries[at]["number"] = code, 0
+                work.entries[at]["following"] = work.cells[own, column]["first"]
+                work.cells[own, column]["first"] = at
+            work.entries[at]["number"] += weight
+            if work.kind == DIRICHLET_MULTINOMIAL:
+                work.cells[own, column]["kept"] += weight
+    work.records[record]["slot"] = own
+    work.records[record]["following"] = work.slots[own]["first"]
+    work.slots[own]["first"] = record
+    work.slots[own]["size"] += weight
+
+
+@machine_code
+def weigh_heads(record, own, sign, work):
+    """Bring log w of the members of a cluster up to date where a record comes (sign 1.0) or has gone (-1.0)."""
+    weight, member = work.records[record]["weight"], work.slots[own]["first"]
+    exact, once, _, many = given(record, record, work)
+    log_head = (weight - 1) * math.log(limited(exact + once + many))
+    while member >= 0:
+        exact, once, reverse, many = given(record, member, work)
+        work.records[member]["log_head"] += sign * weight * math.log(limited(exact + once + many))
+        log_head += work.records[member]["weight"] * math.log(limited(exact + reverse + many))
+        member = work.records[member]["following"]
+    work.records[record]["log_head"] = log_head
+
+
+@machine_code
+def take_out(record, own, work):
+    """Take a record out of its slot; what is left over is brought up to date, or gives the slot back."""
+    if work.slots[own]["first"] == record:
+        work.slots[own]["first"] = work.records[record]["following"]
+    else:
+        before = work.slots[own]["first"]
+        while work.records[before]["following"] != record:
+            before = work.records[before]["following"]
+        work.records[before]["following"] = work.records[record]["following"]
+    weight = work.records[record]["weight"]
+    work.records[record]["slot"] = -1
+    work.slots[own]["size"] -= weight
+    if work.slots[own]["first"] < 0:
+        work.counter[CLUSTERS] -= 1
+    if work.kind == ERROR_CLASSES:
+        weigh_heads(record, own, -1.0, work)
+    else:
+        for column in range(work.value.shape[1]):
+            if work.value[record, column] >= 0:
+                take_value(work.value[record, column], weight, own, column, work)
+    if work.slots[own]["size"] > 1:
+        reckon(own, work)
+    else:
+        give_back(own, work)
+
+
+@machine_code
+def take_value(code, weight, own, column, work):
+    """Take a value out of its chain so many times."""
+    before, at = -1, work.cells[own, column]["first"]
+    while work.entries[at]["value"] != code:
+        before, at = at, work.entries[at]["following"]
+    work.entries[at]["number"] -= weight
+    if work.kind == DIRICHLET_MULTINOMIAL:
+        work.cells[own, column]["kept"] -= weight
+    if work.entries[at]["number"] > 0:
+        return
+    if before < 0:
+        work.cells[own, column]["first"] = work.entries[at]["following"]
+    else:
+        work.entries[before]["following"] = work.entries[at]["following"]
+    work.entries[at]["following"] = work.counter[_FREE_ENTRY]
+    work.counter[_FREE_ENTRY] = at
+
+
+@machine_code
+def empty(own, work):
+    """Take all members out of a slot, which stays taken."""
+    record = work.slots[own]["first"]
+    while record >= 0:
+        work.records[record]["slot"] = -1
+        record = work.records[record]["following"]
+    work.slots[own]["first"], work.slots[own]["size"] = -1, 0
+    for column in range(work.value.shape[1]):
+        at = work.cells[own, column]["first"]
+        while at >= 0:
+            following = work.entries[at]["following"]
+            work.entries[at]["following"] = work.counter[_FREE_ENTRY]
+            work.counter[_FREE_ENTRY] = at
+            at = following
+        nothing = work.cells[len(work.slots) - 1, column]
+        work.cells[own, column]["first"], work.cells[own, column]["log_sum"] = -1, 0.0
+        work.cells[own, column]["kept"] = nothing["kept"]
+
+
+@machine_code
+def give_back(own, work):
+    """Free a slot if nothing is in it, or one record of weight one."""
+    if work.slots[own]["size"] > 1:
+        return
+    empty(own, work)
+    work.slots[own]["first"] = work.counter[_FREE_SLOT]
+    work.counter[_FREE_SLOT] = own

@@ -12,19 +12,86 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Bool, Float, Int
-from consilience.models.block_linkage.hash_ranges import JoinRule
-from consilience.models.block_linkage.join import LEAST_DIFFER, prior_log_odds
+from consilience.data.records import Records
+from consilience.models.block_linkage.join import LEAST_DIFFER, join_rule, prior_log_odds
+from consilience.models.block_linkage.keys import JoinRule
 from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.misfit import log_odds_of
 from consilience.models.block_linkage.parameters import Parameters
 
-_NUM_RECORDS = 4000
+_NUM_RECORDS, _NUM_PAIRS = 4000, 20_000
 # With more fields than this, random sets cost less than all sets and are nearly as good.
 _MOST_FIELDS, _NUM_RANDOM_SETS = 8, 256
+
+
+class CandidateRule(NamedTuple):
+    """By what rule candidates were found: log odds above ``-threshold`` under these parameters and this likelihood.
+
+    ``join`` is what the join itself finds of these; None where the candidates were given.
+    """
+
+    parameters: Parameters
+    threshold: float
+    likelihood: Likelihood
+    join: JoinRule | None
+
+    @classmethod
+    def of(
+        cls, records: Records, parameters: Parameters, threshold: float, likelihood: Likelihood, *, slack: float
+    ) -> CandidateRule:
+        """Return the rule of a join that looks further by the slack, or of pairs that were given."""
+        if records.candidate is not None:
+            return cls(parameters, threshold, likelihood, None)
+        rule = join_rule(records, parameters, likelihood, threshold=threshold + slack)
+        return cls(parameters, threshold, likelihood, rule)
+
+    def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
+        """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
+        if self.join is None or not likelihood.additive:
+            return None
+        return found_share(
+            parameters,
+            records.first_value,
+            records.value,
+            likelihood,
+            self.threshold,
+            in_force=self.parameters,
+            rule=self.join,
+        )
+
+    def passes(
+        self, pairs: Int[np.ndarray, "two field pair"], first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> Bool[np.ndarray, " pair"]:
+        """Return whether it finds pairs that are given by codes into the values of all fields."""
+        log_odds = log_odds_of(pairs, self.parameters, self.likelihood, first_value).log_odds
+        passes = log_odds > -self.threshold
+        # What is compared by similarity has a search of its own.
+        if self.join is not None and type(self.likelihood).find_pairs is Likelihood.find_pairs:
+            observed: Any = (pairs >= 0).all(axis=0)
+            agree = observed & (pairs[0] == pairs[1])
+            start = self.join.start - self.join.differ[self.join.fields] @ ~observed[self.join.fields]
+            passes &= start + sum(agree[field] * self.join.gain[pairs[0, field]] for field in self.join.fields) > 0
+        return passes
+
+
+def drawn_share(records: Records, parameters: Parameters, likelihood: Likelihood, *rules: CandidateRule) -> float:
+    """Estimate the share of links that several rules find, from 20,000 drawn pairs: the same at every call.
+
+    Drawn are entities of two records: of larger ones with error classes, pairs without the head need not be found.
+    """
+    parameters = parameters._replace(size_share=parameters.size_share[:2])
+    generator = np.random.default_rng(0)
+    pairs, weight = likelihood.draw_pairs(generator, _NUM_PAIRS, parameters, records.first_value)
+    # Which fields a record lacks, any record can tell.
+    lacks = np.asarray(records.value)[:, generator.integers(records.num_records, size=(2, _NUM_PAIRS))] < 0
+    pairs = np.where(lacks.transpose(1, 0, 2), -1, pairs)
+    passes = [rule.passes(pairs, records.first_value) for rule in rules]
+    return float(weight @ np.all(passes, axis=0) / weight.sum())
 
 
 class FoundShare(NamedTuple):

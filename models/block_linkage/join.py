@@ -11,12 +11,11 @@ which it agrees contain a smallest set that passes. So there are no keys to choo
 Missing values make this inexact: the start counts a missing field as one that differs. `join_rule` says what is added
 to make up for it. Or there is a join for each set of fields that one record or the other of a pair lacks: among the
 records that lack no field but these, by the other fields. Each pair is found by the join of its own set; that is exact,
-and takes longer. The search itself is in `hash_ranges`.
+and takes longer. Who enters which set is in `keys`, with the search itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +23,10 @@ import numpy as np
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import TooLarge
-from consilience.models.block_linkage.hash_ranges import JoinRule, Search, find_pairs, pairs_of_pile
+from consilience.models.block_linkage.engines import Engine
+from consilience.models.block_linkage.keys import FoundPairs, JoinRule, Keys, find_pairs
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
-from consilience.models.block_linkage.workers import Piles, Workers
 
 _BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
 _BITS = 64                  # of a set of fields
@@ -45,6 +44,7 @@ class CandidatePairs(NamedTuple):
     first, second : int32, shape ``(pair,)``; codes of records, the first one lower; sorted by both.
     agree, observed : uint64, shape ``(pair,)``; bit f says whether the two agree in field f, and whether both have it.
     log_odds : float64, shape ``(pair,)``; that they describe one entity, were there no other records.
+    unseen : how many pairs at most were not looked at, because what they agree in is too common.
     """
 
     first: Int[np.ndarray, " pair"]
@@ -52,10 +52,12 @@ class CandidatePairs(NamedTuple):
     agree: np.ndarray
     observed: np.ndarray
     log_odds: Float[np.ndarray, " pair"]
+    unseen: int = 0
 
     def where(self, keep: Bool[np.ndarray, " pair"]) -> CandidatePairs:
         """Return some of the pairs."""
-        return CandidatePairs(*(column[keep] for column in self))
+        first, second, agree, observed, log_odds, unseen = self
+        return CandidatePairs(first[keep], second[keep], agree[keep], observed[keep], log_odds[keep], unseen)
 
     def allowed(self, source: Int[np.ndarray, " record"], restriction: str) -> CandidatePairs:
         """Return the pairs whose records may be together, by a name in `RESTRICTIONS`."""
@@ -137,69 +139,34 @@ def join(
     *,
     threshold: float,
     exact: bool | None = None,
-    workers: Workers | None = None,
+    engine: Engine | None = None,
 ) -> CandidatePairs:
     """Return the pairs with log odds above ``-threshold``: all, or with missing values or many fields nearly all.
 
     Parameters
     ----------
     exact : see `join_rule`.
-    workers : who search, where ``value`` is shared; this process by default.
+    engine : that searches, where the likelihood has no search of its own; then what pairs agree in is left out.
 
     Raises
     ------
-    UnsupportedRequest : for more pairs than memory holds, as many identical records make, and for more than 64 fields.
+    UnsupportedRequest : for more pairs than memory holds, and for more than 64 fields.
     """
     _check_fields(records.num_fields)
     rule = join_rule(records, parameters, likelihood, threshold=threshold, exact=exact)
-    found = likelihood.find_pairs(records, rule, parameters)
-    if found is not None:
-        pairs = pair_log_odds(records.value, *found, parameters, likelihood, records.first_value)
-        return pairs.where(pairs.log_odds > -threshold)
-    if workers is None:
-        with Workers() as alone:
-            alone.share(value=records.value)
-            return _search(records, rule, parameters, likelihood, threshold, alone)
-    return _search(records, rule, parameters, likelihood, threshold, workers)
+    own = likelihood.find_pairs(records, rule, parameters)
+    if own is None and engine is not None:
+        from consilience.models.block_linkage.engines.stages import candidates
 
-
-def _search(
-    records: Records,
-    rule: JoinRule,
-    parameters: Parameters,
-    likelihood: Likelihood,
-    threshold: float,
-    workers: Workers,
-) -> CandidatePairs:
-    search = Search.of(rule, records.first_value, records.num_records)
-    # Without anything to give back, missing fields are no different from those that differ.
-    lacks = _lacking(records.value[rule.fields], rule.differ[rule.fields] < 0)
-    pairs = find_pairs(search, lacks, workers)
-    given = (pairs, parameters, likelihood, records.first_value, threshold)
-    parts = [*workers.map(_compared, range(search.num_piles), *given)]
-    return CandidatePairs(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _lacking(value: Int[np.ndarray, "join_field record"], counts: Bool[np.ndarray, " join_field"]) -> np.ndarray:
-    """Return a bit for each of the fields that count and that a record lacks."""
-    lacks = np.zeros(value.shape[1], np.uint8)
-    for place in np.flatnonzero(counts).tolist():
-        lacks |= (value[place] < 0).astype(np.uint8) << np.uint8(place)
-    return lacks
-
-
-def _compared(
-    arrays: Mapping[str, np.ndarray],
-    pile: int,
-    pairs: Piles,
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-    threshold: float,
-) -> CandidatePairs:
-    """Compare the pairs of a pile, and keep those above the threshold."""
-    found = pair_log_odds(arrays["value"], *pairs_of_pile(pairs, pile), parameters, likelihood, first_value)
-    return found.where(found.log_odds > -threshold)
+        return candidates(engine, records.value, rule, parameters, likelihood, records.first_value, threshold)
+    found = find_pairs(records.value, Keys.of(rule, records.first_value)) if own is None else FoundPairs([own], 0)
+    kept = []
+    for ends in found.ranges:
+        part = pair_log_odds(records.value, *ends, parameters, likelihood, records.first_value)
+        kept.append(part.where(part.log_odds > -threshold))
+    columns = zip(*(part[:-1] for part in kept), strict=True)
+    first, second, agree, observed, log_odds = (np.concatenate(parts) for parts in columns)
+    return CandidatePairs(first, second, agree, observed, log_odds, found.unseen)
 
 
 def join_rule(

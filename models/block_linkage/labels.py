@@ -7,6 +7,8 @@ is one entity as where it is not. So its logarithm is added to the log weight of
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -45,20 +47,32 @@ def with_labels(
     key, labelled = (pairs.first.astype(np.int64) * records.num_records + pairs.second for pairs in (found, own))
     more = own.where(~np.isin(labelled, key))
     order = np.argsort(np.concatenate([key, labelled[~np.isin(labelled, key)]]))
-    joined = CandidatePairs(*(np.concatenate(columns)[order] for columns in zip(found, more, strict=True)))
+    columns: Any = zip(found[:-1], more[:-1], strict=True)
+    first, second, agree, observed, log_odds = (np.concatenate(both)[order] for both in columns)
+    joined = CandidatePairs(first, second, agree, observed, log_odds, found.unseen)
     return joined._replace(log_odds=joined.log_odds + label_log_odds(records, joined.first, joined.second))
 
 
-def check_labels(records: Records, restriction: str, largest: int) -> None:
+def check_labels(
+    records: Records, restriction: str, largest: int, limit: str = "largest", *, closure: bool = False
+) -> None:
     """Refuse sure answers that no partition has.
+
+    Parameters
+    ----------
+    largest, limit : most records of an entity, and the setting that says so.
+    closure : whether all that is connected becomes one entity, whatever is said of two ends.
 
     Raises
     ------
     InputError : they put records together that the restriction keeps apart.
-    UnsupportedRequest : they put more records together than an entity may have.
+    UnsupportedRequest : they put more records together than an entity may have; or the decision is a closure.
     """
     if records.labelled is None:
         return
+    if closure:
+        text = "labels of pairs are not taken by {decision}, which knows no records that are different; leave them out"
+        raise UnsupportedRequest(text, Remedy("decision", "closure"))
     first, second = np.asarray(records.labelled)[np.asarray(records.label_log_odds) == np.inf].T
     number = records.num_records
     graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=(number, number))
@@ -76,9 +90,9 @@ def check_labels(records: Records, restriction: str, largest: int) -> None:
     if size.max(initial=0) > largest:
         members = first_of(_names(records, part == size.argmax()))
         raise UnsupportedRequest(
-            f"labels put {size.max()} records into one entity ({members}), and {{largest}} is the most that one may "
+            f"labels put {size.max()} records into one entity ({members}), and {{{limit}}} is the most that one may "
             "have; raise it",
-            Remedy("largest", largest),
+            Remedy(limit, largest),
         )
 
 

@@ -72,6 +72,8 @@ def collapsed(
     joined = np.zeros(len(count), bool)
     log_others = np.log(parameters.intensity) - (pairs.log_odds - prior_log_odds(parameters))
     joined[many[log_others < np.log(_OTHERS)]] = True
+    if records.labelled is not None:  # an answer is about one record, and not about all that are like it
+        joined[group[records.labelled]] = False
     if not joined.any():
         return every
     stays = ~joined[group]
@@ -81,6 +83,7 @@ def collapsed(
     rows = records.replace(
         value=records.value[:, kept], source=records.source[kept], num_records=len(kept), entity=None, entities=None,
         records=None if records.records is None else records.records[kept],
+        labelled=None if records.labelled is None else place[records.labelled].astype(np.int32),
     )  # fmt: skip
     row = np.where(joined[group], place[first[group]], place)
     return Rows(rows, np.bincount(row), row)
@@ -138,6 +141,7 @@ class _Part(NamedTuple):
     edge: Int[np.ndarray, "edge 2"]
     first_neighbour: Int[np.ndarray, " rows_and_one"]
     neighbour: Int[np.ndarray, " neighbour"]
+    labels: tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster: Int[np.ndarray, "chain row"]
 
 
@@ -216,8 +220,23 @@ class LargeParts:
         return _Part(
             own, np.stack(value, axis=1).astype(np.int64), np.concatenate(codes), np.array(first, np.int64),
             np.concatenate(near), np.array(begin, np.int64), edge, graph.indptr.astype(np.int64),
-            graph.indices.astype(np.int64), starts,
+            graph.indices.astype(np.int64), self._labels(own), starts,
         )  # fmt: skip
+
+    def _labels(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the labels of pairs in a part, by row, as `draw_part` takes them."""
+        from consilience.models.block_linkage.part_sweep import SURE
+
+        records = self.rows.records
+        if records.labelled is None:
+            return np.zeros(len(own) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        inside = np.isin(records.labelled, own).all(axis=1)
+        one, other = np.searchsorted(own, records.labelled[inside]).T  # rows of a part are increasing
+        worth = np.clip(records.label_log_odds[inside], -SURE, SURE)
+        row = np.concatenate([one, other])
+        order = np.argsort(row, kind="stable")
+        begin = np.searchsorted(row[order], np.arange(len(own) + 1))
+        return begin.astype(np.int64), np.concatenate([other, one])[order].astype(np.int64), np.tile(worth, 2)[order]
 
     def statistics(self, parameters: Parameters) -> DrawnStatistics:
         """Go on with the chains for some sweeps, and count."""
@@ -276,14 +295,13 @@ class LargeParts:
             numbers.append(np.full(len(part.rows), number))
         columns.append(np.tile(self.alone, (_NUM_KEPT, 1)))
         numbers.append(len(self.parts) + np.arange(len(self.alone)))
-        of_row = np.zeros((_NUM_KEPT, self.rows.records.num_records), int)
-        part_of_row = np.full(of_row.shape[1], -1)
-        of_row[:, self.drawn_rows] = np.concatenate([columns[-1], *columns[:-1]], axis=1)
-        part_of_row[self.drawn_rows] = np.concatenate([numbers[-1], *numbers[:-1]])
-        record = np.flatnonzero(part_of_row[self.rows.row] >= 0)
+        drawn, part_of = (np.concatenate([own[-1], *own[:-1]], axis=-1) for own in (columns, numbers))
+        place = np.full(self.rows.records.num_records, -1)
+        place[self.drawn_rows] = np.arange(len(self.drawn_rows))
         # Records are expanded here: those of one row are together in every draw.
-        cluster = of_row[:, self.rows.row[record]]
-        return Drawn(record, part_of_row[self.rows.row[record]], cluster, unsettled), evidence
+        record = np.flatnonzero(place[self.rows.row] >= 0)
+        own = place[self.rows.row[record]]
+        return Drawn(record, part_of[own], drawn[:, own], unsettled), evidence
 
     def _settle_part(self, part: _Part, parameters: Parameters) -> tuple[np.ndarray, DrawnStatistics, bool]:
         """Draw a part until the chains agree on the number of entities: the later half of the draws of both."""
@@ -316,8 +334,8 @@ class LargeParts:
             draw_part(
                 int(self.generator.integers(2**31)), cluster, sweeps, -(-len(cluster) // _PER_MOVE), part.value, weight,
                 np.asarray(self.rows.records.source)[part.rows].astype(np.int64), self.apart, part.edge,
-                part.first_neighbour, part.neighbour, term, share, part.first, part.near, part.begin_near, *urn, drawn,
-                log_joint, counted, distorted, values, sizes,
+                part.first_neighbour, part.neighbour, part.labels, term, share, part.first, part.near, part.begin_near,
+                *urn, drawn, log_joint, counted, distorted, values, sizes,
             )  # fmt: skip
             draws.append(drawn)
             every = np.zeros(self.num_values)

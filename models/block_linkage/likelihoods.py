@@ -163,6 +163,9 @@ def _same_value(values: Int[Array, "member field component"]) -> tuple[Array, Ar
     return (values[:, None] == values[None]) & observed[:, None], observed
 
 
+AUTO = "auto"
+"""The likelihood that EM chooses, see `choice`; hit-miss by other methods."""
+
 LIKELIHOODS: dict[str, Likelihood] = {
     "hit-miss": HitMiss(), "copies": Copies(), "dirichlet-multinomial": DirichletMultinomial(),
     "error-classes": ErrorClasses(),

@@ -55,10 +55,17 @@ class Linkage(NamedTuple):
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
     class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
+    tried : float64, shape ``(likelihood, 3)``; log evidence, disagreement and expected number of entities of hit-miss
+        and of error classes, as in `choice`; nothing where no more than one likelihood was tried.
+    larger_sizes : float64, shape ``(larger_size,)``; shares of the sizes above those of ``size_share``.
+    pair_odds : as in `Parameters`.
+    variance : float64; of the number of entities, by that of the hyperparameters, as in `laplace`; nan where nobody
+        knows how many links the threshold hides.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
     large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
     drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
     unsettled : parts of these whose two chains did not agree.
+    unseen : int; pairs at most that agree in what more than 1,000 records have, and were not looked at; see `keys`.
     closure : the log odds above which pairs were joined, as one draw; nan where the partition is that of the posterior.
     beyond : records in parts too large to enumerate.
     parted : of pairs in large parts with log odds above the setting ``at``, the share that draws have apart.
@@ -88,10 +95,15 @@ class Linkage(NamedTuple):
     large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
     drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
     unsettled: Int[np.ndarray, ""] = np.zeros((), int)
+    tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
+    unseen: Int[np.ndarray, ""] = np.array(0)
+    larger_sizes: Float[np.ndarray, " larger_size"] = np.zeros(0)
+    pair_odds: Float[np.ndarray, ""] = np.zeros(())
     closure: Float[np.ndarray, ""] = np.array(np.nan)
     beyond: Int[np.ndarray, ""] = np.zeros((), int)
     parted: Float[np.ndarray, ""] = np.array(np.nan)
-    powers: Float[np.ndarray, " powers"] = np.zeros(0)
+    powers: Float[np.ndarray, " weighted_field"] = np.zeros(0)
+    variance: Float[np.ndarray, ""] = np.array(np.nan)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:
@@ -109,9 +121,19 @@ class Linkage(NamedTuple):
         """Return how linked pairs differ, and how the model predicts it."""
         return Misfit(*self.differing)
 
+    def tells_hidden(self) -> bool:
+        """Return whether the links that the threshold hides can be counted: the model holds, and says how many."""
+        of_classes = len(self.class_share) and not np.isnan(self.found_share)
+        return bool(self.completed or (of_classes and self.misfit().holds))
+
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""
         return Parameters(self.value_share, self.distortion, float(self.intensity), self.size_share, self.class_share)
+
+    def all_parameters(self) -> Parameters:
+        """Return the hyperparameters, those of large entities too."""
+        sizes = np.concatenate([self.size_share, self.larger_sizes])
+        return self.parameters()._replace(size_share=sizes, pair_odds=float(self.pair_odds))
 
     def links_nothing(self) -> bool:
         """Return whether the most probable partition leaves every record alone."""

@@ -59,15 +59,16 @@ class Misfit(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether the model does not hold: the disagreement is above 0.1 by more than so few links show by chance.
+        """Whether the model does not hold: the disagreement is above 0.1, of 50 expected links or more.
 
-        A share p of n pairs is on average √(2 p (1 - p) / (π n)) away from its expectation.
+        Of so few it is about .08 by chance: where nobody can tell, the interval is not to be trusted either.
         """
-        number = self.seen.sum()
-        if number < LEAST_LINKS:
-            return False
-        by_chance = np.sqrt(2 / np.pi * self.expected * (1 - self.expected) / number).sum() / 2
-        return bool(self.disagreement > MOST_DISAGREEMENT + by_chance)
+        return bool(self.seen.sum() >= LEAST_LINKS and self.disagreement > MOST_DISAGREEMENT)
+
+    @property
+    def holds(self) -> bool:
+        """Whether there are links enough to tell, and the model does not fail."""
+        return bool(self.seen.sum() >= LEAST_LINKS) and not self.fails
 
     @property
     def words(self) -> str:

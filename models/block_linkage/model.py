@@ -21,8 +21,7 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.contract import Contract, array, size
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.densities import record_shares
-from consilience.models.block_linkage.em import candidates
+from consilience.models.block_linkage.em import candidates, record_shares
 from consilience.models.block_linkage.enumeration import Enumerated, conflicts, enumerate_blocks_jax, size_terms
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.hidden_links import found_share

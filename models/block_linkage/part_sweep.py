@@ -33,6 +33,9 @@ import numba
 import numpy as np
 
 _LEAST = 1e-300
+SURE = 1e3
+"""What a sure label adds: no partition against it is ever drawn, once there was one without."""
+
 _ALL_EVERY = 10  # sweeps of which one looks at all clusters of the part
 
 
@@ -47,8 +50,9 @@ def _machine_code(function: Callable) -> Any:
 
 @_machine_code
 def draw_part(
-    seed, cluster, sweeps, moves, value, weight, source, apart, edge, first_neighbour, neighbour, size_term, share,
-    first, near, begin_near, miss, far, strength, field_weight, drawn, log_joint, counted, distorted, drawn_from, sizes,
+    seed, cluster, sweeps, moves, value, weight, source, apart, edge, first_neighbour, neighbour, labels, size_term,
+    share, first, near, begin_near, miss, far, strength, field_weight, drawn, log_joint, counted, distorted,
+    drawn_from, sizes,
 ):  # fmt: skip
     """Draw partitions of the rows of one part; fill `drawn`, `log_joint` and the statistics, and change `cluster`.
 
@@ -62,6 +66,8 @@ def draw_part(
     apart : whether records of one source may not be together.
     edge : shape ``(edge, 2)``; pairs of rows from which moves begin.
     first_neighbour, neighbour : the same pairs, by row: where those of each begin, and the other rows.
+    labels : where the labels of each row begin, the other row of each, and what it adds to the log probability if both
+        are together. Sure ones are `SURE`, or less that.
     size_term : shape ``(size + 1,)``; log of m s! μ_s.
     share, first : shares of the values of the part, and where those of each field begin.
     near, begin_near : K of the values of a field, row x and column y, flat, and where each field's begins; -1 where the
@@ -93,10 +99,12 @@ def draw_part(
                 row, cluster, near_only, first_neighbour, neighbour, choice, looked, sweep * rows + place, of_slot
             )
             if number:
-                _draw_row(row, cluster, weight, source, apart, size_term, state, model, log_weight, choice, number)
+                _draw_row(
+                    row, cluster, weight, source, apart, labels, size_term, state, model, log_weight, choice, number
+                )
         for _ in range(moves):
             if len(edge):
-                _split_or_merge(cluster, weight, source, apart, edge, size_term, state, model, order)
+                _split_or_merge(cluster, weight, source, apart, edge, labels, size_term, state, model, order)
         drawn[sweep] = cluster
         total = 0.0
         for slot in range(rows):
@@ -105,6 +113,8 @@ def draw_part(
                 total += size_term[of_slot[slot, 0]]
                 for field in range(fields):
                     total += field_weight[field] * logs[slot, field, 1]
+        for row in range(rows):
+            total += 0.5 * _log_labels(row, cluster[row], cluster, labels, False)
         log_joint[sweep] = total
         _count(state, model, counted, distorted, drawn_from)
 
@@ -348,7 +358,18 @@ def _choices(row, cluster, near_only, first_neighbour, neighbour, choice, looked
 
 
 @_machine_code
-def _draw_row(row, cluster, weight, source, apart, size_term, state, model, log_weight, choice, number):
+def _log_labels(row, slot, cluster, labels, sure):
+    """Return what labels add for a row in a cluster, sure ones only if asked for."""
+    begin, other, worth = labels
+    total = 0.0
+    for at in range(begin[row], begin[row + 1]):
+        if cluster[other[at]] == slot and (sure or abs(worth[at]) < SURE):
+            total += worth[at]
+    return total
+
+
+@_machine_code
+def _draw_row(row, cluster, weight, source, apart, labels, size_term, state, model, log_weight, choice, number):
     """Take a row out, and put it into one of the clusters, or a new one, by their conditional probabilities."""
     of_slot, many, own = state[4], weight[row], cluster[row]
     _put(row, own, -many, state, model)
@@ -366,6 +387,7 @@ def _draw_row(row, cluster, weight, source, apart, size_term, state, model, log_
         if size == 0 or size + many >= len(size_term) or not _may_join(row, slot, cluster, source, apart):
             continue
         log_weight[found] = size_term[size + many] - size_term[size] + _log_of_row(row, slot, many, state, model)
+        log_weight[found] += _log_labels(row, slot, cluster, labels, True)
         choice[found - 1] = slot
         found += 1
     highest = log_weight[:found].max()
@@ -380,7 +402,7 @@ def _draw_row(row, cluster, weight, source, apart, size_term, state, model, log_
 
 
 @_machine_code
-def _split_or_merge(cluster, weight, source, apart, edge, size_term, state, model, order):
+def _split_or_merge(cluster, weight, source, apart, edge, labels, size_term, state, model, order):
     """Propose to part the cluster of two rows, or to join their clusters, and accept that or not."""
     value, field_weight, of_slot, logs, rows = model[0], model[8], state[4], state[3], len(cluster)
     drawn = np.random.randint(len(edge))
@@ -402,6 +424,8 @@ def _split_or_merge(cluster, weight, source, apart, edge, size_term, state, mode
         number += 1
         to_left = math.log(of_slot[left, 0]) + _log_of_row(row, left, weight[row], state, model)
         to_right = math.log(of_slot[right, 0]) + _log_of_row(row, right, weight[row], state, model)
+        to_left += _log_labels(row, left, sides, labels, True)
+        to_right += _log_labels(row, right, sides, labels, True)
         log_left = -math.log1p(math.exp(min(to_right - to_left, 700.0)))
         log_right = -math.log1p(math.exp(min(to_left - to_right, 700.0)))
         if joined:
@@ -417,6 +441,9 @@ def _split_or_merge(cluster, weight, source, apart, edge, size_term, state, mode
         for row in range(rows):
             if sides[row] >= 0:
                 _put(row, whole, weight[row], state, model)
+    for row in range(rows):
+        if sides[row] == left:  # labels of pairs that a split parts
+            log_whole += _log_labels(row, right, sides, labels, True)
     held = before[0] if joined else whole
     for field in range(value.shape[1]):
         log_split += field_weight[field] * (logs[left, field, 1] + logs[right, field, 1])

@@ -35,7 +35,7 @@ from consilience.arrays import Array, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.join import prior_log_odds
 from consilience.models.block_linkage.likelihood import draw_values
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Copies, HitMiss, Likelihood
+from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Copies, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
 from consilience.models.block_linkage.texts import TextHitMiss
@@ -65,7 +65,7 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
 
     Parameters
     ----------
-    likelihood : a name in `LIKELIHOODS`, or one of your own.
+    likelihood : a name in `LIKELIHOODS`, or one of your own; `AUTO` is hit-miss, which EM begins with.
     data : `Records`, or `Linkable` ones; some of their fields may be compared by similarity.
     value_share : how common every value is.
     xp : the array module, ``numpy`` or ``jax.numpy``.
@@ -78,6 +78,7 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
         raise UnsupportedRequest(
             f"{likelihood} is none of {', '.join(LIKELIHOODS)}; a likelihood of your own is not saved with a fit"
         )
+    likelihood = "hit-miss" if likelihood == AUTO else likelihood
     chosen = LIKELIHOODS[likelihood] if isinstance(likelihood, str) else likelihood
     if data.similar is None or not any(data.similar):
         return chosen
@@ -93,7 +94,7 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
 
 def is_known(likelihood: str | Likelihood) -> bool:
     """Return whether this is a likelihood: one of your own is not saved with a fit, but as words alone."""
-    return not isinstance(likelihood, str) or likelihood in LIKELIHOODS
+    return not isinstance(likelihood, str) or likelihood in (AUTO, *LIKELIHOODS)
 
 
 class Candidates(NamedTuple):

@@ -34,7 +34,7 @@ from scipy.sparse import csr_array
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.hash_ranges import distinct, ends, lowest
+from consilience.models.block_linkage.keys import distinct, ends, lowest
 from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.rows import equal_pairs
 

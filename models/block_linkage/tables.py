@@ -10,11 +10,11 @@ from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.errors import TooLarge
 from consilience.models.block_linkage.canonical import CANONICAL
-from consilience.models.block_linkage.densities import hyperparameters
+from consilience.models.block_linkage.em import hyperparameters
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.review import REVIEW, THRESHOLDS
 from consilience.models.block_linkage.truth import expected_clusters
-from consilience.models.block_linkage.weights import EXPLAIN, UNLINKABLE, WEIGHTS
+from consilience.models.block_linkage.weights import CANDIDATES, EXPLAIN, UNLINKABLE, WEIGHTS
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
 from consilience.models.posterior import Draws, Posterior
@@ -148,6 +148,7 @@ def _left_out_by_estimates(posterior: Linkage) -> dict[str, tuple[Any, str]]:
         "completed": (posterior.completed, "1 if learning includes the other links"),
         "entities": (mean, "expected number of entities"),
         "entities_corrected": (corrected, "entities with the links not looked at"),
+        "pairs_unseen": (posterior.unseen, "most pairs unseen: their values are common"),
         "records_drawn": (len(posterior.large), "records in parts drawn, not enumerated"),
         "unsettled": (posterior.unsettled, "parts whose draws do not agree"),
         **_cut(posterior),
@@ -223,8 +224,12 @@ CALIBRATION = Measure(
     name="calibration", help="How often pairs are the same entity, by their probability, as labels say.",
     place="consilience.evaluation.reliability:calibration_of_labels",
 )
+LINK_NEW = Measure(
+    name="link_new", help="Link new records with those of the fit, what was learned fixed.",
+    place="consilience.new_records:link_new",
+)
 TABLES: tuple[Table | Measure, ...] = (
-    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, WEIGHTS, UNLINKABLE, PATTERNS, CLUSTERS, LOSS,
-    CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, *MEASURES,
+    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, WEIGHTS, UNLINKABLE, CANDIDATES, PATTERNS, CLUSTERS,
+    LOSS,     CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, LINK_NEW, *MEASURES,
 )  # fmt: skip
 """What fits of linkage answer."""

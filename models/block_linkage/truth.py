@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import coo_array, csr_array
+from scipy.special import ndtri
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.enumeration import (
@@ -25,7 +26,14 @@ from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.rows import row_blocks
-from consilience.models.truth.partitions import DrawnPartitions, MatchingSets, Pairs, PartitionTruth, first_members
+from consilience.models.truth.partitions import (
+    CountedClusters,
+    DrawnPartitions,
+    MatchingSets,
+    Pairs,
+    PartitionTruth,
+    first_members,
+)
 
 _BLOCK = 1 << 18  # random numbers at a time, so that they stay in the processor's cache
 _MOST_COMPARED = 255  # ends with which every number is compared; more are searched
@@ -78,6 +86,8 @@ class BlockPartition(PartitionTruth):
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
+        if len(posterior.tried) and len(posterior.class_share):
+            self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
         if len(posterior.powers):
             self.doubt = "weighted fields, not a posterior"
         if not np.isnan(posterior.closure):
@@ -197,7 +207,7 @@ class BlockPartition(PartitionTruth):
 
         Not a number where the model does not fit well enough to tell how many are hidden, or candidates were given.
         """
-        if not self.posterior.completed:
+        if not self.posterior.tells_hidden():
             return np.nan
         share = float(self.posterior.found_share)
         counts = self.size_counts()
@@ -221,6 +231,22 @@ class BlockPartition(PartitionTruth):
             probability = subset_probabilities(_normal(group).T, size).sum(axis=1)
             counts += np.bincount(subset_sizes(size), probability, largest + 1)
         return counts[1:]
+
+    def counted(self) -> CountedClusters:
+        """Return the number of clusters with the links that the threshold hides, and the doubt about what is fixed.
+
+        To each draw of the links a normal number is added, of the variance that `laplace` has besides. Where nobody
+        knows what is hidden, the number is that of the links alone.
+        """
+        hidden = self.num_clusters_moments()[0] - self.corrected_num_clusters()
+        variance = hidden + float(self.posterior.variance)
+        if np.isnan(variance):
+            return super().counted()
+        # The quantiles of the normal distribution in random order, which have next to no error of their own.
+        place = (np.random.default_rng(0).permutation(self.num_draws) + 0.5) / self.num_draws
+        number = self.num_clusters() - hidden + np.sqrt(variance) * ndtri(place)
+        basis = "; ".join(part for part in ("Laplace's method after EM", self.basis) if part)
+        return CountedClusters(np.rint(number).astype(int), self.size_counts(), False, basis)
 
     def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
         """Return for each record how probably its cluster in a partition is exactly one cluster.

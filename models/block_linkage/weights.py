@@ -16,13 +16,15 @@ from scipy.special import expit, logit
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models.block_linkage.densities import hyperparameters
-from consilience.models.block_linkage.join import pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.em import SLACK, for_candidates, hyperparameters
+from consilience.models.block_linkage.join import join_rule, pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.keys import MOST_OF_KEY, Keys, entered_keys, unions
 from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.likelihoods import AUTO
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.model import wide_parameters
 from consilience.models.block_linkage.parameters import Parameters, value_codes
-from consilience.models.block_linkage.similar import for_data
+from consilience.models.block_linkage.similar import SimilarHitMiss, for_data
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks
@@ -36,6 +38,7 @@ OUTCOMES = ("equal", "near", "differ", "missing")
 
 _BLOCK = 1 << 16  # numbers at a time
 _MOST_THRESHOLDS = 101
+_KEY_SIZES = np.array([1, 2, 3, 4, 5, 6, 11, 31, 101, 301, MOST_OF_KEY + 1])
 _ROUNDING = 1e-9  # of shares and of log odds
 
 
@@ -50,14 +53,21 @@ def learned(posterior: Posterior, resolved: Resolved) -> tuple[Parameters, Likel
     """
     data = resolved.data
     if "probability" in posterior.hidden:
-        parameters = Linkage.of(posterior).parameters()
+        parameters = Linkage.of(posterior).all_parameters()
     else:
         draws, (share, distortion) = posterior.draws(), hyperparameters(posterior, data)
         given = ("intensity", "size_share", "class_share")
         mean = {name: np.asarray(draws[name], float).mean(axis=0) for name in given if name in draws}
         parameters = wide_parameters(data)._replace(value_share=share, distortion=distortion, **mean)
-    likelihood = resolved.settings.as_dict().get("likelihood", "hit-miss")
-    return parameters, for_data(likelihood, data, parameters.value_share).at(parameters)
+    return parameters, likelihood_of(posterior, parameters, resolved.settings, data).at(parameters)
+
+
+def likelihood_of(posterior: Posterior, parameters: Parameters, settings: Any, data: Any) -> Likelihood:
+    """Return the likelihood of a fit for some records, with its weights; where none was asked for, the one taken."""
+    asked = settings.as_dict().get("likelihood", "hit-miss")
+    taken = "error-classes" if isinstance(asked, str) and asked == AUTO and len(parameters.class_share) else asked
+    found, powers = for_data(taken, data, parameters.value_share), posterior.hidden.get("powers", ())
+    return found.weighted(powers) if len(powers) else found
 
 
 def weights(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
@@ -208,6 +218,41 @@ def unlinkable(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str
     return {"threshold": threshold, "share": np.searchsorted(own, threshold) / len(own)}
 
 
+def candidates(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
+    """Return how candidates were found: keys by how many records share them, and the pairs that these make.
+
+    A key is a set of fields with values that is enough for a pair. Pairs that share several keys are counted for each.
+    Keys of more than 1,000 records make no pairs: their records enter longer ones, which are not counted here. The last
+    row tells the largest key.
+
+    Raises
+    ------
+    UnsupportedRequest : candidates were given, or are found in another way, as those of fields that are compared by
+        similarity are; or see `learned`.
+    """
+    data: Records = resolved.data
+    parameters, likelihood = learned(posterior, resolved)
+    if data.candidate is not None or isinstance(likelihood, SimilarHitMiss):
+        how = "that were given" if data.candidate is not None else "of fields that are compared by similarity"
+        raise UnsupportedRequest(f"candidates {how} have no keys; look at pairs()")
+    threshold = float(getattr(truth, "threshold", resolved.settings.threshold)) + SLACK
+    rule = join_rule(data, for_candidates(parameters), likelihood, threshold=threshold)
+    keys, value = Keys.of(rule, data.first_value), np.asarray(data.value)
+    lacks, sizes = rule.lacking(value), [np.zeros(0, int)]
+    for lacking in unions(lacks):
+        own = value[:, (lacks & ~np.int16(lacking)) == 0]
+        sizes.append(np.unique(entered_keys(own, keys, lacking)[1], return_counts=True)[1])
+    size = np.concatenate(sizes)
+    place = np.searchsorted(_KEY_SIZES, size, side="right") - 1
+    has = np.unique(place)
+    joined = np.where(size > MOST_OF_KEY, 0, size * (size - 1) // 2)
+    return {
+        "records": _KEY_SIZES[has], "up_to": np.array([size[place == one].max() for one in has.tolist()], int),
+        "keys": np.bincount(place, minlength=len(_KEY_SIZES))[has],
+        "pairs": np.bincount(place, joined, len(_KEY_SIZES))[has].astype(int),
+    }  # fmt: skip
+
+
 WEIGHTS = Table(
     name="weights", help="What it says that a field is equal, near, different or missing in two records.",
     columns=(
@@ -222,6 +267,14 @@ UNLINKABLE = Table(
     columns=(Column("threshold", help="log odds"), Column("share", help="of the records whose odds stay below")),
     make=unlinkable,
 )
+CANDIDATES = Table(
+    name="candidates", help="How candidates were found: keys by how many records share them, and their pairs.",
+    columns=(
+        Column("records", help="of a key, from so many"), Column("up_to", help="to so many, the most that there are"),
+        Column("keys", help="how many there are"), Column("pairs", help="that they make, counted for each key"),
+    ),
+    make=candidates,
+)  # fmt: skip
 EXPLAIN = Measure(
     name="explain", help="Why two records are one entity or not: the prior, each field, and the posterior.",
     place=f"{__name__}:explain",

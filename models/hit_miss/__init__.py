@@ -43,7 +43,7 @@ from consilience.data.records import Records
 from consilience.models import settings
 from consilience.models.block_linkage import MODEL as BLOCK_LINKAGE
 from consilience.models.block_linkage import SITES, linkage_notes, often_distorted
-from consilience.models.block_linkage.densities import hyperparameters
+from consilience.models.block_linkage.em import hyperparameters
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning

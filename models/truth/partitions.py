@@ -65,6 +65,22 @@ class MatchingSets(NamedTuple):
     probability: Float[np.ndarray, " record"]
 
 
+class CountedClusters(NamedTuple):
+    """What is known of the number of clusters.
+
+    Parameters
+    ----------
+    number : shape ``(draw,)``.
+    sizes : shape ``(size,)``; expected number of clusters of 1, 2, … items.
+    links_alone, basis : as in `PartitionTruth`, of these draws.
+    """
+
+    number: Int[np.ndarray, " draw"]
+    sizes: Float[np.ndarray, " size"]
+    links_alone: bool
+    basis: str
+
+
 class PartitionTruth(Truth):
     """Draws of an unobserved partition of records.
 
@@ -135,6 +151,10 @@ class PartitionTruth(Truth):
     def corrected_num_clusters(self) -> float:
         """Return the expected number of clusters with the links that were not looked at; NaN where nobody knows."""
         return float("nan")
+
+    def counted(self) -> CountedClusters:
+        """Return what is known of the number of clusters; by default that of the draws."""
+        return CountedClusters(self.num_clusters(), self.size_counts(), self.links_alone, self.basis)
 
     def clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
         """Return the number of clusters with 1, 2, … records of each draw; counted once."""

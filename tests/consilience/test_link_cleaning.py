@@ -171,6 +171,17 @@ def test_a_dry_run_says_what_cleaning_does_and_stops(files, tmp_path, capsys):
     assert {row["column"]: row["type"] for row in found["cleaning"]}["phone"] == "phone"
 
 
+def test_of_many_columns_the_first_lines_are_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = [f"c{place}" for place in range(70)]
+    rows = [["id", *names], *([f"r{row}", *(str(row % 2) for _ in names)] for row in range(4))]
+    (tmp_path / "wide.csv").write_text("".join(f"{','.join(row)}\n" for row in rows))
+    assert main(["link", "wide.csv", "--dry-run"]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cleaned  ")]
+    assert len(shown) == 61
+    assert shown[-1].startswith("cleaned  … and 10 more columns")
+
+
 def test_a_folder_is_needed_to_link(files, refused):
     assert "name the folder to write to, as in -o linked; or --dry-run" in refused("link", "left.csv", "right.csv")
 

@@ -164,7 +164,7 @@ def test_what_the_command_writes(folder):
     assert all(note.words()[1:] in page for note in fit.findings())
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
-    for words in ("interval of the links alone, too narrow", "of all among the pairs looked at", "≠ "):
+    for words in ("how far it holds", "of all among the pairs looked at", "≠ "):
         assert words in page
 
 

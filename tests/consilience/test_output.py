@@ -209,14 +209,12 @@ WRITING = {
     "write_text", "write_bytes", "savez", "savez_compressed", "save_npz", "mkstemp", "NamedTemporaryFile", "copyfile",
     "copy2", "copytree", "to_csv", "to_parquet", "to_json", "tofile", "savetxt", "symlink", "symlink_to",
 }  # fmt: skip
-# By module: `write_text` of `durable` goes through the writer; workers hand arrays to each other in a temporary folder,
-# and a command keeps its standard input in one.
+# By module: `write_text` of `durable` goes through the writer, and a command keeps its standard input in a temporary
+# folder.
 ALLOWED = {
     ("consilience/commands/files.py", "open"),
     ("consilience/output.py", "open"), ("consilience/output.py", "replace"), ("consilience/output.py", "link"),
     ("inference/durable.py", "savez"), ("inference/checkpoints.py", "write_text"), ("inference/saved.py", "write_text"),
-    ("models/block_linkage/workers.py", "tofile"), ("models/block_linkage/workers.py", "write_bytes"),
-    ("models/block_linkage/workers.py", "open"),
 }  # fmt: skip
 
 

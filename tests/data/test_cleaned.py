@@ -67,6 +67,10 @@ def test_none_and_null_are_surnames():
     assert "missing_values=" in told[0]
     assert not cleaned(table, missing_values=["none", "null"])[1]  # who says so knows
     assert not cleaned({"id": range(3), "name": ["a", "b", "None"]})[1]
+    common = {"id": range(45), "name": [*names, *names, *["NA"] * 3]}
+    found, told = cleaned(common)  # more common than any name
+    assert not told
+    assert found.ledger["examples"] == ["NA → missing (3)"]
 
 
 def test_orders_of_dates_by_source():

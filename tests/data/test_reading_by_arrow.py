@@ -66,7 +66,14 @@ FILES = {
     "columns without names": (b"item,,\nb,w,x\na,w,y\n", True),
     "white space in a row": (b"item\nb\n \na\n", True),
     "one column": (b"item\nb\na\nb\n", True),
-    "quoted cell": (PLAIN + b'"a\nb",w,x\n', False),
+    "quoted cells": (PLAIN + b'"a,b",w,""\n"a","w"," x "\n', True),
+    "quoted cells and lines that end in CR LF": (PLAIN.replace(b"\n", b"\r\n") + b'"a,b",w,"x"\r\n', True),
+    "quoted cells with semicolons": (PLAIN.replace(b",", b";") + b'"a;b,c";w;"x"', True),
+    "quoted cell with nothing in it alone": (b'item\nb\n""\n', True),
+    "quoted cell with a line break": (PLAIN + b'"a\nb",w,x\n', False),
+    "quoted cell with quotes": (PLAIN + b'"a ""b""",w,x\n', False),
+    "quoted cell and more": (PLAIN + b'"a" b,w,x\n', False),
+    "quoted cell after a blank": (PLAIN + b'a, "b",x\n', False),
     "quote within a cell": (PLAIN + b'a"b,w,x\n', False),
     "quote that is not closed": (PLAIN + b'"a,w,x\n', False),
     "blank line": (PLAIN + b"\na,w,x\n", False),
@@ -140,12 +147,14 @@ def test_a_large_file_does_not_wait_for_pandas(tmp_path, monkeypatch):
 
 CELLS = st.text("ab \t,;é\u2028\ufeff\0\r\n\"'\\", max_size=3) | st.text(string.ascii_letters, max_size=30)
 ROWS = st.lists(st.lists(CELLS, min_size=3, max_size=3) | st.lists(CELLS, max_size=4), max_size=8)
+QUOTED = st.builds('"{}"'.format, st.text("ab ,é'", max_size=4))
+QUOTED_ROWS = st.lists(st.lists(QUOTED | st.sampled_from(["a", "é", ""]), min_size=3, max_size=3), max_size=9)
 PLAIN_ROWS = st.lists(st.lists(st.text("ab é\ufeff", min_size=1, max_size=9), min_size=3, max_size=3), max_size=12)
 
 
 @example([["a", "b", "c"], ["a", "b"]], "", "\n", "", 1)
 @given(
-    ROWS | PLAIN_ROWS, st.sampled_from(["", "\ufeff"]), st.sampled_from(["\n", "\r\n"]),
+    ROWS | QUOTED_ROWS | PLAIN_ROWS, st.sampled_from(["", "\ufeff"]), st.sampled_from(["\n", "\r\n"]),
     st.sampled_from(["", "\n", "\r\n"]), st.integers(1, 40),
 )  # fmt: skip
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

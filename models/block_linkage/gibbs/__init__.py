@@ -3,10 +3,7 @@
 | file | what it holds |
 |---|---|
 | `problem` | records, the wide graph, the priors |
-| `links`, `record_sweep` | links drawn, record by record, in machine code |
-| `hyperparameters` | what is drawn given the links |
-| `error_classes` | the same with errors that come together |
-| `sampler` | the two together |
+| `sampler` | what `block_linkage.sampler` draws of the links, and `block_linkage.conjugate` given these |
 | `truth` | who is together in the draws |
 | `outside`, `predictive` | links that the graph leaves out; whether the model holds |
 | `error_class_records` | what it would look like if errors came together |

@@ -28,7 +28,7 @@ class State(NamedTuple):
     Parameters
     ----------
     cluster : int32, shape ``(record,)``; Π, each cluster named by the code of its first record.
-    value_share : shape ``(value,)``; θ, adding up to one within a field; of padding any number.
+    value_share : shape ``(value,)``; θ, adding up to one within a field.
     distortion : shape ``(field,)``; b.
     intensity : shape ``()``; m.
     size_share : shape ``(size,)``; μ.
@@ -51,13 +51,10 @@ class LinkProblem:
     Parameters
     ----------
     value : int32, shape ``(record, field)``; codes into the values of all fields, -1 where missing.
-    field : int32, shape ``(value,)``; the field of each value. Those after the last of the last field are padding, and
-        have the number of fields for theirs.
-    source : int32, shape ``(record,)``; records of one source are never together. Where all may be, each record has a
-        source of its own.
-    first_neighbour : int32, shape ``(record + 1,)``; where the neighbours of each record begin.
-    neighbour : int32, shape ``(edge,)``; candidates of each record, increasing; every pair is there twice. What follows
-        those of the last record is padding.
+    field : int32, shape ``(value,)``; the field of each value, increasing.
+    source : int32, shape ``(record,)``; records of one source are never together. Empty where all may be.
+    first_neighbour : int64, shape ``(record + 1,)``; where the neighbours of each record begin.
+    neighbour : int64, shape ``(edge,)``; candidates of each record; every pair is there twice.
     value_concentration : shape ``()`` or ``(value,)``; parameters of the Dirichlet distributions of the values of each
         field.
     distortion : shape ``(field, 2)``; parameters of Beta distributions.
@@ -68,7 +65,7 @@ class LinkProblem:
 
     value: Int[Array, "record field"]
     field: Int[Array, " value"]
-    source: Int[Array, " record"]
+    source: Int[Array, " records_or_none"]
     first_neighbour: Int[Array, " records_and_one"]
     neighbour: Int[Array, " edge"]
     value_concentration: Float[Array, "*value"]

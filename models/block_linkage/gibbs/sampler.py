@@ -5,14 +5,11 @@ clusters of several records; then θ, b, μ and m. With error classes it is head
 first and drawn then, and the shares π of the classes are drawn too. Nothing is fixed at an estimate: θ taken from the
 records counts a value twice that two records of an entity show, and an interval with b fixed is too narrow.
 
-It runs on the host: links are drawn by machine code, record by record, and what follows from them by one compiled
-program. The graph of candidates is that of hit-miss under both likelihoods.
+It runs on the host, in machine code of numba and in NumPy: nothing is compiled for the data. The graph of candidates is
+that of hit-miss under both likelihoods.
 """
 
 from __future__ import annotations
-
-import warnings
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +18,8 @@ from scipy.sparse import coo_array
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.records import Records
-from consilience.errors import ConsilienceWarning, UnsupportedRequest
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
-from consilience.models.block_linkage.gibbs.error_classes import draw_class_hyperparameters
-from consilience.models.block_linkage.gibbs.hyperparameters import draw_hyperparameters
-from consilience.models.block_linkage.gibbs.links import has_machine_code, redraw_links
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 from consilience.models.block_linkage.join import CandidatePairs
@@ -35,13 +29,11 @@ from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.similar import for_data
 from consilience.models.interface import Gibbs
-from consilience.models.rows import padded_rows, padded_size
 from consilience.models.sites import Resolved
 from consilience.notes import Remedy
 
 _WIDE = 10.0            # a threshold of 14 gives the same, 8 costs a sixth of a standard deviation of the number
 _WIDE_IF_MISSING = 12.0
-_QUICK = 500            # records for which Python is quick enough
 _START_DISTORTION = 0.05
 _START_DISTORTION_OF_MANY = 0.3
 _START_SPREAD = 0.5     # of its logarithm, so that chains start apart
@@ -66,25 +58,16 @@ def prepare(resolved: Resolved) -> LinkProblem:
         )
     chosen = _drawn(settings.likelihood, data)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    if not has_machine_code() and data.num_records > _QUICK:
-        warnings.warn(
-            "links are drawn by Python, many times slower than by machine code, since numba is not installed: pip "
-            "install 'consilience[compiled]'",
-            ConsilienceWarning,
-            stacklevel=2,
-        )
     threshold = wide_threshold(data, settings.wide)
     pairs = wide_pairs(data, threshold=threshold, restriction=settings.restriction)
     first_neighbour, neighbour = _neighbours(pairs, data.num_records)
     dtype = jnp.result_type(float)
-    # Padded, so that data of like size share a program.
-    field = np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value))
     across = settings.restriction == "across"
     return LinkProblem(
         value=np.ascontiguousarray(value_codes(data.value, data.first_value).T, np.int32),
-        field=padded_rows(field, padded_size(len(field)), data.num_fields),
-        source=np.asarray(data.source if across else np.arange(data.num_records), np.int32),
-        first_neighbour=first_neighbour, neighbour=padded_rows(neighbour, padded_size(len(neighbour))),
+        field=np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value)),
+        source=np.asarray(data.source if across else (), np.int32),
+        first_neighbour=first_neighbour, neighbour=neighbour,
         value_concentration=_value_concentration(data, resolved.given.value_share).astype(dtype),
         distortion=np.asarray(prior.distortion, dtype), intensity=np.asarray(prior.intensity, dtype),
         size_share=np.asarray(prior.size_share, dtype),
@@ -106,11 +89,10 @@ def _drawn(likelihood: str | Likelihood, data: Records) -> Likelihood:
 
 
 def _value_concentration(data: Records, given: float | None) -> Float[np.ndarray, " *value"]:
-    """Return one number for all values, or one for each and for padding."""
+    """Return one number for all values, or one for each."""
     if given is not None:
         return np.asarray(given, float)
-    learned = most_probable_concentration(np.asarray(data.value), np.asarray(data.first_value))
-    return padded_rows(learned, padded_size(len(learned)), 1)
+    return most_probable_concentration(np.asarray(data.value), np.asarray(data.first_value))
 
 
 def wide_threshold(data: Records, wide: float = 0.0) -> float:
@@ -121,11 +103,10 @@ def wide_threshold(data: Records, wide: float = 0.0) -> float:
 def _neighbours(
     pairs: CandidatePairs, num_records: int
 ) -> tuple[Int[np.ndarray, " records_and_one"], Int[np.ndarray, " edge"]]:
-    """Return where the neighbours of each record begin, and these, increasing."""
+    """Return where the neighbours of each record begin, and these."""
     ends = np.concatenate([pairs.first, pairs.second]), np.concatenate([pairs.second, pairs.first])
     graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(num_records, num_records)).tocsr()
-    graph.sort_indices()
-    return graph.indptr.astype(np.int32), graph.indices.astype(np.int32)
+    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
 def start(random: np.random.Generator, problem: LinkProblem) -> State:
@@ -136,7 +117,7 @@ def start(random: np.random.Generator, problem: LinkProblem) -> State:
     num_records, (num_fields, _) = len(problem.value), problem.distortion.shape
     number = np.bincount(problem.value[problem.value >= 0], minlength=len(problem.field)).astype(float)
     number = np.maximum(number, np.finfo(np.float32).eps)
-    share = number / np.bincount(problem.field, number, num_fields + 1)[problem.field]  # padding is the last
+    share = number / np.bincount(problem.field, number, num_fields)[problem.field]
     noise = np.exp(_START_SPREAD * random.standard_normal(num_fields))
     sizes = _START_LARGER ** np.arange(len(problem.size_share))
     distortion, class_share = _START_DISTORTION * noise, None
@@ -154,17 +135,30 @@ def start(random: np.random.Generator, problem: LinkProblem) -> State:
 
 def sweep(random: np.random.Generator, state: State, problem: LinkProblem) -> State:
     """Draw the links, and all hyperparameters given these."""
-    cluster = redraw_links(random, state, problem)
-    seed = random.integers(1 << 32, size=2, dtype=np.uint32)
-    drawn = jax.tree.map(np.asarray, _drawn_given_links(seed, cluster, state, problem))
-    return drawn._replace(cluster=cluster)
+    # Machine code is compiled, or read from disk, when it is first asked for.
+    from consilience.models.block_linkage import conjugate, densities, sampler
 
-
-@jax.jit
-def _drawn_given_links(seed: Any, cluster: Int[Array, " record"], state: State, problem: Any) -> State:
-    key = jax.random.wrap_key_data(seed, impl="threefry2x32")
-    draw = draw_hyperparameters if problem.class_share is None else draw_class_hyperparameters
-    return draw(key, cluster, state, problem)
+    classes = np.zeros(3) if state.class_share is None else np.asarray(state.class_share, float)
+    density = densities.Density(
+        densities.HIT_MISS if state.class_share is None else densities.ERROR_CLASSES, problem.field,
+        np.asarray(state.value_share, float), np.asarray(state.distortion, float), classes,
+    )  # fmt: skip
+    graph = sampler.Graph(
+        problem.value, np.ones(len(problem.value), np.int32), problem.source, problem.first_neighbour,
+        problem.neighbour,
+    )  # fmt: skip
+    sizes = sampler.log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
+    cluster = sampler.draw(random, state.cluster, graph, density, sizes)[0]
+    counts = conjugate.draw_counts(random, cluster, problem.value, density)
+    value_share, distortion = conjugate.draw_fields(
+        random, counts, problem.field, problem.value_concentration, problem.distortion
+    )
+    size_share, intensity = conjugate.draw_sizes(random, cluster, problem.size_share, problem.intensity)
+    class_share = None
+    if problem.class_share is not None:
+        drawn = conjugate.draw_shares(random, problem.class_share + counts.of_class)
+        class_share = drawn.astype(problem.class_share.dtype)
+    return State(cluster, value_share, distortion, intensity, size_share, class_share)
 
 
 def sites(state: State, problem: LinkProblem) -> dict[str, Array]:
@@ -172,9 +166,4 @@ def sites(state: State, problem: LinkProblem) -> dict[str, Array]:
     return {site: values for site, values in state._asdict().items() if values is not None}
 
 
-def lengths(problem: LinkProblem) -> dict[str, int]:
-    """Return how many values are no padding."""
-    return {"value_share": int(np.sum(problem.field < len(problem.distortion)))}
-
-
-GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, host=True, lengths=lengths)
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, host=True)

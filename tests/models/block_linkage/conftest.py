@@ -43,11 +43,11 @@ def simulate():
 
 @pytest.fixture(scope="session")
 def fit_em():
-    """Return a function that links records by EM, of a sample or with devices and processes too."""
+    """Return a function that links records by EM, by hit-miss where nothing else is said."""
 
-    def fit(records, priors=None, *, num_sampled=20_000, mesh=None, processes=1, **settings):
-        resolved = MODEL.resolve(records, priors, settings)
-        return em.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, processes=processes)
+    def fit(records, priors=None, *, num_sampled=20_000, mesh=None, engine=None, **settings):
+        resolved = MODEL.resolve(records, priors, {"likelihood": "hit-miss", **settings})
+        return em.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, engine=engine)
 
     return fit
 

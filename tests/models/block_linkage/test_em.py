@@ -9,15 +9,14 @@ import pytest
 
 from consilience.data import read_records
 from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.inference.sharding import item_mesh
-from consilience.models.block_linkage import MODEL, full_pass
-from consilience.models.block_linkage.densities import log_base, starting_parameters
+from consilience.models.block_linkage import MODEL
+from consilience.models.block_linkage.em import log_base, starting_parameters
 from consilience.models.block_linkage.enumeration import conflicts, set_partitions
 from consilience.models.block_linkage.priors import Hyperprior, Priors
-from consilience.models.block_linkage.simulation import simulate
 from tests.models.records import german_names, pair_scores
 
 em = importlib.import_module("consilience.models.block_linkage.em")  # the package has a function of this name
+misfit = importlib.import_module("consilience.models.block_linkage.misfit")
 
 
 def moments(posterior):
@@ -51,7 +50,7 @@ def test_it_recovers_distortion_and_sizes(simulate, likelihood, fit_em):
 def test_completion_is_what_brings_distortion_up(simulate, monkeypatch, fit_em):
     records = simulate(10_000, distortion=0.08)
     completed = fit_em(records)
-    monkeypatch.setattr(em, "MOST_DISAGREEMENT", -1.0)
+    monkeypatch.setattr(misfit, "MOST_DISAGREEMENT", -1.0)
     restricted = fit_em(records)
     assert completed.completed
     assert not restricted.completed
@@ -223,20 +222,3 @@ def test_few_records_teach_something(fit_em):
     assert posterior.size_share[1] > 0.3
     assert (np.diff(posterior.evidence[: posterior.first_phase]) >= -1e-9).all()
     assert posterior.intensity < 7
-
-
-def test_processes_change_no_bit_of_the_answer(monkeypatch, fit_em):
-    records, _ = simulate(0, num_records=1000, num_values=(60, 40, 12, 28))
-    monkeypatch.setattr(full_pass, "_PIECE", 64)
-    expected = fit_em(records, threshold=2.0)
-    found = fit_em(records, threshold=2.0, processes=2)
-    for name, values in expected._asdict().items():
-        np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)
-
-
-def test_no_process_and_processes_besides_devices_are_refused(fit_em):
-    records, _ = simulate(0, num_records=50)
-    with pytest.raises(UnsupportedRequest, match="processes is 0"):
-        fit_em(records, processes=0)
-    with pytest.raises(UnsupportedRequest, match="leave out one of the two"):
-        fit_em(records, processes=2, mesh=item_mesh(1))

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 
 import consilience as cs
 from consilience.errors import InputError, UnsupportedRequest
+from consilience.models.block_linkage import MODEL
+from consilience.models.block_linkage.em import _found_under, _parts_under
 from consilience.models.block_linkage.enumeration import (
     conflicts,
     enumerate_blocks,
@@ -22,6 +24,7 @@ from consilience.models.block_linkage.enumeration import (
 from consilience.models.block_linkage.labels import label_log_odds, pair_terms_of
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.parameters import Parameters
 from tests.models.records import records_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
@@ -100,6 +103,35 @@ def test_the_same_in_jax():
 def enumerate_blocks_single(records):
     """Enumerate in single precision."""
     return enumerated(records, run=lambda *given, **_: enumerate_blocks(*given))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_in_a_part_that_is_drawn(seed):
+    """Frequencies of pairs are the probabilities of enumeration, with sure and unsure labels."""
+    random = np.random.default_rng(seed)
+    records = records_of(random.integers([[3], [2]], size=(2, 5)), (3, 2))
+    records = records.replace(
+        labelled=np.array([[0, 1], [0, 3], [1, 4], [2, 3]], np.int32),
+        label_log_odds=np.array([np.inf, -np.inf, 2.0, -1.5]),
+    )
+    size_share = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
+    parameters = Parameters(SHARE, np.array([0.1, 0.2]), 3.0, size_share)
+    settings = MODEL.resolve(records, None, {"threshold": 30.0, "largest": 2, "likelihood": "hit-miss"}).settings
+    own = parameters, LIKELIHOODS["hit-miss"], settings
+    rows, pairs = _found_under(records, *own)
+    _, large = _parts_under(pairs, rows, *own)
+    first, second = np.triu_indices(5, 1)
+    part = large._part(np.arange(5), np.stack([first, second], axis=1), np.tile(np.arange(5), (2, 1)))
+    draws = large._draw(part, parameters, 20_000)[0][:, 1000:].reshape(-1, 5)
+    found = (draws[:, first] == draws[:, second]).mean(axis=0)
+    exact = enumerate_blocks(
+        gather_values(records.value, records.first_value, np.arange(5)[None]), SHARE, parameters.distortion,
+        size_terms(3.0, size_share, 5, np), LIKELIHOODS["hit-miss"],
+        pair_terms_of(records, np.arange(5)[None], "none"), dtype=np.float64,
+    )  # fmt: skip
+    np.testing.assert_allclose(found, exact.pair[:, 0], atol=0.02)
+    sure = {(0, 1): 1.0, (0, 3): 0.0}
+    assert all(found[(first == one) & (second == other)] == worth for (one, other), worth in sure.items())
 
 
 @pytest.fixture(scope="module")
@@ -225,8 +257,12 @@ def test_what_labels_are_refused(people):
     chain = np.stack([np.arange(6), np.arange(1, 7)], axis=1)
     many = people.with_labels(labels_of(people, chain, ["same"] * 6))
     with pytest.raises(UnsupportedRequest, match=r"labels put 7 records into one entity \(r1, r2, .*raise it"):
-        cs.fit("block-linkage", many)
-    assert cs.fit("block-linkage", many, largest=7, draws=5).truth.pairs().of(np.array([0]), np.array([6])) == 1
+        cs.fit("block-linkage", many, likelihood="error-classes")
+    for largest in (6, 7):  # drawn, and enumerated
+        fit = cs.fit("block-linkage", many, largest=largest, likelihood="hit-miss", draws=5)
+        assert fit.truth.pairs().of(np.array([0]), np.array([6])) == pytest.approx(1)
+    with pytest.raises(UnsupportedRequest, match="labels of pairs are not taken by decision='closure'"):
+        cs.fit("block-linkage", same, decision="closure")
     for method in ("gibbs", "nuts"):
         with pytest.raises(UnsupportedRequest, match="labels of pairs are not taken by"):
             cs.fit("block-linkage", same, method=method)

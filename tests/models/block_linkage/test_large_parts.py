@@ -13,10 +13,8 @@ from scipy.special import gammaln
 import consilience as cs
 from consilience.errors import DiagnosticWarning, InputError, UnsupportedRequest
 from consilience.models.block_linkage import MODEL
-from consilience.models.block_linkage.densities import size_shares, starting_parameters
-from consilience.models.block_linkage.em import fit_em
+from consilience.models.block_linkage.em import dependence_weights, fit_em, size_shares, starting_parameters
 from consilience.models.block_linkage.enumeration import set_partitions
-from consilience.models.block_linkage.field_weights import dependence_weights
 from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.large_parts import LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
@@ -68,7 +66,8 @@ def drawn_partitions_of(strength, *, weight=(1, 1, 1, 1), apart=False, sweeps=40
     drawn, counts = np.empty((sweeps, number), np.int64), np.zeros(5)
     draw_part(
         seed, np.arange(number), sweeps, 1, ROWS, weight, source, apart, edge, first_neighbour,
-        np.concatenate(neighbour).astype(np.int64), term, np.concatenate(SHARES), np.array([0, 3, 5]), np.zeros(0),
+        np.concatenate(neighbour).astype(np.int64),
+        (np.zeros(number + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)), term, np.concatenate(SHARES), np.array([0, 3, 5]), np.zeros(0),
         np.array([-1, -1]), MISS, np.ones(2), np.full(2, strength), np.ones(2), drawn, np.empty(sweeps), counts,
         np.zeros(2), np.zeros(2), np.zeros(7),
     )  # fmt: skip
@@ -124,6 +123,7 @@ def copies():
 
 
 def fitted(records, **options):
+    options = {"likelihood": "hit-miss"} | options
     resolved = MODEL.resolve(records.replace(entity=None, entities=None), None, options)
     linkage = fit_em(resolved)
     return linkage, BlockPartition(linkage, key=jax.random.key(0), num_draws=50)

@@ -15,7 +15,7 @@ from numpyro.infer.util import log_density as joint_density
 
 from consilience.errors import InvalidPrior, UnsupportedRequest
 from consilience.models.block_linkage import MODEL, model
-from consilience.models.block_linkage.densities import log_base, log_prior
+from consilience.models.block_linkage.em import log_base, log_prior
 from consilience.models.block_linkage.enumeration import enumerate_blocks_jax, set_partitions, size_terms
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.model import linkable, log_density

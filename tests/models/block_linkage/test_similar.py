@@ -15,7 +15,7 @@ from consilience.data import read_records
 from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import similar as similar_model
 from consilience.models.block_linkage import similar_pairs
-from consilience.models.block_linkage.densities import log_base, record_shares
+from consilience.models.block_linkage.em import log_base, record_shares
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     enumerate_blocks_jax,

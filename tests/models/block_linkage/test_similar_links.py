@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consilience.models.block_linkage.densities import record_shares
+from consilience.models.block_linkage.em import record_shares
 from consilience.models.block_linkage.join import pair_log_odds
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.similar import for_data

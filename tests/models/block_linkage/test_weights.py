@@ -133,6 +133,24 @@ def test_unlinkable_records_are_those_whose_copies_are_not_linked(linked, people
     assert table["share"].iloc[-1] == 1
 
 
+def test_keys_make_at_least_the_candidates(linked, people, similar):
+    """Every pair above the threshold shares a key; and a key of n records makes n (n - 1) / 2 pairs."""
+    table = linked.candidates()
+    assert (table["records"] <= table["up_to"]).all()
+    assert table["pairs"].sum() >= len(linked.pairs())
+    exact = table[table["records"] == table["up_to"]]
+    np.testing.assert_array_equal(exact["pairs"], exact["keys"] * exact["records"] * (exact["records"] - 1) // 2)
+    copies = people.replace(
+        value=np.repeat(people.value[:, :1], 5, axis=1), source=people.source[:5], records=people.records[:5],
+        entity=None, entities=None, num_records=5,
+    )  # fmt: skip
+    alike = cs.fit("block-linkage", copies, draws=2).candidates()
+    assert alike["records"].tolist() == alike["up_to"].tolist() == [5]
+    for fit in (similar, cs.fit("block-linkage", people.with_candidates(linked.pairs()), draws=2)):
+        with pytest.raises(UnsupportedRequest, match="have no keys"):
+            fit.candidates()
+
+
 def test_thresholds_count_pairs_and_what_they_connect(linked):
     table, pairs = linked.thresholds().set_index("threshold"), linked.pairs()["probability"]
     assert table.loc[0.5, "pairs"] == (pairs >= 0.5).sum()
@@ -248,13 +266,14 @@ def test_unsure_answers_may_contradict_each_other(linked):
     assert linked.calibration(table)["number"].sum() == 2
 
 
-@pytest.mark.parametrize("name", ["weights", "unlinkable", "thresholds", "explain", "calibration"])
+@pytest.mark.parametrize("name", ["weights", "unlinkable", "thresholds", "explain", "calibration", "candidates"])
 def test_figures_draw_their_tables(linked, people, similar, name, tmp_path):
     pairs = linked.pairs()
     drawn = {
         "weights": lambda: linkage_figures.weights_of_fields(similar.weights()),
         "unlinkable": lambda: linkage_figures.unlinkable_records(linked.unlinkable()),
         "thresholds": lambda: linkage_figures.threshold_curves(linked.thresholds()),
+        "candidates": lambda: linkage_figures.pairs_by_key(linked.candidates()),
         "explain": lambda: linkage_figures.explained_pair(linked.explain(*pairs.iloc[0, :2])),
         "calibration": lambda: linkage_figures.calibration_of_pairs(linked.calibration(answered(linked, people))),
     }[name]()
