@@ -64,7 +64,7 @@ _MANY_BEYOND = 0.05  # of the records in parts too large to enumerate: then a cl
 _FEW_BEYOND = 0.01  # of the records: what so few are in changes neither hyperparameters nor their variance
 _MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: beyond it the model does not hold
 _FREE_SIZES = 4
-_LEAST_REST = 0.1  # what the prior gives to all larger entities, at least
+_LEAST_REST = 0.1  # what the prior gives to a size without a count of its own, and to all above 4
 _EXPONENTS = np.linspace(1.05, 6, 100)
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
@@ -391,7 +391,7 @@ def size_shares(
     prior : Dirichlet counts; those above 4 are of the rest.
     """
     free = min(_FREE_SIZES, len(counts))
-    own = counts[:free] + np.append(prior, np.zeros(free))[:free]
+    own = counts[:free] + np.append(prior, np.full(free, _LEAST_REST))[:free]
     if len(counts) == free:
         return own / own.sum()
     rest = counts[free:].sum() + max(prior[free:].sum(), _LEAST_REST)
@@ -687,7 +687,7 @@ class _Em(NamedTuple):
             distortion=distorted / (num_records + self.prior.distortion.sum(axis=1)),
             intensity=(shape + sizes.sum()) / (rate + 1),
             size_share=size_shares(sizes, self.prior.size_share),
-            pair_odds=float(sizes @ (number * (number - 1)) / max(sizes @ number, 1) ** 2),
+            pair_odds=float(sizes @ (number * (number - 1))) / max(float(sizes @ number), 1.0) ** 2,
         )
         if self.large:
             found = found._replace(value_share=self.entity_shares(statistics.large))
@@ -753,11 +753,10 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
 
 def _at(found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood) -> CandidatePairs:
     """Return candidates with their log odds under other hyperparameters."""
-    parts = [
-        pair_log_odds(records.value, found.first[rows], found.second[rows], parameters, likelihood, records.first_value)
-        for rows in row_blocks(len(found.first), 1, _PIECE)
-    ]
-    log_odds = np.concatenate([np.zeros(0), *(part.log_odds for part in parts)])
+    log_odds = np.zeros(len(found.first))
+    for rows in row_blocks(len(log_odds), 1, _PIECE):
+        ends = found.first[rows], found.second[rows]
+        log_odds[rows] = pair_log_odds(records.value, *ends, parameters, likelihood, records.first_value).log_odds
     return found._replace(log_odds=log_odds + label_log_odds(records, found.first, found.second))
 
 
