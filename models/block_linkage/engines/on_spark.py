@@ -41,7 +41,7 @@ class Spark:
     def _check_executors(self) -> None:
         """Run a job of one row: what Spark says of a missing package names no remedy."""
         try:
-            self._session.range(1, numPartitions=1).mapInArrow(_imported, "id long").collect()
+            self._session.range(1, numPartitions=1).mapInArrow(_unchanged, "id long").collect()
         except Exception as problem:
             missing = next((one for one in ("pyarrow", "consilience", "pandas") if f"'{one}" in str(problem)), None)
             if missing is None:
@@ -91,8 +91,6 @@ def _of_batches(batches: Iterator[Any], *, sent: Any) -> Iterator[Any]:
         yield from sent.value(batch)
 
 
-def _imported(batches: Iterator[Any]) -> Iterator[Any]:
-    """Import, in an executor, what functions need."""
-    import consilience  # noqa: F401
-
+def _unchanged(batches: Iterator[Any]) -> Iterator[Any]:
+    """Return batches as they came: an executor has to import this module and pyarrow to do so."""
     yield from batches
