@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -43,11 +44,11 @@ class Spark:
         try:
             self._session.range(1, numPartitions=1).mapInArrow(_unchanged, "id long").collect()
         except Exception as problem:
-            missing = next((one for one in ("pyarrow", "consilience", "pandas") if f"'{one}" in str(problem)), None)
+            missing = re.search(r"No module named '(\w+)", str(problem))
             if missing is None:
                 raise
             raise NotInstalled(
-                f"the Python of Spark's executors has no {missing}: set PYSPARK_PYTHON to an interpreter that has "
+                f"the Python of Spark's executors has no {missing[1]}: set PYSPARK_PYTHON to an interpreter that has "
                 "pyarrow and consilience, before the session starts"
             ) from problem
 
