@@ -21,8 +21,6 @@ from typing import Any, Protocol, runtime_checkable
 from consilience.errors import NotInstalled, UnknownName, UnsupportedRequest
 from consilience.notes import Remedy
 
-__all__ = ["Engine", "duckdb", "spark"]
-
 _MANY = 200_000_000  # values, from which memory would not do
 
 
