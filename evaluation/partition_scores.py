@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from consilience.data.accept import as_partition, is_numbers
 from consilience.data.partitions import Partition
@@ -20,10 +19,10 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.partitions import contingency, form_of, names, score
 from consilience.evaluation.scores import Count, by_method
 from consilience.models.truth import truth_of
+from consilience.models.truth.partitions import FEW_FOUND
 from consilience.models.truth.truth import PARTITION
 
 _UNSEEN = "no links or few of all were looked at"
-_FEW_FOUND = 0.5  # of all links; an interval that holds the doubt about fewer says nothing
 
 
 # One partition against another ----------------------------------------------------------------------------------------
@@ -172,27 +171,18 @@ def num_entities(fit: Any) -> Count:
     39.0
     """
     truth = _truth_of(fit)
-    sizes, draws = truth.size_counts(), truth.num_clusters().astype(float)
+    number, sizes, links_alone, basis = truth.counted()
+    draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
-    unseen = truth.links_alone and (unlinked or truth.found_share < _FEW_FOUND)
-    no_interval = truth.no_interval or (_UNSEEN if unseen else "")
-    counted = None if no_interval else truth.counted()
-    links_alone, basis = truth.links_alone and counted is None, truth.basis
-    shift, deviation = truth.beyond_links
-    if counted is not None:
-        sizes, draws, basis = counted.sizes, counted.number.astype(float), counted.basis
-    elif deviation > 0:
-        # The quantiles of the normal distribution in random order, which have next to no error of their own.
-        place = (np.random.default_rng(0).permutation(len(draws)) + 0.5) / len(draws)
-        draws = np.rint(draws + shift + deviation * ndtri(place))
+    unseen = links_alone and (unlinked or truth.found_share < FEW_FOUND)
     basis = "; ".join(part for part in (basis, _effective_size(fit)) if part)
     how = "by the doubt about links alone, too narrow" if links_alone else "as far as the model holds"
-    how = f"by Laplace's method, {how}" if deviation > 0 and counted is None else how
     return Count(
         title=by_method("number of entities", fit), draws=draws, expected=sizes, label="entities", unit="size",
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
-        links_alone=links_alone, doubt=truth.doubt, basis=basis, no_interval=no_interval,
+        links_alone=links_alone, doubt=truth.doubt, basis=basis,
+        no_interval=truth.no_interval or (_UNSEEN if unseen else ""),
     )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ def interval_of_entities(
         f"effective sample size {float(size):,.0f}"
     )
     sizes = by_size.mean(axis=(0, 1))
-    return CountedClusters(number.ravel(), sizes[: np.flatnonzero(sizes)[-1] + 1], basis)
+    return CountedClusters(number.ravel(), sizes[: np.flatnonzero(sizes)[-1] + 1], False, basis)
 
 
 def _sampled(

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import coo_array, csr_array
+from scipy.special import ndtri
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.entity_interval import interval_of_entities
@@ -28,6 +29,7 @@ from consilience.models.block_linkage.model import Linkable, enumerate_linkable,
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import (
+    FEW_FOUND,
     CountedClusters,
     DrawnPartitions,
     MatchingSets,
@@ -88,9 +90,6 @@ class BlockPartition(PartitionTruth):
         self.found_share = float(posterior.found_share)
         self.large = np.asarray(posterior.large)
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
-        hidden = self.num_clusters_moments()[0] - self.corrected_num_clusters()
-        if not np.isnan(hidden + float(posterior.variance)):
-            self.links_alone, self.beyond_links = False, (-hidden, np.sqrt(hidden + float(posterior.variance)))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
         if len(posterior.tried) and len(posterior.class_share):
@@ -238,16 +237,22 @@ class BlockPartition(PartitionTruth):
             counts += np.bincount(subset_sizes(size), probability, largest + 1)
         return counts[1:]
 
-    def counted(self) -> CountedClusters | None:
-        """Return the number of clusters by a short Gibbs run, which knows the doubt about all that EM has fixed.
+    def counted(self) -> CountedClusters:
+        """Return the number of clusters with the doubt about all that EM has fixed, where that is known.
 
-        It is made at the first call, and kept. None where there is none; see `interval_of_entities`.
+        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else from
+        Laplace's method. Where nobody knows what the threshold hides, it is the number of the links alone.
         """
         return self._counted
 
     @functools.cached_property
-    def _counted(self) -> CountedClusters | None:
-        if self.resolved is None or self.posterior.links_nothing() or len(self.posterior.powers):
+    def _counted(self) -> CountedClusters:
+        quiet = self.no_interval or self.doubt or self.found_share < FEW_FOUND
+        found = None if quiet else self._of_gibbs()
+        return found or self._of_laplace() or super().counted()
+
+    def _of_gibbs(self) -> CountedClusters | None:
+        if self.resolved is None or self.posterior.links_nothing():
             return None
         seed = np.asarray(jax.random.key_data(self.key))
         larger = float(self.size_counts()[self.resolved.settings.largest :].sum())
@@ -256,6 +261,18 @@ class BlockPartition(PartitionTruth):
             return None
         errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
         return found._replace(basis=f"{errors}; {found.basis}")
+
+    def _of_laplace(self) -> CountedClusters | None:
+        """To each draw of the links add a normal number, of the variance that `laplace` has besides."""
+        hidden = self.num_clusters_moments()[0] - self.corrected_num_clusters()
+        variance = hidden + float(self.posterior.variance)
+        if np.isnan(variance):
+            return None
+        # The quantiles of the normal distribution in random order, which have next to no error of their own.
+        place = (np.random.default_rng(0).permutation(self.num_draws) + 0.5) / self.num_draws
+        number = self.num_clusters() - hidden + np.sqrt(variance) * ndtri(place)
+        basis = "; ".join(part for part in ("Laplace's method after EM", self.basis) if part)
+        return CountedClusters(np.rint(number).astype(int), self.size_counts(), False, basis)
 
     def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
         """Return for each record how probably its cluster in a partition is exactly one cluster.

@@ -65,6 +65,10 @@ class MatchingSets(NamedTuple):
     probability: Float[np.ndarray, " record"]
 
 
+FEW_FOUND = 0.5
+"""Of all links; an interval that holds the doubt about fewer says nothing."""
+
+
 class CountedClusters(NamedTuple):
     """What is known of the number of clusters.
 
@@ -72,11 +76,12 @@ class CountedClusters(NamedTuple):
     ----------
     number : shape ``(draw,)``.
     sizes : shape ``(size,)``; expected number of clusters of 1, 2, … items.
-    basis : what the draws rest on, in words.
+    links_alone, basis : as in `PartitionTruth`, of these draws.
     """
 
     number: Int[np.ndarray, " draw"]
     sizes: Float[np.ndarray, " size"]
+    links_alone: bool
     basis: str
 
 
@@ -86,8 +91,6 @@ class PartitionTruth(Truth):
     Attributes
     ----------
     links_alone : whether the draws hold the doubt about links alone, because what was learned is fixed at an estimate.
-    beyond_links : by how much the number of clusters differs from that of the draws, and the standard deviation of
-        that: of links that were not looked at, and of what was learned. Zero where the draws hold both.
     found_share : of all links, the share that the model expects among the pairs that it looks at; NaN where nobody
         knows.
     doubt : why the interval of the number of clusters is not to be trusted, in words; empty where nothing says so.
@@ -99,7 +102,6 @@ class PartitionTruth(Truth):
     kind = PARTITION
     systems: tuple[str, ...] = (PARTITION.name,)
     links_alone: bool = False
-    beyond_links: tuple[float, float] = (0.0, 0.0)
     found_share: float = float("nan")
     doubt: str = ""
     basis: str = ""
@@ -154,9 +156,9 @@ class PartitionTruth(Truth):
         """Return the expected number of clusters with the links that were not looked at; NaN where nobody knows."""
         return float("nan")
 
-    def counted(self) -> CountedClusters | None:
-        """Return what is known of the number of clusters, where that is more than the draws of clusters say."""
-        return None
+    def counted(self) -> CountedClusters:
+        """Return what is known of the number of clusters; by default that of the draws."""
+        return CountedClusters(self.num_clusters(), self.size_counts(), self.links_alone, self.basis)
 
     def clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
         """Return the number of clusters with 1, 2, … records of each draw; counted once."""

@@ -97,7 +97,7 @@ def test_the_number_of_entities_has_its_centre_and_its_width():
     assert count.sd == pytest.approx(np.sqrt(total), rel=0.1)
     low, high = count.interval
     assert (high - low) / 2 == pytest.approx(1.96 * np.sqrt(total), rel=0.1)
-    assert "by Laplace's method, as far as the model holds" in repr(count)
+    assert "as far as the model holds (Laplace's method after EM)" in repr(count)
 
 
 @pytest.mark.parametrize("why", ["few links", "the model does not hold", "given pairs"])

@@ -124,7 +124,7 @@ def test_what_the_interval_holds(fitted, simulated, monkeypatch):
     assert count.links_alone
     assert not count.no_interval
     assert "by the doubt about links alone, too narrow" in repr(count)
-    assert "by Laplace's method, as far as the model holds" in repr(fitted_quietly(fitted.data).num_entities())
+    assert "as far as the model holds (Laplace's method after EM)" in repr(fitted_quietly(fitted.data).num_entities())
     unlinked = fitted_quietly(cs.read_records({"id": list("abc"), "name": ["ada", "max", "eva"]}), threshold=-9.0)
     assert unlinked.num_entities().no_interval
     assert "without an interval" in repr(unlinked.num_entities())
