@@ -83,7 +83,8 @@ def link(
         they are written, and of texts without case, accents and punctuation; see `consilience.data.cleaning`.
     similar : a dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs
         ``pip install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
-        ``{"name": "string"}``.
+        ``{"name": "string"}``. By "text" titles, addresses and the like are compared, which are hardly ever written
+        twice in one way; where ``similar`` is left out, all columns in which most values have three words or more.
     entity : a column with the known entity, for evaluation; it is not compared.
     columns : other names of columns, ``{source: {column: name}}``: ``{"right": {"surname": "last_name"}}`` takes the
         column surname of the source right for last_name. Names that differ in case, blanks, - and _ alone are one.
@@ -108,7 +109,7 @@ def link(
         ``cs.engines.spark(session)``. "auto" is that of a source that is a table of DuckDB or a data frame of Spark,
         DuckDB where there are more than 2·10⁸ values and it is installed, and local else. The answer is the same.
     settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
-        restriction, threshold, largest, wide; and what bounds a run:
+        restriction, threshold, largest, size_limit, decision, at, weights, wide; and what bounds a run:
         ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns

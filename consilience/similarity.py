@@ -120,8 +120,8 @@ def _near_long_texts(texts: list[str]) -> _Near:
     """Compare long texts: 10 (1 - s), s the larger of the shares of letters that stay, as they are or words sorted."""
     if len(texts) > MOST_TEXTS:
         raise UnsupportedRequest(
-            f"{len(texts):,} different texts are too many to compare each with each; at most {MOST_TEXTS:,} are: compare "
-            "the field by string, or for equality"
+            f"{len(texts):,} different texts are too many to compare each with each; at most {MOST_TEXTS:,} are: "
+            "compare the field by string, or for equality"
         )
     from rapidfuzz import fuzz, process
 
@@ -129,9 +129,8 @@ def _near_long_texts(texts: list[str]) -> _Near:
     least = 100 * (1 - BEYOND / 10)
     for begin in range(0, len(folded), _TEXTS_AT_A_TIME):
         own = folded[begin : begin + _TEXTS_AT_A_TIME]
-        share = np.maximum(
-            *(process.cdist(own, folded, scorer=scorer, score_cutoff=least) for scorer in (fuzz.ratio, fuzz.token_sort_ratio))
-        )
+        as_is = process.cdist(own, folded, scorer=fuzz.ratio, score_cutoff=least)
+        share = np.maximum(as_is, process.cdist(own, folded, scorer=fuzz.token_sort_ratio, score_cutoff=least))
         one, other = np.nonzero(share > least)
         later = begin + one < other
         one, other = one[later], other[later]
@@ -185,5 +184,8 @@ def _joined(found: list[_Near]) -> _Near:
     return first, second, distance
 
 
-SIMILAR_KINDS = {"text": _near_long_texts, "string": _near_strings, "typo": _near_typos, "number": _near_numbers, "date": _near_dates}
+SIMILAR_KINDS = {
+    "text": _near_long_texts, "string": _near_strings, "typo": _near_typos, "number": _near_numbers,
+    "date": _near_dates,
+}  # fmt: skip
 """How values may be similar, each with the function that finds those that are near."""

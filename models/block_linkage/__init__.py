@@ -27,6 +27,8 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
+| `large_parts`, `part_sweep` | parts too large for that: partitions are drawn |
+| `texts` | texts, hardly ever written twice in one way |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
 | `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
@@ -109,8 +111,8 @@ class Settings(settings.Settings):
     )
     size_limit: int = setting(1000, "most records of a part; one of more than `largest` is drawn by em", at_least=2.0)
     decision: str = setting(
-        "auto", "posterior: the partition by its probability; closure: all that pairs with log odds above `at` connect; "
-        "auto: closure where many records are in large parts and the model does not hold",
+        "auto", "posterior: the partition by its probability; closure: what pairs with log odds above `at` connect; "
+        "auto: closure where many records are in large parts and draws part such pairs",
         choices=("auto", "posterior", "closure"),
     )  # fmt: skip
     at: float = setting(4.5, "log odds of pairs that a closure joins")
@@ -245,8 +247,10 @@ def linkage_notes(found: Linkable | DrawnLinkage, data: Records) -> Iterator[Not
 def _closed(posterior: Linkage) -> Iterator[Note]:
     """Say that the partition is a closure, or that one would be better."""
     share = float(posterior.beyond) / max(int(posterior.num_records), 1)
-    torn = f"draws have {float(posterior.parted):.0%} of the pairs apart that are links for themselves, as happens where "
-    torn += "fields err together: {decision} joins all that strong pairs connect, without probabilities or an interval"
+    torn = (
+        f"draws have {float(posterior.parted):.0%} of the pairs apart that are links for themselves, as happens where "
+        "fields err together: {decision} joins all that strong pairs connect, without probabilities or an interval"
+    )
     if np.isnan(posterior.closure):
         if share > _MANY_BEYOND and posterior.parted > _MOST_PARTED:
             yield Note(Level.error, torn, (Remedy("decision", "closure"),))
@@ -257,8 +261,8 @@ def _closed(posterior: Linkage) -> Iterator[Note]:
     )
     yield Note(
         Level.error,
-        f"entities are what pairs with log odds above {float(posterior.closure):g} connect{why}; probabilities are 0 or 1, "
-        "and the number of entities has no interval. {decision} draws them all the same",
+        f"entities are what pairs with log odds above {float(posterior.closure):g} connect{why}; probabilities are 0 "
+        "or 1, and the number of entities has no interval. {decision} draws them all the same",
         (*((Remedy("largest"),) if why else ()), Remedy("decision", "posterior")),
     )
 

@@ -64,7 +64,7 @@ _MANY_BEYOND = 0.05  # of the records in parts too large to enumerate: then a cl
 _FEW_BEYOND = 0.01  # of the records: what so few are in changes neither hyperparameters nor their variance
 _MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: beyond it the model does not hold
 _FREE_SIZES = 4
-_LEAST_REST = 0.1  # what the prior gives to all larger entities, at least
+_LEAST_REST = 0.1  # what the prior gives to a size without a count of its own, and to all above 4
 _EXPONENTS = np.linspace(1.05, 6, 100)
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
@@ -391,7 +391,7 @@ def size_shares(
     prior : Dirichlet counts; those above 4 are of the rest.
     """
     free = min(_FREE_SIZES, len(counts))
-    own = counts[:free] + np.append(prior, np.zeros(free))[:free]
+    own = counts[:free] + np.append(prior, np.full(free, _LEAST_REST))[:free]
     if len(counts) == free:
         return own / own.sum()
     rest = counts[free:].sum() + max(prior[free:].sum(), _LEAST_REST)
@@ -687,7 +687,7 @@ class _Em(NamedTuple):
             distortion=distorted / (num_records + self.prior.distortion.sum(axis=1)),
             intensity=(shape + sizes.sum()) / (rate + 1),
             size_share=size_shares(sizes, self.prior.size_share),
-            pair_odds=float(sizes @ (number * (number - 1)) / max(sizes @ number, 1) ** 2),
+            pair_odds=float(sizes @ (number * (number - 1))) / max(float(sizes @ number), 1.0) ** 2,
         )
         if self.large:
             found = found._replace(value_share=self.entity_shares(statistics.large))

@@ -15,10 +15,11 @@ from scipy.special import gammaln
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
+from consilience.models.block_linkage.enumeration import size_terms
 from consilience.models.block_linkage.join import CandidatePairs, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
-from consilience.models.block_linkage.parts import Parts
+from consilience.models.block_linkage.parts import Parts, merged, parts_of
 
 CERTAIN = 4.5
 """Log odds of a pair beyond which its records are together in the second start."""
@@ -26,7 +27,8 @@ CERTAIN = 4.5
 _OTHERS = 0.05        # entities with the same values as one, beyond which equal records are no single row
 _SWEEPS_OF_EM = 5     # of each chain in a pass
 _BLOCK = 50           # sweeps between two looks at whether chains agree
-_MOST_SWEEPS = 2_000
+_MOST_SWEEPS, _LEAST_SWEEPS = 2_000, 100  # of each chain, for parts of few rows and of very many
+_MOST_ROWS = 200_000  # drawn in each chain, between these
 _NUM_KEPT = 100       # draws that are kept
 _ROWS_OF_EM = 20_000  # that a pass draws at most
 _PAIRS_OF_CHECK = 500_000  # of rows, that tell whether the model holds
@@ -48,7 +50,9 @@ class Rows(NamedTuple):
     row: Int[np.ndarray, " record"]
 
 
-def collapsed(records: Records, parameters: Parameters, likelihood: Likelihood, *, least: int, restriction: str) -> Rows:
+def collapsed(
+    records: Records, parameters: Parameters, likelihood: Likelihood, *, least: int, restriction: str
+) -> Rows:
     """Make one row of equal records that are more than ``least``, where they can hardly be of two entities.
 
     How many entities show exactly these values is, by the prior, about Poisson with mean m Π θ, whatever the number of
@@ -116,6 +120,14 @@ class DrawnStatistics(NamedTuple):
     drawn: Float[np.ndarray, " field"]
     evidence: float
 
+    def plus(self, other: DrawnStatistics, scale: float = 1.0) -> DrawnStatistics:
+        """Return the sum with others, the latter times a number."""
+        return DrawnStatistics(
+            self.sizes + scale * other.sizes, self.values + scale * other.values,
+            self.distorted + scale * other.distorted, self.drawn + scale * other.drawn,
+            self.evidence + scale * other.evidence,
+        )  # fmt: skip
+
 
 class _Part(NamedTuple):
     """A part as `draw_part` takes it; ``cluster`` has the two chains."""
@@ -146,7 +158,8 @@ class LargeParts:
     """
 
     def __init__(
-        self, rows: Rows, parts: Parts, pairs: CandidatePairs, likelihood: Likelihood, restriction: str, size_limit: int,
+        self, rows: Rows, parts: Parts, pairs: CandidatePairs, likelihood: Likelihood, restriction: str,
+        size_limit: int,
     ) -> None:  # fmt: skip
         self.rows, self.likelihood, self.apart = rows, likelihood, restriction == "across"
         groups = [own for members in parts.members for own in members[(rows.weight[members] > 1).any(axis=1)]]
@@ -233,10 +246,9 @@ class LargeParts:
         total = self._nothing()
         for place in chosen:
             _, own = self._draw(self.parts[place], parameters, _SWEEPS_OF_EM)
-            total = _added(total, own)
+            total = total.plus(own)
         scale = size[-1] / size[len(chosen) - 1] if len(size) else 1.0
-        total = DrawnStatistics(*(np.asarray(one) * scale for one in total))
-        return _added(total, self._of_alone(parameters))
+        return self._of_alone(parameters).plus(total, scale)
 
     def parted(self, pairs: CandidatePairs, at: float) -> float:
         """Return the share of pairs in large parts with log odds above ``at`` that the chains have apart.
@@ -256,7 +268,7 @@ class LargeParts:
         return float((one != other)[inside].mean()) if inside.any() else 0.0
 
     def linked_pairs(self) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:
-        """Return the pairs of rows that are together where the chains are, and how many pairs of records they stand for.
+        """Return the pairs of rows that are together where the chains are, and how many pairs of records they are.
 
         Codes are those of all values. Of very many parts some tell.
         """
@@ -294,6 +306,7 @@ class LargeParts:
     def _settle_part(self, part: _Part, parameters: Parameters) -> tuple[np.ndarray, DrawnStatistics, bool]:
         """Draw a part until the chains agree on the number of entities: the later half of the draws of both."""
         draws = np.zeros((2, 0, len(part.rows)), np.int64)
+        most = int(np.clip(_MOST_ROWS / len(part.rows), _LEAST_SWEEPS, _MOST_SWEEPS))
         while True:
             new, statistics = self._draw(part, parameters, _BLOCK)
             draws = np.concatenate([draws, new], axis=1)
@@ -301,7 +314,7 @@ class LargeParts:
             number = np.array([[len(np.unique(draw)) for draw in chain] for chain in later])
             apart = abs(np.diff(number.mean(axis=1))[0])
             agreed = bool(apart < 0.1 * np.sqrt(number.var(axis=1).sum()) + 0.5)
-            if agreed or draws.shape[1] >= _MOST_SWEEPS:
+            if agreed or draws.shape[1] >= most:
                 break
         thinned = later[:, np.linspace(0, later.shape[1] - 1, _NUM_KEPT // 2).astype(int)]
         return _first_rows(thinned.reshape(-1, len(part.rows))), statistics, agreed
@@ -310,7 +323,7 @@ class LargeParts:
         from consilience.models.block_linkage.part_sweep import draw_part  # numba takes long to import
 
         total, draws = self._nothing(), []
-        urn = self.likelihood.urn(parameters)
+        urn = self._urn(parameters)
         term = _size_term(parameters, self.largest)
         weight = self.rows.weight[part.rows].astype(np.int64)
         share = parameters.value_share[part.code]
@@ -327,11 +340,10 @@ class LargeParts:
             draws.append(drawn)
             every = np.zeros(self.num_values)
             every[part.code] = counted / sweeps
-            own = DrawnStatistics(sizes[1:] / sweeps, every, distorted / sweeps, values / sweeps, log_joint.mean())
-            total = _added(total, own)
-        half = DrawnStatistics(*(np.asarray(one) / 2 for one in total))
-        apart = self._apart(part.rows, parameters)
-        return np.stack(draws), half._replace(evidence=float(half.evidence) - apart)
+            mean = float(log_joint.mean()) - self._apart(part.rows, parameters)
+            own = DrawnStatistics(sizes[1:] / sweeps, every, distorted / sweeps, values / sweeps, mean)
+            total = total.plus(own, 1 / len(part.cluster))
+        return np.stack(draws), total
 
     def _apart(self, rows: np.ndarray, parameters: Parameters) -> float:
         """Return the log probability of the records of rows if each were an entity."""
@@ -345,15 +357,12 @@ class LargeParts:
     def _of_alone(self, parameters: Parameters) -> DrawnStatistics:
         """Return the statistics of rows that are in no part: each is an entity."""
         total = self._nothing()
-        if not len(self.alone):  # as of all likelihoods without an urn
+        if not len(self.alone):
             return total
         np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
         codes = self.codes[:, self.alone]
         np.add.at(total.values, codes[codes >= 0], 1)
-        urn = self.likelihood.urn(parameters)
-        if urn is None:  # what is enumerated alone has no weighted rows
-            return total
-        miss, far, strength, power = urn
+        miss, far, strength, power = self._urn(parameters)
         number, evidence = self.rows.weight[self.alone], 0.0
         for field, code in enumerate(codes):
             own, has = parameters.value_share[code], code >= 0
@@ -364,6 +373,12 @@ class LargeParts:
             evidence += power[field] * np.logaddexp(same, other).sum()
         evidence += _size_term(parameters, self.largest)[number].sum()
         return total._replace(evidence=float(evidence) - self._apart(self.alone, parameters))
+
+    def _urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        urn = self.likelihood.urn(parameters)
+        if urn is None:
+            raise ValueError(f"{self.likelihood} has no urn to draw from")
+        return urn
 
     def _nothing(self) -> DrawnStatistics:
         fields = len(self.codes)
@@ -389,8 +404,33 @@ class Drawn(NamedTuple):
     unsettled: int
 
 
-def _added(one: DrawnStatistics, other: DrawnStatistics) -> DrawnStatistics:
-    return DrawnStatistics(*(first + second for first, second in zip(one, other, strict=True)))
+def divided(
+    found: CandidatePairs, rows: Rows, parameters: Parameters, threshold: float, largest: int, size_limit: int,
+    likelihood: Likelihood, restriction: str,
+) -> tuple[Parts, LargeParts]:  # fmt: skip
+    """Return the parts of the pairs above the threshold: those to enumerate, and those to draw from."""
+    # A row of n records enters as n members: its prior odds are those of joining an entity of n.
+    heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
+    term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    most = len(parameters.size_share) // 2
+    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
+    log_odds = found.log_odds.copy()
+    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
+    found = found._replace(log_odds=log_odds)
+    above = found.where(found.log_odds > -threshold)
+    parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
+    large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
+    return parts._replace(members=large.members), large
+
+
+def closure_of(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
+    """Return the transitive closure of the pairs with log odds above ``at``, as one draw."""
+    strong = found.where(found.log_odds > at)
+    number = rows.records.num_records
+    part = merged(strong.first, strong.second, np.arange(len(strong.first)), np.full(len(strong.first), number), number)
+    of_record = part[rows.row]
+    record = np.flatnonzero(np.bincount(of_record, minlength=number)[of_record] > 1)
+    return Drawn(record, of_record[record], of_record[record][None].astype(int), 0)
 
 
 def _log_rise(given: np.ndarray, number: np.ndarray, strength: float) -> np.ndarray:

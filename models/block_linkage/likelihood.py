@@ -96,10 +96,17 @@ class Likelihood(ABC):
         agree : float64, shape ``(value,)``; where both records have this value.
         differ : float64, shape ``(field,)``; where their values differ. A field that one of them lacks adds zero.
         """
+        agree, differ = self.unweighted_terms(parameters, first_value)
+        power = self.power(len(differ))
+        return agree * np.repeat(power, np.diff(first_value)), differ * power
+
+    def unweighted_terms(
+        self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+        """Return `pair_terms` where every field counts fully."""
         differ = differing(np.asarray(parameters.distortion, float))
-        of_value, power = np.repeat(differ, np.diff(first_value)), self.power(len(differ))
-        agree = np.log((1 - of_value) / parameters.value_share + of_value)
-        return agree * np.repeat(power, np.diff(first_value)), np.log(differ) * power
+        of_value = np.repeat(differ, np.diff(first_value))
+        return np.log((1 - of_value) / parameters.value_share + of_value), np.log(differ)
 
     def slack(self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]) -> float:
         """Return how much a pair may have above the sum of its `pair_terms`, as far as it is looked for."""

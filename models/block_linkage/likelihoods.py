@@ -15,7 +15,7 @@ one, and a missing value is a factor of one. The first two agree on pairs and di
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class HitMiss(Likelihood):
     """A record copies the true value of its entity, or takes any value that is common (SMERED)."""
 
     additive = True
-    strength: ClassVar[float] = math.inf
+    strength: float = math.inf
 
     def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
         """Return b and the strength of copying; see `Likelihood.urn`. None of one's own likelihood that is none."""
@@ -49,6 +49,29 @@ class HitMiss(Likelihood):
         power = self.power(values.shape[1]).astype(share.dtype)
         return (self.by_field(values, share, distortion, xp) * power[:, None]).sum(1)
 
+    def with_copies(self, agree: Any, differ: Any, share: Any) -> tuple[Any, Any]:
+        """Return terms of pairs, given those without copies; ``share`` is how common a value is in a record alone."""
+        if math.isinf(self.strength):
+            return agree, differ
+        none, one = np.log(self.strength / (1 + self.strength)), -np.log((1 + self.strength) * share)
+        return np.logaddexp(none + agree, one), none + differ
+
+    def factors(self, given: Any, record: int, values: Any, share: Any, xp: Any) -> Any:
+        """Return how probable a record's value is given the true one and the records before it, relative to its share.
+
+        Parameters
+        ----------
+        given : G over the share of the value, ``(true value, field, component)``.
+        """
+        if math.isinf(self.strength):
+            return given[None]
+        members = (np.arange(2**record)[:, None] >> np.arange(record) & 1).astype(share.dtype)
+        observed = (values[:record] >= 0).astype(share.dtype)
+        equal = xp.where(values[:record] == values[record], observed, 0)
+        same, number = (xp.einsum("sr,rfc->sfc", members, array) for array in (equal, observed))
+        a = self.strength
+        return (a * given[None] + (same / share[record])[:, None]) / (a + number)[:, None]
+
     def by_field(
         self,
         values: Int[Array, "member field component"],
@@ -67,8 +90,8 @@ class HitMiss(Likelihood):
         log_scale = xp.zeros_like(share[:1])
         same_or_other = xp.concatenate([same, xp.zeros_like(same[:, :1])], 1)
         for record in range(len(values)):
-            factor = xp.where(same_or_other[record], miss + (1 - miss) / share[record], miss)
-            factor = xp.where(observed[record], factor, 1)
+            given = xp.where(same_or_other[record], miss + (1 - miss) / share[record], miss)
+            factor = xp.where(observed[record], self.factors(given, record, values, share, xp), 1)
             larger = joint * factor
             if share.dtype.itemsize < 8:
                 # In single precision the product over a handful of records with the same rare value overflows.
@@ -80,12 +103,25 @@ class HitMiss(Likelihood):
 
 
 class Copies(HitMiss):
-    """Hit-miss whose distorted values are copied in turn: in parts too large to enumerate, an urn of strength 1.
+    """Hit-miss whose values are copied from record to record, errors and all: a Pólya urn of strength 1.
 
-    Given the true value the values of an entity follow a Pólya urn; see `part_sweep`. In small parts it is hit-miss.
+    The distortion is that of a value that is no copy of another record's; see `part_sweep`.
     """
 
     strength = 1.0
+
+    def unweighted_terms(
+        self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+        """Return the terms of pairs of which one is a copy of the other with the probability 1 / (1 + a)."""
+        agree, differ = super().unweighted_terms(parameters, first_value)
+        return self.with_copies(agree, differ, parameters.value_share)
+
+    def both_true(
+        self, agreeing: Float[np.ndarray, " field"], by_chance: Float[np.ndarray, " field"]
+    ) -> Float[np.ndarray, " field"]:
+        """Return (1 - b)², of pairs of which none is a copy."""
+        return super().both_true(np.maximum(agreeing * (1 + self.strength) - 1, 0) / self.strength, by_chance)
 
 
 class DirichletMultinomial(Likelihood):
@@ -131,5 +167,6 @@ AUTO = "auto"
 """The likelihood that EM chooses, see `choice`; hit-miss by other methods."""
 
 LIKELIHOODS: dict[str, Likelihood] = {
-    "hit-miss": HitMiss(), "copies": Copies(), "dirichlet-multinomial": DirichletMultinomial(), "error-classes": ErrorClasses(),
+    "hit-miss": HitMiss(), "copies": Copies(), "dirichlet-multinomial": DirichletMultinomial(),
+    "error-classes": ErrorClasses(),
 }  # fmt: skip

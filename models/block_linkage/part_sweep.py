@@ -1,4 +1,5 @@
 # mypy: allow-untyped-defs
+# ruff: noqa: NPY002 - numba draws in machine code from the state that this seeds
 r"""Partitions of a part too large to enumerate, drawn in machine code: record sweeps and split-merge moves.
 
 Rows are records, or several equal ones that stay together; a row of weight n enters as n members. In each field the
@@ -50,7 +51,8 @@ def _machine_code(function: Callable) -> Any:
 @_machine_code
 def draw_part(
     seed, cluster, sweeps, moves, value, weight, source, apart, edge, first_neighbour, neighbour, labels, size_term,
-    share, first, near, begin_near, miss, far, strength, field_weight, drawn, log_joint, counted, distorted, drawn_from, sizes,
+    share, first, near, begin_near, miss, far, strength, field_weight, drawn, log_joint, counted, distorted,
+    drawn_from, sizes,
 ):  # fmt: skip
     """Draw partitions of the rows of one part; fill `drawn`, `log_joint` and the statistics, and change `cluster`.
 
@@ -193,7 +195,7 @@ def _log_predictive(slot, field, x, number, state, model):
     other = logs[slot, field, 2]
     if shown == 0:
         # The new value may be the true one itself, and is then no longer another one.
-        log_new += math.log(own) - logs[slot, field, 1] + _size_of_urn(totals[slot, field], 0, a)
+        log_new += math.log(own) - logs[slot, field, 1] - _size_of_urn(totals[slot, field], 0, a)
         if rest > 0:
             other *= max(rest - own, 0.0) / rest
         given = _given(field, x, x, model)

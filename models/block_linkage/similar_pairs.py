@@ -128,7 +128,8 @@ def find_similar_pairs(
     counts = np.bincount(values[values >= 0], minlength=records.num_values)
     # A join of its own for each set of missing fields is not made here: slack makes up for one of them.
     lacking = rule.differ[fields][(values < 0).any(axis=1)].min(initial=0)
-    search = _Search.of(groups_of(gains, counts), rule.gain, np.asarray(records.similar, bool)[fields], rule.start - lacking)
+    similar = np.asarray(records.similar, bool)[fields]
+    search = _Search.of(groups_of(gains, counts), rule.gain, similar, rule.start - lacking)
     bits = np.uint64(max(records.num_records - 1, 1).bit_length())
     words: dict[int, list[np.ndarray]] = {}
     for begin in range(0, records.num_records, _BLOCK):

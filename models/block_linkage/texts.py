@@ -49,7 +49,7 @@ class TextHitMiss(HitMiss):
     arrays = ("first_value", "near", "kernel", "matrix")
 
     def __init__(self, fields: tuple[int, ...], data: Any, strength: float, xp: Any = np) -> None:
-        self.fields, self.copied = fields, strength
+        self.fields, self.strength = fields, strength
         self.first_value, self.near = data.first_value, data.near
         self.kernel = (1 - FAR) * NEAR * xp.exp(-DECAY * xp.maximum(data.distance, 0))
         self.matrix: Any = None
@@ -60,7 +60,7 @@ class TextHitMiss(HitMiss):
         """Return b, the share of far values, and the strength of copying; see `Likelihood.urn`."""
         one, far = np.ones((2, len(parameters.distortion)))
         far[list(self.fields)] = FAR
-        return np.asarray(parameters.distortion, float), far, self.copied * one, self.power(len(one))
+        return np.asarray(parameters.distortion, float), far, self.strength * one, self.power(len(one))
 
     def near_kernel(self, field: int, codes: Int[np.ndarray, " value"]) -> Float[np.ndarray, "value value"] | None:
         """Return K(x, y) of values of a field; see `Likelihood.near_kernel`."""
@@ -68,20 +68,28 @@ class TextHitMiss(HitMiss):
 
     # ---- pairs ----
 
-    def pair_terms(
+    def unweighted_terms(
         self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]
     ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
         """Return what each field adds to the log odds of a pair: where values differ, if they are far apart."""
-        agree, differ = super().pair_terms(parameters, first_value)
+        agree, differ = super().unweighted_terms(parameters, first_value)
+        alone = np.ones(len(agree))
         for field in self.fields:
             span = slice(first_value[field], first_value[field + 1])
             miss, share = parameters.distortion[field], parameters.value_share[span]
-            alone = 1 - miss + miss * FAR
+            alone[span] = own = 1 - miss + miss * FAR
             right, wrong = (1 - miss) / share + miss * FAR, miss * FAR
-            power = self.power(len(differ))[field]
-            agree[span] = power * np.log((share * right**2 + (1 - share) * wrong**2) / alone**2)
-            differ[field] = power * np.log((2 * (1 - miss) * wrong + wrong**2) / alone**2)
-        return agree, differ
+            agree[span] = np.log((share * right**2 + (1 - share) * wrong**2) / own**2)
+            differ[field] = np.log((2 * (1 - miss) * wrong + wrong**2) / own**2)
+        return self.with_copies(agree, differ, parameters.value_share * alone)
+
+    def both_true(
+        self, agreeing: Float[np.ndarray, " field"], by_chance: Float[np.ndarray, " field"]
+    ) -> Float[np.ndarray, " field"]:
+        """Return (1 - b)², of pairs of which none is a copy."""
+        if not np.isinf(self.strength):
+            agreeing = np.maximum(agreeing * (1 + self.strength) - 1, 0) / self.strength
+        return super().both_true(agreeing, by_chance)
 
     def log_pairs(
         self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
@@ -92,10 +100,10 @@ class TextHitMiss(HitMiss):
         for field, (one, other) in enumerate(values.transpose(1, 0, 2)):
             both = (one >= 0) & (other >= 0)
             total += np.where(both, np.where(one == other, agree[one], differ[field]), 0)
-            apart = np.flatnonzero(both & (one != other)) if field in self.fields else []
+            apart = np.flatnonzero(both & (one != other) & (field in self.fields))
             if len(apart):
                 key, place = np.unique(np.stack([one[apart], other[apart]]), axis=1, return_inverse=True)
-                near = self._log_near(field, *key, parameters) - differ[field]
+                near = self._log_near(field, key[0], key[1], parameters) - differ[field]
                 total[apart] += near[place.ravel()]
         return total
 
@@ -110,6 +118,7 @@ class TextHitMiss(HitMiss):
             total = total + share[true] * right * (miss * kernel / share[shown] + wrong)
         rest = np.maximum(1 - share[one] - share[other], 0)
         found = np.log((total + rest * wrong**2) / (1 - miss + wrong) ** 2)
+        found = self.with_copies(found, found, 1.0)[1]
         return found * self.power(len(parameters.distortion))[field]
 
     def log_alone(self, distortion: Float[Array, " field"], xp: Any) -> Float[Array, " value"]:
@@ -180,8 +189,8 @@ class TextHitMiss(HitMiss):
         log_scale = xp.zeros_like(share[:1])
         for record in range(len(values)):
             near = xp.where(same[:, record], 1 - miss, 0) + miss * kernel[:, record]
-            factor = xp.concatenate([near / share[record] + miss * FAR, xp.ones_like(share[:1]) * miss * FAR])
-            factor = xp.where(observed[record], factor / (1 - miss * (1 - FAR)), 1)
+            given = xp.concatenate([near / share[record] + miss * FAR, xp.ones_like(share[:1]) * miss * FAR])
+            factor = xp.where(observed[record], self.factors(given, record, own, share, xp), 1)
             larger = joint * factor
             largest = larger.max(1)
             log_scale = xp.concatenate([log_scale, log_scale + xp.log(largest)])

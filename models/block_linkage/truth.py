@@ -149,7 +149,8 @@ class BlockPartition(PartitionTruth):
             return number
         large = self.drawn.clusters_by_size()[self._of_large(np.arange(self.num_draws))]
         longest = max(number.shape[1], large.shape[1])
-        return sum(np.pad(one, ((0, 0), (0, longest - one.shape[1]))) for one in (number, large))
+        number, large = (np.pad(one, ((0, 0), (0, longest - one.shape[1]))) for one in (number, large))
+        return number + large
 
     def clusters_by_source(
         self, source: Int[np.ndarray, " record"]
