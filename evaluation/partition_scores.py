@@ -19,10 +19,10 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.partitions import contingency, form_of, names, score
 from consilience.evaluation.scores import Count, by_method
 from consilience.models.truth import truth_of
+from consilience.models.truth.partitions import FEW_FOUND
 from consilience.models.truth.truth import PARTITION
 
 _UNSEEN = "no links or few of all were looked at"
-_FEW_FOUND = 0.5  # of all links; an interval that holds the doubt about fewer says nothing
 
 
 # One partition against another ----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def num_entities(fit: Any) -> Count:
     Count : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
         estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
         uncertain, and ``how`` says so: the links and the hyperparameters, and the links that were not looked at, by
-        Laplace's method after EM and by draws of Gibbs sampling; or the links alone (``links_alone``), too narrow,
+        draws of Gibbs sampling, of many records by Laplace's method; or the links alone (``links_alone``), too narrow,
         where nobody knows the rest. None knows how wrong the model is; ``doubt`` says so where the linked records do.
 
     Examples
@@ -174,7 +174,7 @@ def num_entities(fit: Any) -> Count:
     number, sizes, links_alone, basis = truth.counted()
     draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
-    unseen = links_alone and (unlinked or truth.found_share < _FEW_FOUND)
+    unseen = links_alone and (unlinked or truth.found_share < FEW_FOUND)
     basis = "; ".join(part for part in (basis, _effective_size(fit)) if part)
     how = "by the doubt about links alone, too narrow" if links_alone else "as far as the model holds"
     return Count(

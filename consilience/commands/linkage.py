@@ -192,6 +192,8 @@ def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str 
     from consilience.pages.linkage import among, doubtful_records
 
     _print_read(fitted.attributes, fitted.data.counts, files)
+    if "labels" in fitted.attributes:
+        print(f"labels   answers to {fitted.attributes['labels']:,} pairs")
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"result   {fitted.result} in {fitted.attributes['seconds']:,.2f} s")

@@ -36,6 +36,8 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `gibbs` | links and all hyperparameters drawn, on a wide graph |
+| `sampler`, `densities`, `conjugate` | what draws them: partitions in machine code, hyperparameters given these |
+| `entity_interval` | the number of entities after EM, by a short Gibbs run |
 | `simulation`, `words` | records with known entities |
 
 By EM the hyperparameters are point estimates. The interval of the number of entities adds what is open about them, and
@@ -142,7 +144,9 @@ def truth(
     """
     data, own, draws = resolved.data, resolved.settings, posterior.draws()
     if "probability" in posterior.hidden:
-        return BlockPartition(Linkage.of(posterior), key=key, num_draws=num_draws, records=data.records)
+        return BlockPartition(
+            Linkage.of(posterior), key=key, num_draws=num_draws, records=data.records, resolved=resolved
+        )
     if "cluster" in draws:
         return DrawnLinks(draws, data, threshold=wide_threshold(data, own.wide))
     found = prepared(resolved).data

@@ -94,14 +94,14 @@ class Work(NamedTuple):
     fields: Any
 
 
-def machine_code(function: Callable, **options: Any) -> Any:
+def machine_code(function: Callable, *, inline: bool = False) -> Any:
     """Compile at the first call, and keep the code on disk where a folder for it can be written."""
     function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
     _forget_stale(Path(function.__code__.co_filename))
     try:
-        return numba.njit(cache=True, error_model="numpy", **options)(function)
+        return numba.njit(cache=True, error_model="numpy", forceinline=inline)(function)
     except RuntimeError:
-        return numba.njit(error_model="numpy", **options)(function)
+        return numba.njit(error_model="numpy", forceinline=inline)(function)
 
 
 def _forget_stale(file: Path) -> None:
@@ -114,7 +114,7 @@ def _forget_stale(file: Path) -> None:
 
 def inlined(function: Callable) -> Any:
     """Compile into what calls it: a call that hands over so many arrays takes as long as what it does."""
-    return machine_code(function, forceinline=True)
+    return machine_code(function, inline=True)
 
 
 def tables(density: Density) -> tuple[np.ndarray, np.ndarray]:

@@ -753,11 +753,10 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
 
 def _at(found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood) -> CandidatePairs:
     """Return candidates with their log odds under other hyperparameters."""
-    parts = [
-        pair_log_odds(records.value, found.first[rows], found.second[rows], parameters, likelihood, records.first_value)
-        for rows in row_blocks(len(found.first), 1, _PIECE)
-    ]
-    log_odds = np.concatenate([np.zeros(0), *(part.log_odds for part in parts)])
+    log_odds = np.zeros(len(found.first))
+    for rows in row_blocks(len(log_odds), 1, _PIECE):
+        ends = found.first[rows], found.second[rows]
+        log_odds[rows] = pair_log_odds(records.value, *ends, parameters, likelihood, records.first_value).log_odds
     return found._replace(log_odds=log_odds + label_log_odds(records, found.first, found.second))
 
 

@@ -68,11 +68,11 @@ def parts_of(pairs: CandidatePairs, num_records: int, *, largest: int, size_limi
     size_limit : most records of any part, at least ``largest``.
     """
     order = np.argsort(-pairs.log_odds, kind="stable")  # pairs are sorted by their records
-    limit = np.where(pairs.log_odds > 0, size_limit, largest)
+    limit = np.where(pairs.log_odds > 0, np.int32(size_limit), np.int32(largest))
     limit[pairs.log_odds == np.inf] = num_records  # sure labels pass every cap
     part = merged(pairs.first, pairs.second, order, limit, num_records)
-    every, limit = np.arange(len(order)), np.full(len(order), num_records)
-    component = merged(pairs.first, pairs.second, every, limit, num_records)  # in any order
+    limit[:] = num_records
+    component = merged(pairs.first, pairs.second, order, limit, num_records)
     size = np.bincount(component, minlength=num_records)
     dropped = part[pairs.first] != part[pairs.second]
     divided = np.unique(component[pairs.first[dropped]])

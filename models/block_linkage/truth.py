@@ -13,6 +13,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.special import ndtri
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.models.block_linkage.entity_interval import interval_of_entities
 from consilience.models.block_linkage.enumeration import (
     first_places,
     links_of_partitions,
@@ -26,7 +27,9 @@ from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.rows import row_blocks
+from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import (
+    FEW_FOUND,
     CountedClusters,
     DrawnPartitions,
     MatchingSets,
@@ -73,12 +76,15 @@ class BlockPartition(PartitionTruth):
     posterior : what EM ended with.
     key, num_draws : the draws are a function of these, so that every pass sees the same ones.
     records : the user's ids in code order.
+    resolved : what was fitted, where the number of entities may be sampled; see `interval_of_entities`.
     """
 
     links_alone = True
 
-    def __init__(self, posterior: Linkage, *, key: Key, num_draws: int, records: Any = None) -> None:
-        self.posterior, self.key, self.num_draws = posterior, key, num_draws
+    def __init__(
+        self, posterior: Linkage, *, key: Key, num_draws: int, records: Any = None, resolved: Resolved | None = None
+    ) -> None:
+        self.posterior, self.key, self.num_draws, self.resolved = posterior, key, num_draws, resolved
         self.ids = {} if records is None else {"record": records}
         self.num_units = int(posterior.num_records)
         self.found_share = float(posterior.found_share)
@@ -233,15 +239,36 @@ class BlockPartition(PartitionTruth):
         return counts[1:]
 
     def counted(self) -> CountedClusters:
-        """Return the number of clusters with the links that the threshold hides, and the doubt about what is fixed.
+        """Return the number of clusters with the doubt about all that EM has fixed, where that is known.
 
-        To each draw of the links a normal number is added, of the variance that `laplace` has besides. Where nobody
-        knows what is hidden, the number is that of the links alone.
+        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else from
+        Laplace's method. Where nobody knows what the threshold hides, it is the number of the links alone.
         """
+        return self._counted
+
+    @functools.cached_property
+    def _counted(self) -> CountedClusters:
+        quiet = self.no_interval or self.doubt or self.found_share < FEW_FOUND
+        found = None if quiet else self._of_gibbs()
+        return found or self._of_laplace() or super().counted()
+
+    def _of_gibbs(self) -> CountedClusters | None:
+        if self.resolved is None or self.posterior.links_nothing():
+            return None
+        seed = np.asarray(jax.random.key_data(self.key))
+        larger = float(self.size_counts()[self.resolved.settings.largest :].sum())
+        found = interval_of_entities(self.resolved, self.posterior, self.estimate(), larger, seed)
+        if found is None:
+            return None
+        errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
+        return found._replace(basis=f"{errors}; {found.basis}")
+
+    def _of_laplace(self) -> CountedClusters | None:
+        """To each draw of the links add a normal number, of the variance that `laplace` has besides."""
         hidden = self.num_clusters_moments()[0] - self.corrected_num_clusters()
         variance = hidden + float(self.posterior.variance)
         if np.isnan(variance):
-            return super().counted()
+            return None
         # The quantiles of the normal distribution in random order, which have next to no error of their own.
         place = (np.random.default_rng(0).permutation(self.num_draws) + 0.5) / self.num_draws
         number = self.num_clusters() - hidden + np.sqrt(variance) * ndtri(place)

@@ -17,6 +17,7 @@ from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage.em import SLACK, for_candidates, hyperparameters
+from consilience.models.block_linkage.gibbs.sampler import wide_threshold
 from consilience.models.block_linkage.join import join_rule, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.keys import MOST_OF_KEY, Keys, entered_keys, unions
 from consilience.models.block_linkage.likelihood import Likelihood
@@ -235,7 +236,10 @@ def candidates(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str
     if data.candidate is not None or isinstance(likelihood, SimilarHitMiss):
         how = "that were given" if data.candidate is not None else "of fields that are compared by similarity"
         raise UnsupportedRequest(f"candidates {how} have no keys; look at pairs()")
-    threshold = float(getattr(truth, "threshold", resolved.settings.threshold)) + SLACK
+    given = resolved.settings.as_dict()
+    threshold = given["threshold"] + SLACK
+    if "wide" in given and "cluster" in posterior.sites:
+        threshold = wide_threshold(data, given["wide"])
     rule = join_rule(data, for_candidates(parameters), likelihood, threshold=threshold)
     keys, value = Keys.of(rule, data.first_value), np.asarray(data.value)
     lacks, sizes = rule.lacking(value), [np.zeros(0, int)]

@@ -65,6 +65,10 @@ class MatchingSets(NamedTuple):
     probability: Float[np.ndarray, " record"]
 
 
+FEW_FOUND = 0.5
+"""Of all links; an interval that holds the doubt about fewer says nothing."""
+
+
 class CountedClusters(NamedTuple):
     """What is known of the number of clusters.
 

@@ -63,15 +63,15 @@ class LinkProblem:
     class_share : shape ``(3,)``; parameters of the Dirichlet distribution of π, None where the likelihood is hit-miss.
     """
 
-    value: Int[Array, "record field"]
-    field: Int[Array, " value"]
-    source: Int[Array, " records_or_none"]
-    first_neighbour: Int[Array, " records_and_one"]
-    neighbour: Int[Array, " edge"]
-    value_concentration: Float[Array, "*value"]
-    distortion: Float[Array, "field 2"]
-    intensity: Float[Array, " 2"]
-    size_share: Float[Array, " size"]
+    value: Int[np.ndarray, "record field"]
+    field: Int[np.ndarray, " value"]
+    source: Int[np.ndarray, " records_or_none"]
+    first_neighbour: Int[np.ndarray, " records_and_one"]
+    neighbour: Int[np.ndarray, " edge"]
+    value_concentration: Float[np.ndarray, "*value"]
+    distortion: Float[np.ndarray, "field 2"]
+    intensity: Float[np.ndarray, " 2"]
+    size_share: Float[np.ndarray, " size"]
     class_share: Any = None
 
 

@@ -148,7 +148,7 @@ def sweep(random: np.random.Generator, state: State, problem: LinkProblem) -> St
         problem.neighbour,
     )  # fmt: skip
     sizes = sampler.log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
-    cluster = sampler.draw(random, state.cluster, graph, density, sizes)[0]
+    cluster = sampler.draw(random, np.asarray(state.cluster), graph, density, sizes)[0]
     counts = conjugate.draw_counts(random, cluster, problem.value, density)
     value_share, distortion = conjugate.draw_fields(
         random, counts, problem.field, problem.value_concentration, problem.distortion

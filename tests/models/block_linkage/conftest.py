@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consilience.models.block_linkage import MODEL, em
+from consilience.models.block_linkage import MODEL, em, entity_interval
 from tests.models.records import records_of
 
 
@@ -50,6 +50,12 @@ def fit_em():
         return em.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, engine=engine)
 
     return fit
+
+
+@pytest.fixture
+def number_by_em(monkeypatch):
+    """Let the number of entities come from EM, as of data that are too large for a Gibbs run."""
+    monkeypatch.setattr(entity_interval, "MOST_RECORDS", 0)
 
 
 @pytest.fixture

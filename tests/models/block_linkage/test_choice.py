@@ -12,6 +12,8 @@ from consilience.models.block_linkage import choice
 from consilience.models.block_linkage.likelihoods import HitMiss
 from consilience.models.block_linkage.similar import for_data
 
+pytestmark = pytest.mark.usefixtures("number_by_em")
+
 SIMULATION = {"num_values": (300, 400, 90, 12, 28), "size_share": (0.8, 0.2), "distortion": 0.05, "seed": 1}
 ONE_ERROR = {"errors": "one"}
 

@@ -13,6 +13,8 @@ from consilience.models.block_linkage import MODEL
 from consilience.models.block_linkage.laplace import _moved, _Step, hyperparameter_variance
 from consilience.models.block_linkage.parameters import Parameters
 
+pytestmark = pytest.mark.usefixtures("number_by_em")
+
 em = importlib.import_module("consilience.models.block_linkage.em")
 SIX_FIELDS = {
     "num_values": (300, 800, 90, 12, 28, 100), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0, 0.6),

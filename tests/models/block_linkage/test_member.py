@@ -6,7 +6,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage import simulate
+from consilience.models.block_linkage import entity_interval, simulate
 from consilience.models.block_linkage.enumeration import pairs_within
 from consilience.models.block_linkage.model import enumerate_linkable, linkable
 from consilience.models.block_linkage.truth import drawn_partitions
@@ -116,13 +116,15 @@ def test_records_lead_back_to_their_files():
     assert table["file"].tolist() == ["clinic"] * 3 + ["other"] * 3
 
 
-def test_what_the_interval_holds(fitted, simulated):
+def test_what_the_interval_holds(fitted, simulated, monkeypatch):
     """That of the links alone where too few are linked to tell more; none where next to nothing was looked at."""
+    assert "as far as the model holds (hit-miss errors" in repr(fitted.num_entities())
+    monkeypatch.setattr(entity_interval, "MOST_RECORDS", 50)
     count = fitted_quietly(simulated(100)).num_entities()
     assert count.links_alone
     assert not count.no_interval
     assert "by the doubt about links alone, too narrow" in repr(count)
-    assert "as far as the model holds (Laplace's method after EM)" in repr(fitted.num_entities())
+    assert "as far as the model holds (Laplace's method after EM)" in repr(fitted_quietly(fitted.data).num_entities())
     unlinked = fitted_quietly(cs.read_records({"id": list("abc"), "name": ["ada", "max", "eva"]}), threshold=-9.0)
     assert unlinked.num_entities().no_interval
     assert "without an interval" in repr(unlinked.num_entities())

@@ -276,10 +276,10 @@ QUICK = ["prior odds", "clusters may fall apart", "the record is never the head"
 
 @pytest.mark.parametrize("error", slowly(ERRORS, QUICK))
 def test_errors_of_the_sweep_are_found(error):
-    kind, case, mutant = ERRORS[error]
+    kind, case, change = ERRORS[error]
     small = small_case(kind, **{"edges": COMPLETE} | case)
     with pytest.raises((AssertionError, KeyError, IndexError, ValueError, ZeroDivisionError)):
-        assert_invariant(small, move=python(*mutant), num_chains=FEW.get(error, 2000), sweeps=2)
+        assert_invariant(small, move=python(*change), num_chains=FEW.get(error, 2000), sweeps=2)
 
 
 @pytest.mark.parametrize("error", slowly(OF_SPLITS, ["sizes do not count"]))

@@ -214,6 +214,6 @@ MUTANTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=" ".join)
 def test_a_mutant_moves_the_joint_distribution(mutant):
-    num_sets = {"hit-miss": 12_000, "error-classes": 12_000}
+    num_sets = {"hit-miss": 20_000, "error-classes": 12_000}
     with planted(*MUTANTS[mutant]):
         assert largest_z(mutant[0], num_sets[mutant[0]]) > 6
