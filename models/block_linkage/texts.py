@@ -21,6 +21,7 @@ from scipy.sparse import coo_array, csr_array
 
 from consilience.arrays import Array, Float, Int
 from consilience.models.block_linkage.large_parts import near_matrix
+from consilience.models.block_linkage.likelihood import draw_values
 from consilience.models.block_linkage.likelihoods import HitMiss
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
@@ -158,6 +159,27 @@ class TextHitMiss(HitMiss):
         one, other = np.divmod(np.unique(np.concatenate(keys)), number)
         return one.astype(np.int32), other.astype(np.int32)
 
+    def draw_pairs(
+        self, generator: np.random.Generator, number: int, parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
+        """Draw true values and two records of each, all of as much weight."""
+        true = draw_values(generator, number, parameters, first_value)
+        pairs, sums = np.stack([true, true]), np.concatenate([[0.0], np.cumsum(self.matrix.data)])
+        for record in pairs:
+            other = draw_values(generator, number, parameters, first_value)
+            for field in self.fields:
+                begin, end = (self.matrix.indptr[true[field] + step] for step in (0, 1))
+                mass = sums[end] - sums[begin]
+                near = generator.random(number) * (mass + FAR) < mass
+                place = np.searchsorted(sums, sums[begin] + generator.random(number) * mass, side="right") - 1
+                other[field, near] = self.matrix.indices[np.clip(place, begin, end - 1)[near]]
+            distorted = generator.random(true.shape) < parameters.distortion[:, None]
+            record[distorted] = other[distorted]
+        copied = generator.random(true.shape) < 1 / (1 + self.strength)
+        pairs[1][copied] = pairs[0][copied]
+        return pairs, np.ones(number)
+
     # ---- components ----
 
     def candidates(self, values: Int[np.ndarray, "member field component"]) -> Float[np.ndarray, "true member f c"]:
@@ -174,7 +196,7 @@ class TextHitMiss(HitMiss):
         self, values: Int[Array, "member field component"], table: Float[Array, " values_and_one"],
         distortion: Float[Array, " field"], candidates: Any, xp: Any,
     ) -> Float[Array, "subset component"]:  # fmt: skip
-        """Sum over the true values: those of the members, and another one."""
+        """Sum over the true values: those that the members of each subset show, and another one."""
         index = np.array(self.fields)
         rest = np.setdiff1d(np.arange(values.shape[1]), index)
         power = self.power(values.shape[1]).astype(table.dtype)[:, None]
@@ -184,8 +206,7 @@ class TextHitMiss(HitMiss):
         observed, kernel = own >= 0, candidates.astype(share.dtype)
         same = (own[:, None] == own[None]) & observed[:, None]
         weight = xp.where(observed, share / xp.maximum(same.sum(0), 1).astype(share.dtype), 0)
-        other = xp.maximum(1 - weight.sum(0), 0)
-        joint = xp.concatenate([weight, other[None]])[None]
+        joint = xp.concatenate([weight, xp.ones_like(weight[:1])])[None]
         log_scale = xp.zeros_like(share[:1])
         for record in range(len(values)):
             near = xp.where(same[:, record], 1 - miss, 0) + miss * kernel[:, record]
@@ -195,7 +216,12 @@ class TextHitMiss(HitMiss):
             largest = larger.max(1)
             log_scale = xp.concatenate([log_scale, log_scale + xp.log(largest)])
             joint = xp.concatenate([joint, larger / largest[:, None]])
-        found = ((xp.log(joint.sum(1)) + log_scale) * power[index]).sum(1)
+        # Only what the members of a subset show may be its true value; all else is far.
+        members = np.arange(len(joint))[:, None] >> np.arange(len(values)) & 1
+        shown = xp.einsum("sr,trfc->stfc", members, same.astype(np.int32)) > 0
+        other = xp.maximum(1 - xp.where(shown, weight, 0).sum(1), 0)
+        total = xp.where(shown, joint[:, :-1], 0).sum(1) + other * joint[:, -1]
+        found = ((xp.log(total) + log_scale) * power[index]).sum(1)
         # A record alone has likelihood one, whatever value it shows.
         for record in range(len(values)):
             has = np.arange(len(found)) >> record & 1

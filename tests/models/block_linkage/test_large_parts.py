@@ -67,9 +67,9 @@ def drawn_partitions_of(strength, *, weight=(1, 1, 1, 1), apart=False, sweeps=40
     draw_part(
         seed, np.arange(number), sweeps, 1, ROWS, weight, source, apart, edge, first_neighbour,
         np.concatenate(neighbour).astype(np.int64),
-        (np.zeros(number + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)), term, np.concatenate(SHARES), np.array([0, 3, 5]), np.zeros(0),
-        np.array([-1, -1]), MISS, np.ones(2), np.full(2, strength), np.ones(2), drawn, np.empty(sweeps), counts,
-        np.zeros(2), np.zeros(2), np.zeros(7),
+        (np.zeros(number + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)), term, np.concatenate(SHARES),
+        np.array([0, 3, 5]), np.zeros(0), np.array([-1, -1]), MISS, np.ones(2), np.full(2, strength), np.ones(2), drawn,
+        np.empty(sweeps), counts, np.zeros(2), np.zeros(2), np.zeros(7),
     )  # fmt: skip
     partitions = set_partitions(number)
     same = (drawn[:, :, None] == drawn[:, None]).reshape(sweeps, -1)
