@@ -126,7 +126,8 @@ def _plain(value: Any) -> Any:
 def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -> None:
     """Write columns, or a data frame, to a CSV file, or to Parquet where the path ends in ``.parquet``.
 
-    For ``path`` and ``force`` see `consilience.output.write_output`. Of a CSV file some rows at a time are Python's own objects, which take ten times the memory of the arrays.
+    For ``path`` and ``force`` see `consilience.output.write_output`. Of a CSV file some rows at a time are Python's own
+    objects, which take ten times the memory of the arrays.
     """
     columns = table if isinstance(table, Mapping) else columns_of(table)
     number = len(next(iter(columns.values()), ()))

@@ -30,7 +30,8 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `large_parts`, `part_sweep` | parts too large for that: partitions are drawn |
 | `texts` | texts, hardly ever written twice in one way |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
-| `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
+| `linking`, `em`, `starting`, `field_weights` | the pipeline; learning on a sample; where it starts; weights of fields |
+| `hidden_links`, `misfit` | what the threshold hides; whether the model holds |
 | `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
@@ -58,7 +59,6 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models import settings
-from consilience.models.block_linkage.em import estimate, hyperparameters
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
@@ -67,12 +67,14 @@ from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.linking import estimate
 from consilience.models.block_linkage.misfit import LEAST_LINKS
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.similar import for_data, is_known
 from consilience.models.block_linkage.simulation import SIMULATION, simulate
+from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.block_linkage.tables import TABLES
 from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage, drawn_partitions, expected_clusters
 from consilience.models.interface import Account, Exact, Generic, Model

@@ -12,7 +12,7 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.em import hyperparameters
+from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.interface import Column, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved

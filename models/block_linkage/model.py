@@ -21,7 +21,7 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.contract import Contract, array, size
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.em import candidates, record_shares
+from consilience.models.block_linkage.em import candidates
 from consilience.models.block_linkage.enumeration import Enumerated, conflicts, enumerate_blocks_jax, size_terms
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.hidden_links import found_share
@@ -32,6 +32,7 @@ from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.parts import Cut, parts_of
 from consilience.models.block_linkage.repeats import Alike, alike_apart
 from consilience.models.block_linkage.similar import for_data
+from consilience.models.block_linkage.starting import record_shares
 from consilience.models.sites import Resolved, Site
 from consilience.models.unbounded import LogGamma, LogitBeta
 

@@ -14,7 +14,7 @@ import numpy as np
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.em import linked_under, parts_under
+from consilience.models.block_linkage.linking import linked_under, parts_under
 from consilience.models.block_linkage.truth import BlockPartition
 from consilience.models.block_linkage.weights import learned, likelihood_of
 from consilience.models.posterior import Posterior

@@ -10,9 +10,9 @@ from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.errors import TooLarge
 from consilience.models.block_linkage.canonical import CANONICAL
-from consilience.models.block_linkage.em import hyperparameters
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.review import REVIEW, THRESHOLDS
+from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.block_linkage.truth import expected_clusters
 from consilience.models.block_linkage.weights import CANDIDATES, EXPLAIN, UNLINKABLE, WEIGHTS
 from consilience.models.interface import Column, Measure, Table

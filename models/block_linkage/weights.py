@@ -16,16 +16,17 @@ from scipy.special import expit, logit
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models.block_linkage.em import SLACK, for_candidates, hyperparameters
 from consilience.models.block_linkage.gibbs.sampler import wide_threshold
 from consilience.models.block_linkage.join import join_rule, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.keys import MOST_OF_KEY, Keys, entered_keys, unions
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.likelihoods import AUTO
 from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.linking import SLACK
 from consilience.models.block_linkage.model import wide_parameters
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar import SimilarHitMiss, for_data
+from consilience.models.block_linkage.starting import for_candidates, hyperparameters
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks

@@ -43,12 +43,12 @@ from consilience.data.records import Records
 from consilience.models import settings
 from consilience.models.block_linkage import MODEL as BLOCK_LINKAGE
 from consilience.models.block_linkage import SITES, linkage_notes, often_distorted
-from consilience.models.block_linkage.em import hyperparameters
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.model import found_by_wide, wide_parameters
+from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.block_linkage.truth import DrawnLinkage
 from consilience.models.hit_miss.gibbs import GIBBS, MOVES
 from consilience.models.hit_miss.model import density, drawn_clusters, prepared

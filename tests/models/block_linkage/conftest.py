@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consilience.models.block_linkage import MODEL, em, entity_interval
+from consilience.models.block_linkage import MODEL, entity_interval, linking
 from tests.models.records import records_of
 
 
@@ -47,7 +47,7 @@ def fit_em():
 
     def fit(records, priors=None, *, num_sampled=20_000, mesh=None, engine=None, **settings):
         resolved = MODEL.resolve(records, priors, {"likelihood": "hit-miss", **settings})
-        return em.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, engine=engine)
+        return linking.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, engine=engine)
 
     return fit
 

@@ -10,9 +10,10 @@ import pytest
 from consilience.data import read_records
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.block_linkage import MODEL
-from consilience.models.block_linkage.em import log_base, starting_parameters
+from consilience.models.block_linkage.em import log_base
 from consilience.models.block_linkage.enumeration import conflicts, set_partitions
 from consilience.models.block_linkage.priors import Hyperprior, Priors
+from consilience.models.block_linkage.starting import starting_parameters
 from tests.models.records import german_names, pair_scores
 
 em = importlib.import_module("consilience.models.block_linkage.em")  # the package has a function of this name

@@ -11,7 +11,7 @@ import pytest
 import consilience as cs
 from consilience.data import read_records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.em import log_base, record_shares
+from consilience.models.block_linkage.em import log_base
 from consilience.models.block_linkage.enumeration import enumerate_blocks, gather_values, size_terms
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.join import join, pair_log_odds
@@ -20,6 +20,7 @@ from consilience.models.block_linkage.model import linkable, log_density
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.simulation import simulate_records
+from consilience.models.block_linkage.starting import record_shares
 from tests.models.records import german_names, given_head, log_sum_over_partitions, probability_of_classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")

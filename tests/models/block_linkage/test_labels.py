@@ -11,7 +11,6 @@ from hypothesis import given, settings
 import consilience as cs
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.models.block_linkage import MODEL
-from consilience.models.block_linkage.em import _found_under, _parts_under
 from consilience.models.block_linkage.enumeration import (
     conflicts,
     enumerate_blocks,
@@ -24,6 +23,7 @@ from consilience.models.block_linkage.enumeration import (
 from consilience.models.block_linkage.labels import label_log_odds, pair_terms_of
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.linking import _found_under, _parts_under
 from consilience.models.block_linkage.parameters import Parameters
 from tests.models.records import records_of
 

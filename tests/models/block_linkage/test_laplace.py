@@ -16,6 +16,7 @@ from consilience.models.block_linkage.parameters import Parameters
 pytestmark = pytest.mark.usefixtures("number_by_em")
 
 em = importlib.import_module("consilience.models.block_linkage.em")
+linking = importlib.import_module("consilience.models.block_linkage.linking")
 SIX_FIELDS = {
     "num_values": (300, 800, 90, 12, 28, 100), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0, 0.6),
     "size_share": (0.75, 0.19, 0.06), "distortion": 0.05,
@@ -28,10 +29,10 @@ def learned(monkeypatch):
 
     def fit(records, likelihood="hit-miss", num_sampled=20_000):
         kept = []
-        run = em._Em.run
-        monkeypatch.setattr(em._Em, "run", lambda own, given: kept.append((own, run(own, given))) or kept[-1][1])
+        run = em.Em.run
+        monkeypatch.setattr(em.Em, "run", lambda own, given: kept.append((own, run(own, given))) or kept[-1][1])
         resolved = MODEL.resolve(records, None, {"likelihood": likelihood})
-        posterior = em.fit_em(resolved, num_sampled=num_sampled)
+        posterior = linking.fit_em(resolved, num_sampled=num_sampled)
         monkeypatch.undo()
         own, (parameters, _, _) = kept[-1]
         return own, parameters, posterior

@@ -13,13 +13,15 @@ from scipy.special import gammaln
 import consilience as cs
 from consilience.errors import DiagnosticWarning, InputError, UnsupportedRequest
 from consilience.models.block_linkage import MODEL
-from consilience.models.block_linkage.em import dependence_weights, fit_em, size_shares, starting_parameters
 from consilience.models.block_linkage.enumeration import set_partitions
+from consilience.models.block_linkage.field_weights import dependence_weights
 from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.large_parts import LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.linking import fit_em
 from consilience.models.block_linkage.part_sweep import draw_part
 from consilience.models.block_linkage.parts import parts_of
+from consilience.models.block_linkage.starting import size_shares, starting_parameters
 from consilience.models.block_linkage.truth import BlockPartition
 from tests.models.records import records_of
 

@@ -9,10 +9,10 @@ import pytest
 import consilience as cs
 from consilience.errors import DiagnosticWarning
 from consilience.models import block_linkage
-from consilience.models.block_linkage.em import starting_parameters
 from consilience.models.block_linkage.join import prior_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.repeats import alike_apart, repeats_by_chance
+from consilience.models.block_linkage.starting import starting_parameters
 from consilience.models.interface import Account
 from consilience.models.posterior import Draws
 

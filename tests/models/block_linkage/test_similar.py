@@ -15,7 +15,7 @@ from consilience.data import read_records
 from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import similar as similar_model
 from consilience.models.block_linkage import similar_pairs
-from consilience.models.block_linkage.em import log_base, record_shares
+from consilience.models.block_linkage.em import log_base
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     enumerate_blocks_jax,
@@ -27,6 +27,7 @@ from consilience.models.block_linkage.model import linkable, log_density
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar import BEYOND, DECAY, for_data
 from consilience.models.block_linkage.simulation import simulate_records
+from consilience.models.block_linkage.starting import record_shares
 from consilience.similarity import with_similar
 from tests.models.records import german_names, log_sum_over_partitions, pair_scores
 

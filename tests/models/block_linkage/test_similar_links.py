@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from consilience.models.block_linkage.em import record_shares
 from consilience.models.block_linkage.join import pair_log_odds
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.similar import for_data
 from consilience.models.block_linkage.simulation import simulate_records
+from consilience.models.block_linkage.starting import record_shares
 from consilience.similarity import with_similar
 
 

@@ -10,7 +10,7 @@ import pytest
 import consilience as cs
 from consilience.cli import main
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models.block_linkage import em, keys
+from consilience.models.block_linkage import keys, starting
 from consilience.models.block_linkage import engines as module
 from consilience.models.block_linkage.engines import stages
 from consilience.models.block_linkage.join import join, join_rule
@@ -68,7 +68,7 @@ def test_engines_find_the_candidates_of_numpy(engine, missing, most, monkeypatch
     for one in (keys, stages):
         monkeypatch.setattr(one, "MOST_OF_KEY", most)
     records = cs.simulate_records(1200, **SIX, missing=missing)
-    parameters = em.starting_parameters(records, 6)
+    parameters = starting.starting_parameters(records, 6)
     expected = join(records, parameters, LIKELIHOODS["hit-miss"], threshold=6.0)
     found = join(records, parameters, LIKELIHOODS["hit-miss"], threshold=6.0, engine=engine)
     assert len(expected.first) > 100
@@ -102,7 +102,7 @@ def test_keys_and_pairs_of_a_record_do_not_grow():
     entered, shared = [], []
     for size in (30_000, 100_000, 300_000):
         records = cs.simulate_records(size, **SIX)
-        rule = join_rule(records, em.starting_parameters(records, 6), LIKELIHOODS["hit-miss"], threshold=6.0)
+        rule = join_rule(records, starting.starting_parameters(records, 6), LIKELIHOODS["hit-miss"], threshold=6.0)
         _, key = keys.entered_keys(records.value, keys.Keys.of(rule, records.first_value))
         _, number = np.unique(key, return_counts=True)
         entered.append(len(key) / size)
