@@ -156,7 +156,7 @@ def test_the_evidence_tells_which_errors_there_are(copied, fit_em):
     assert gains[1] < 10
 
 
-def test_errors_of_their_own_make_the_number_of_entities_right(copied):
+def test_errors_of_their_own_make_the_number_of_entities_right(copied, number_by_em):
     fits = [cs.fit("block-linkage", copied, likelihood=name) for name in ("hit-miss", "error-classes")]
     true = len(set(copied.entity.tolist()))
     errors = [abs(fit.num_entities().value - true) for fit in fits]
