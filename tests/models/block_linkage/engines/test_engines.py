@@ -10,8 +10,8 @@ import pytest
 import consilience as cs
 from consilience.cli import main
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models.block_linkage import keys, starting
 from consilience.models.block_linkage import engines as module
+from consilience.models.block_linkage import keys, starting
 from consilience.models.block_linkage.engines import stages
 from consilience.models.block_linkage.join import join, join_rule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
