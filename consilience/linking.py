@@ -16,6 +16,7 @@ from consilience.data.records import Records, records_and_ids
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
 from consilience.models.block_linkage import MODEL
+from consilience.models.block_linkage.likelihoods import takes_texts
 from consilience.models.block_linkage.repeats import repeats_by_chance
 from consilience.notes import Remedy
 from consilience.similarity import check_kinds, with_similar
@@ -26,7 +27,6 @@ _ENTITY_NAMES = (
 )  # fmt: skip
 
 
-_OF_TEXTS = ("auto", "hit-miss", "copies")  # likelihoods by which texts are compared
 _WORDS = 3           # of a text, at least
 _MOST_TEXTS = 3_000  # that are compared with each other unasked: some seconds
 
@@ -148,7 +148,7 @@ def link(
     table = prepare(
         sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
         missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
-        texts=similar is None and method in ("auto", "em") and settings.get("likelihood", "hit-miss") in _OF_TEXTS,
+        texts=similar is None and method in ("auto", "em") and takes_texts(settings.get("likelihood")),
     )  # fmt: skip
     records = table.records if pairs is None else table.records.with_candidates(pairs)
     if labels is not None:

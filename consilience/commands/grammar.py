@@ -254,8 +254,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--method", choices=("auto", "em", "nuts", "gibbs"), default="auto", help=line)
     line = (
-        "errors in each field by themselves (hit-miss), or by record (error-classes), or values by a distribution of "
-        "the entity's own (dirichlet-multinomial); auto takes the better of the first two (auto)"
+        "of an entity's records, see the guide of linkage; auto takes errors by field or by "
+        "record, whichever is better (auto)"
     )
     model.add_argument("--likelihood", metavar="NAME", help=line)
     restrictions = ("none", "across", "within")

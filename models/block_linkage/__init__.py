@@ -30,7 +30,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `large_parts`, `part_sweep` | parts too large for that: partitions are drawn |
 | `texts` | texts, hardly ever written twice in one way |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
-| `linking`, `em`, `starting`, `field_weights` | the pipeline; learning on a sample; where it starts; weights of fields |
+| `linking`, `em`, `starting`, `field_weights` | the pipeline; learning on a sample; its start; weights of fields |
 | `hidden_links`, `misfit` | what the threshold hides; whether the model holds |
 | `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
 | `repeats` | fields and records that repeat too little or too much to tell entities |

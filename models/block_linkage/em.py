@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from consilience.models.block_linkage.join import (
     pair_log_odds,
     prior_log_odds,
 )
+from consilience.models.block_linkage.keys import JoinRule
 from consilience.models.block_linkage.labels import pair_terms_of, with_labels
 from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
@@ -86,12 +88,22 @@ def candidates(
 ) -> CandidatePairs:  # fmt: skip
     """Join, or take the pairs that were given; leave out what is below the threshold and what may not be together."""
     if records.candidate is None:
-        found = join(records, parameters, likelihood, threshold=threshold, engine=engine)
+        search = None if engine is None else _search(engine, records, parameters, likelihood, threshold)
+        found = join(records, parameters, likelihood, threshold=threshold, search=search)
     else:
         first, second = records.candidate.T
         found = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
         found = found.where(found.log_odds > -threshold)
     return with_labels(found.allowed(records.source, restriction), records, parameters, likelihood)
+
+
+def _search(
+    engine: Engine, records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float
+) -> Callable[[JoinRule], CandidatePairs]:
+    from consilience.models.block_linkage.engines.stages import candidates as found_by
+
+    given = (parameters, likelihood, records.first_value, threshold)
+    return lambda rule: found_by(engine, records.value, rule, *given)
 
 
 class _Block(NamedTuple):

@@ -16,6 +16,7 @@ and takes longer. Who enters which set is in `keys`, with the search itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ import numpy as np
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import TooLarge
-from consilience.models.block_linkage.engines import Engine
 from consilience.models.block_linkage.keys import FoundPairs, JoinRule, Keys, find_pairs
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
@@ -139,14 +139,14 @@ def join(
     *,
     threshold: float,
     exact: bool | None = None,
-    engine: Engine | None = None,
+    search: Callable[[JoinRule], CandidatePairs] | None = None,
 ) -> CandidatePairs:
     """Return the pairs with log odds above ``-threshold``: all, or with missing values or many fields nearly all.
 
     Parameters
     ----------
     exact : see `join_rule`.
-    engine : that searches, where the likelihood has no search of its own; then what pairs agree in is left out.
+    search : of an engine, where the likelihood has no search of its own; then what pairs agree in is left out.
 
     Raises
     ------
@@ -155,10 +155,8 @@ def join(
     _check_fields(records.num_fields)
     rule = join_rule(records, parameters, likelihood, threshold=threshold, exact=exact)
     own = likelihood.find_pairs(records, rule, parameters)
-    if own is None and engine is not None:
-        from consilience.models.block_linkage.engines.stages import candidates
-
-        return candidates(engine, records.value, rule, parameters, likelihood, records.first_value, threshold)
+    if own is None and search is not None:
+        return search(rule)
     found = find_pairs(records.value, Keys.of(rule, records.first_value)) if own is None else FoundPairs([own], 0)
     kept = []
     for ends in found.ranges:

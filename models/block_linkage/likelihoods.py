@@ -170,3 +170,8 @@ LIKELIHOODS: dict[str, Likelihood] = {
     "hit-miss": HitMiss(), "copies": Copies(), "dirichlet-multinomial": DirichletMultinomial(),
     "error-classes": ErrorClasses(),
 }  # fmt: skip
+
+
+def takes_texts(likelihood: str | Likelihood | None) -> bool:
+    """Return whether a likelihood, None where none was asked for, compares long texts by similarity."""
+    return likelihood in (None, AUTO, "hit-miss", "copies")

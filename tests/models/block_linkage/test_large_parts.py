@@ -98,7 +98,7 @@ def drawn_partitions_of(strength, *, weight=(1, 1, 1, 1), apart=False, sweeps=40
         (math.inf, {"apart": True}),
     ],
 )  # fmt: skip
-def test_partitions_are_drawn_as_probable_as_they_are(strength, options):
+def test_parts_are_drawn_as_probable_as_they_are(strength, options):
     seen, probability = drawn_partitions_of(strength, **options)
     # Draws of one chain depend on each other: an effective fifth of them, five standard errors.
     error = np.sqrt(probability * (1 - probability) / (40_000 / 5))

@@ -8,9 +8,9 @@ import pytest
 import consilience as cs
 from consilience.errors import DiagnosticWarning
 from consilience.linking import texts_of
-from consilience.models.block_linkage.em import starting_parameters
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.similar import TEXT, for_data
+from consilience.models.block_linkage.starting import starting_parameters
 from consilience.models.block_linkage.texts import DECAY, FAR, NEAR
 
 pytest.importorskip("rapidfuzz")

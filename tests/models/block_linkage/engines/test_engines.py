@@ -12,6 +12,7 @@ from consilience.cli import main
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import engines as module
 from consilience.models.block_linkage import keys, starting
+from consilience.models.block_linkage.em import candidates
 from consilience.models.block_linkage.engines import stages
 from consilience.models.block_linkage.join import join, join_rule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
@@ -70,7 +71,7 @@ def test_engines_find_the_candidates_of_numpy(engine, missing, most, monkeypatch
     records = cs.simulate_records(1200, **SIX, missing=missing)
     parameters = starting.starting_parameters(records, 6)
     expected = join(records, parameters, LIKELIHOODS["hit-miss"], threshold=6.0)
-    found = join(records, parameters, LIKELIHOODS["hit-miss"], threshold=6.0, engine=engine)
+    found = candidates(records, parameters, LIKELIHOODS["hit-miss"], 6.0, "none", engine)
     assert len(expected.first) > 100
     assert (expected.unseen > 0) == (most == 5)
     assert found.unseen == pytest.approx(expected.unseen, rel=1e-3)  # in memory, hashes of fewer bits may coincide
