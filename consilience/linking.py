@@ -140,8 +140,8 @@ def link(
     ['a', 'a', 'c', 'c', 'e', 'f', 'g', 'h']
     """
     if "processes" in settings:
-        text = 'processes= is gone; give engine="duckdb" to use all cores of one machine, or engine="spark"'
-        raise UnsupportedRequest(text, Remedy("engine", "duckdb"))
+        text = "processes= is gone; give {engine} to use all cores of one machine, or {engine}"
+        raise UnsupportedRequest(text, Remedy("engine", "duckdb"), Remedy("engine", "spark"))
     _check_priors(priors)
     if engine == "auto":
         engine = _engine_of_sources(sources)

@@ -29,7 +29,7 @@ def powers_of(
     if weights == "equal":
         return np.zeros(0)
     if not isinstance(likelihood, HitMiss) or isinstance(likelihood, SimilarHitMiss):
-        text = "{weights} are of hit-miss and copies, of fields compared for equality or as texts"
+        text = "{weights} are of hit-miss and copies, of fields compared for equality or as texts; take {likelihood}"
         raise UnsupportedRequest(text, Remedy("weights"), Remedy("likelihood", "hit-miss"))
     if weights == "auto":
         return np.zeros(0)
@@ -37,7 +37,7 @@ def powers_of(
     wrong = [name for name in weights if name not in names]
     if isinstance(weights, str) or wrong or not all(0 < weight < np.inf for weight in weights.values()):
         problem = f"{{weights}} is {weights!r}; the fields that are compared are {', '.join(names)}"
-        raise InputError(InputProblem(problem, 'give {weights}, or a positive number for some of them',
+        raise InputError(InputProblem(problem, "give {weights}, or a positive number for some of them",
                                       remedies=(Remedy("weights", "auto"),)))  # fmt: skip
     return np.array([float(weights.get(name, 1.0)) for name in names])
 
