@@ -143,19 +143,24 @@ def _found(fit: Any, records: Any) -> dict[str, Any]:
 
 def _missing(path: str, exact: str) -> dict[str, Any]:
     import consilience as cs
+    from consilience.models.block_linkage import hidden_links as hidden
     from consilience.models.block_linkage import join as module
+    from consilience.models.block_linkage.linking import SLACK
+    from consilience.models.block_linkage.starting import starting_parameters
 
     em = importlib.import_module("consilience.models.block_linkage.em")
     records, made = cs.read_records(path, entity="entity"), dict[str, Any]()
-    parameters = em.starting_parameters(records, 6)
-    given = {"threshold": 4.0 + em.SLACK, "exact": bool(int(exact))}
+    parameters = starting_parameters(records, 6)
+    given = {"threshold": 4.0 + SLACK, "exact": bool(int(exact))}
 
     def join() -> None:
         made["pairs"] = module.join(records, parameters, em.LIKELIHOODS["hit-miss"], **given)
 
     _, cpu = timed(join)
     # A fit chooses between the two joins by itself: here it is told.
-    em.join, em.join_rule = (functools.partial(call, exact=given["exact"]) for call in (module.join, module.join_rule))
+    em.join, hidden.join_rule = (
+        functools.partial(call, exact=given["exact"]) for call in (module.join, module.join_rule)
+    )
     _, fit_cpu = timed(lambda: made.update(fit=cs.fit("block-linkage", records)))
     return {
         "candidates": len(made["pairs"].first), "join, CPU s": cpu, "fit, CPU s": fit_cpu, "peak, MB": peak_memory_mb(),

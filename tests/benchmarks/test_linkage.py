@@ -65,7 +65,7 @@ def test_what_a_process_measures(simulated):
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_what_large_files_take(tmp_path):
     linkage.write_parquet(tmp_path / "records.parquet", 1500)
-    row = linkage_process._large(str(tmp_path / "records.parquet"), str(tmp_path / "linked"), "1")
+    row = linkage_process._large(str(tmp_path / "records.parquet"), str(tmp_path / "linked"), "local")
     assert {path.name for path in (tmp_path / "linked").iterdir()} == {
         "entities.csv", "pairs.csv", "fit", "report.html"
     }
@@ -78,9 +78,9 @@ def test_what_large_files_take(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_the_quick_join_of_records_with_missing_values_finds_fewer_pairs(tmp_path, monkeypatch):
-    em = importlib.import_module("consilience.models.block_linkage.em")
-    for name in ("join", "join_rule"):
-        monkeypatch.setattr(em, name, getattr(em, name))  # what is replaced comes back
+    for module, name in (("em", "join"), ("hidden_links", "join_rule")):
+        own = importlib.import_module(f"consilience.models.block_linkage.{module}")
+        monkeypatch.setattr(own, name, getattr(own, name))  # what is replaced comes back
     linkage.write_parquet(tmp_path / "records.parquet", 1500, 0.1)
     exact, quick = (linkage_process._missing(str(tmp_path / "records.parquet"), one) for one in ("1", "0"))
     assert quick["candidates"] < exact["candidates"]

@@ -129,7 +129,7 @@ def test_what_is_no_engine_is_refused(fit_em):
     with pytest.raises(UnsupportedRequest, match="is a int; give a name"):
         module.engine_of(3, 1)
     records = cs.simulate_records(50, seed=0)
-    with pytest.raises(UnsupportedRequest, match='processes= is gone; give engine="duckdb"'):
+    with pytest.raises(UnsupportedRequest, match="processes= is gone; give engine='duckdb'"):
         cs.link(records, processes=2)
     with pytest.raises(UnsupportedRequest, match="'block-linkage' by nuts runs in memory; leave out engine="):
         cs.link(records, method="nuts", engine="duckdb")
