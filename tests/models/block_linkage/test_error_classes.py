@@ -156,12 +156,18 @@ def test_the_evidence_tells_which_errors_there_are(copied, fit_em):
     assert gains[1] < 10
 
 
-def test_errors_of_their_own_make_the_number_of_entities_right(copied, number_by_em):
-    fits = [cs.fit("block-linkage", copied, likelihood=name) for name in ("hit-miss", "error-classes")]
-    true = len(set(copied.entity.tolist()))
-    errors = [abs(fit.num_entities().value - true) for fit in fits]
-    assert errors[1] < errors[0]
-    assert "class_share" in fits[1].samples(5)
+@pytest.mark.filterwarnings("ignore:the model does not hold")
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_of_their_own_are_told_from_errors_by_field(seed, number_by_em):
+    sizes = {"num_values": (200, 400, 80, 12, 28), "size_share": (0.75, 0.19, 0.06)}
+    records = simulate_records(num_entities=400, errors="one", seed=seed, **sizes)
+    by_field, by_class = (cs.fit("block-linkage", records, likelihood=name) for name in ("hit-miss", "error-classes"))
+    assert by_class.elbo[-1] > by_field.elbo[-1] + 40
+    assert by_field.truth.doubt
+    assert not by_class.truth.doubt
+    low, high = by_class.num_entities().interval
+    assert low <= 400 <= high
+    assert "class_share" in by_class.samples(5)
 
 
 def test_the_join_loses_nothing(copied, fit_em):

@@ -11,7 +11,7 @@ import consilience as cs
 from consilience.cli import main
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import engines as module
-from consilience.models.block_linkage import keys, starting
+from consilience.models.block_linkage import keys, linking, starting
 from consilience.models.block_linkage.em import candidates
 from consilience.models.block_linkage.engines import stages
 from consilience.models.block_linkage.join import join, join_rule
@@ -146,7 +146,7 @@ def test_a_table_of_duckdb_is_linked_by_duckdb(monkeypatch):
     import duckdb
 
     asked = []
-    monkeypatch.setattr(em, "engine_of", lambda engine, number: asked.append(engine))
+    monkeypatch.setattr(linking, "engine_of", lambda engine, number: asked.append(engine))
     rows = [(f"r{place}", f"name {place // 2}", place // 2 % 7, place // 2 % 11) for place in range(60)]
     table = duckdb.sql(f"SELECT * FROM (VALUES {', '.join(map(str, rows))}) t(id, name, town, born)")
     found = cs.link(table)
