@@ -86,11 +86,11 @@ class Linkage(NamedTuple):
     threshold: Float[np.ndarray, ""]
     found_share: Float[np.ndarray, ""]
     disagreement: Float[np.ndarray, ""]
-    differing: Float[np.ndarray, "2 fields_and_one"]
     completed: Bool[np.ndarray, ""]
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    differing: Float[np.ndarray, "2 fields_and_one"] = np.zeros((2, 1))
     large: Int[np.ndarray, " large_member"] = np.zeros(0, int)
     large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
     drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
