@@ -49,8 +49,8 @@ def interval_of_entities(
 
     Returns
     -------
-    None where there is no such run: of more than 10,000 records (2,000 with error classes), 100,000 values or five million
-    pairs, of likelihoods or fields that the Gibbs sampler does not take, of labelled pairs, weighted fields and large entities.
+    None where there is no such run: of more than 10,000 records (2,000 with error classes), 100,000 values or five
+    million pairs, of likelihoods or fields that the Gibbs sampler does not take, of labels, weights and large entities.
     """
     data, settings = resolved.data, resolved.settings
     with_classes = len(found.class_share) > 0
