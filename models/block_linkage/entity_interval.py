@@ -28,6 +28,7 @@ from consilience.models.truth.partitions import CountedClusters
 
 MOST_RECORDS, MOST_PAIRS = 10_000, 5_000_000    # 11 CPU seconds; of 50,000 records it would take 150
 _MOST_WITH_CLASSES = 2_000                      # of error classes a run takes six times as long
+_MOST_VALUES = 100_000                          # their shares are drawn in each sweep
 _WARMUP, _DRAWS, _TIMES_LONGER = 100, 250, (1, 2, 4)
 _MOST_R_HAT = 1.05
 _FEW_LARGE = 0.5        # entities of more records than the run allows that leave its answer as it is
@@ -48,15 +49,15 @@ def interval_of_entities(
 
     Returns
     -------
-    None where there is no such run: of more than 10,000 records (2,000 with error classes) or five million pairs, of
-    likelihoods or fields that the Gibbs sampler does not take, of labelled pairs, weighted fields and large entities.
+    None where there is no such run: of more than 10,000 records (2,000 with error classes), 100,000 values or five
+    million pairs, of likelihoods or fields that the Gibbs sampler does not take, of labels, weights and large entities.
     """
     data, settings = resolved.data, resolved.settings
     with_classes = len(found.class_share) > 0
     likelihood = resolved.settings.likelihood
     known = isinstance(likelihood, str) or type(likelihood) in (HitMiss, ErrorClasses)
     most = _MOST_WITH_CLASSES if with_classes else MOST_RECORDS
-    if data.num_records > most or larger > _FEW_LARGE or not known:
+    if data.num_records > most or data.num_values > _MOST_VALUES or larger > _FEW_LARGE or not known:
         return None
     chosen = "error-classes" if with_classes else "hit-miss"
     if isinstance(likelihood, str) and likelihood not in ("auto", chosen):
