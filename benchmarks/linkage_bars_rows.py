@@ -53,9 +53,7 @@ def _measured(row: dict[str, Any], name: str = "") -> Iterator[None]:
 
 def scores(fit: Any, entity: Any) -> dict[str, float]:
     """Return precision, recall and F1 of pairs, and the number of clusters, of the table of entities."""
-    table = fit.entities()
-    table = getattr(table, "to_pandas", lambda: table)()
-    table = table.set_index("record")["entity"]
+    table = fit.entities().set_index("record")["entity"]
     found = table.reindex([str(one) for one in entity.index]).to_numpy()
     return _pairwise(found, entity.to_numpy())
 
@@ -232,16 +230,9 @@ def whole(path: str, engine: str, settings: str) -> dict[str, Any]:
     row: dict[str, Any] = {}
     with _measured(row, "whole, "):
         made = getattr(cs.engines, engine)(**json.loads(settings)) if engine != "local" else "local"
-        source = path
-        if engine == "spark":  # the JVM starts here
-            source = made.session.read.parquet(path)
-            source.count()
         with _measured(row):
-            fit = cs.link(source, entity="entity", engine=made)
-            table = fit.entities()
-            table = table.to_arrow() if hasattr(table, "to_arrow") else table
+            table = cs.link(path, entity="entity", engine=made).entities()
     row["peak, MB"] = _peak_mb()
-    table = table.to_pandas() if hasattr(table, "to_pandas") else table
     truth = pyarrow.parquet.read_table(path, columns=["id", "entity"]).to_pandas()
     found = table.set_index(table["record"].astype(str))["entity"].reindex(truth["id"].astype(str)).to_numpy()
     return row | _pairwise(found, truth["entity"].to_numpy())
