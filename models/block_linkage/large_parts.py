@@ -19,7 +19,7 @@ from consilience.models.block_linkage.enumeration import size_terms
 from consilience.models.block_linkage.join import CandidatePairs, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
-from consilience.models.block_linkage.parts import Parts, merged, parts_of
+from consilience.models.block_linkage.parts import Parts, parts_of
 
 CERTAIN = 4.5
 """Log odds of a pair beyond which its records are together in the second start."""
@@ -421,16 +421,6 @@ def divided(
     parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
     large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
     return parts._replace(members=large.members), large
-
-
-def closure_of(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
-    """Return the transitive closure of the pairs with log odds above ``at``, as one draw."""
-    strong = found.where(found.log_odds > at)
-    number = rows.records.num_records
-    part = merged(strong.first, strong.second, np.arange(len(strong.first)), np.full(len(strong.first), number), number)
-    of_record = part[rows.row]
-    record = np.flatnonzero(np.bincount(of_record, minlength=number)[of_record] > 1)
-    return Drawn(record, of_record[record], of_record[record][None].astype(int), 0)
 
 
 def _log_rise(given: np.ndarray, number: np.ndarray, strength: float) -> np.ndarray:

@@ -43,7 +43,7 @@ from consilience.models.block_linkage.join import (
 )
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of
 from consilience.models.block_linkage.laplace import hyperparameter_variance
-from consilience.models.block_linkage.large_parts import Drawn, LargeParts, Rows, collapsed
+from consilience.models.block_linkage.large_parts import Drawn, LargeParts, Rows, collapsed, divided
 from consilience.models.block_linkage.likelihoods import AUTO, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import Misfit
@@ -109,7 +109,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     else:
         limit = taken.size_limit if taken.beyond else settings.largest
         own = (settings.threshold, settings.largest, limit, chosen, settings.restriction)
-        parts, large = _parts(found, rows, wide, *own)
+        parts, large = divided(found, rows, wide, *own)
         drawn, of_drawn = large.settle(parameters)
     at = chosen.at(parameters)
     groups, evidence = _enumerate_all(records, parts, parameters, at, settings.restriction, mesh, engine)
@@ -255,7 +255,7 @@ class _Given(NamedTuple):
             wide = for_candidates(parameters)
             rule = CandidateRule.of(records, wide, threshold, chosen, slack=SLACK)
             found = candidates(records, wide, chosen, threshold + SLACK, restriction, self.engine)
-            parts, large = _parts(found, self.rows, wide, threshold, largest, size_limit, chosen, restriction)
+            parts, large = divided(found, self.rows, wide, threshold, largest, size_limit, chosen, restriction)
             sample = sample_of(records, parts, restriction, chosen, self.num_sampled)
             sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
             em = Em(records, self.counts, sample, self.prior, chosen, rule, self.mesh, large, largest)
@@ -287,25 +287,6 @@ def _closure(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
     return Drawn(record, part[record], part[record][None].astype(int), 0)
 
 
-def _parts(
-    found: CandidatePairs, rows: Rows, parameters: Parameters, threshold: float, largest: int, size_limit: int,
-    likelihood: Likelihood, restriction: str,
-) -> tuple[Parts, LargeParts]:  # fmt: skip
-    """Return the parts of the pairs above the threshold: those to enumerate, and those to draw from."""
-    # A row of n records enters as n members: its prior odds are those of joining an entity of n.
-    heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
-    term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
-    most = len(parameters.size_share) // 2
-    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
-    log_odds = found.log_odds.copy()
-    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
-    found = found._replace(log_odds=log_odds)
-    above = found.where(found.log_odds > -threshold)
-    parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
-    large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
-    return parts._replace(members=large.members), large
-
-
 def parts_under(
     records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any
 ) -> Int[np.ndarray, " record"]:
@@ -333,7 +314,7 @@ def _parts_under(
 ) -> tuple[Parts, LargeParts]:
     limit = _size_limit(rows.records, parameters, likelihood, settings)
     own = (settings.threshold, settings.largest, limit, likelihood, settings.restriction)
-    return _parts(found, rows, for_candidates(parameters), *own)
+    return divided(found, rows, for_candidates(parameters), *own)
 
 
 def linked_under(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> Linkage:

@@ -35,9 +35,6 @@ from consilience.models.sites import Resolved
 if TYPE_CHECKING:
     import pandas
 
-OUTCOMES = ("equal", "near", "differ", "missing")
-"""How two values of a field compare."""
-
 _BLOCK = 1 << 16  # numbers at a time
 _MOST_THRESHOLDS = 101
 _KEY_SIZES = np.array([1, 2, 3, 4, 5, 6, 11, 31, 101, 301, MOST_OF_KEY + 1])

@@ -1,4 +1,4 @@
-"""Hyperparameters given who is together: true values, distortions, and then all four conjugate draws.
+"""Hyperparameters given who is together, compiled, as `hit-miss` draws them; `conjugate` draws those of block-linkage.
 
 Of a field of a cluster that two records or more show, the true value and the distortions are drawn: "copy v" has the
 weight θ_v (r_v^n_v - 1) for each value v that is there, with r_v = 1 + (1 - b) / (b θ_v) and n_v records that show it,
@@ -9,14 +9,13 @@ summed out: its value counts once for θ and says nothing of b, which mixes seve
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from consilience.models.random import log_gamma
 
 
@@ -28,12 +27,10 @@ class Counts(NamedTuple):
     value : shape ``(value,)``; how often each was drawn in the shares θ: as true value, by distortion, or as the only
         one of a cluster.
     distorted : shape ``(field, 2)``; how many records of the others are distorted, and how many are not.
-    of_class : shape ``(3,)``; how many records are of each error class, None where there are none.
     """
 
     value: Float[Array, " value"]
     distorted: Float[Array, "field 2"]
-    of_class: Any = None
 
 
 def log_copy_ratio(
@@ -83,43 +80,6 @@ def _in_clusters(cluster: Int[Array, " record"]) -> tuple[Array, Array, Array, A
     record = jnp.argsort(cluster, stable=True).astype(jnp.int32)
     name = cluster[record]
     return record, name, jnp.arange(number) - (jnp.cumsum(size) - size)[name], size
-
-
-def draw_hyperparameters(key: Key, cluster: Int[Array, " record"], state: State, problem: LinkProblem) -> State:
-    """Draw θ, b, μ and m given who is together.
-
-    Parameters
-    ----------
-    cluster : each named by its first record.
-    state : has θ and b, under which true values and distortions are drawn.
-    """
-    key_counts, key_rest = jax.random.split(key)
-    counts = draw_counts(
-        key_counts, cluster, state.value_share, state.distortion, problem.value, problem.field,
-        largest=len(problem.size_share),
-    )  # fmt: skip
-    return draw_given_counts(key_rest, cluster, counts, problem)
-
-
-def draw_given_counts(key: Key, cluster: Int[Array, " record"], counts: Counts, problem: LinkProblem) -> State:
-    """Draw θ, b, μ and m, and π where errors have classes, given who is together and what is counted.
-
-    Parameters
-    ----------
-    cluster : each named by its first record.
-    """
-    of_fields = _field_shapes(counts, problem.value_concentration, problem.distortion)
-    of_sizes = _size_shapes(cluster, problem.size_share, problem.intensity)
-    shapes = [of_fields, of_sizes]
-    if problem.class_share is not None:
-        shapes.append(problem.class_share + counts.of_class)
-    # All in one call: gammas are slow to compile.
-    log_gammas = log_gamma(key, jnp.concatenate(shapes))
-    fields, sizes, classes = jnp.split(log_gammas, np.cumsum([len(of_fields), len(of_sizes)]))
-    value_share, distortion = _fields(fields, problem.field, len(problem.distortion))
-    size_share, intensity = _sizes(sizes, problem.intensity)
-    class_share = None if problem.class_share is None else _shares(classes)
-    return State(cluster, value_share, distortion, intensity, size_share, class_share)
 
 
 def draw_counts(
