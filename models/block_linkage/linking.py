@@ -103,13 +103,11 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     original, settings = resolved.data, resolved.settings
     taken = _decided(resolved, num_sampled, mesh, engine)
     (parameters, check, trace, found, em), rows = taken.learned, taken.rows
-    records, chosen, wide = rows.records, em.likelihood, for_candidates(parameters)
+    records, chosen = rows.records, em.likelihood
     if taken.closed:
         parts, drawn, of_drawn = _nothing(found, rows, settings.largest), _closure(found, rows, settings.at), 0.0
     else:
-        limit = taken.size_limit if taken.beyond else settings.largest
-        own = (settings.threshold, settings.largest, limit, chosen, settings.restriction)
-        parts, large = divided(found, rows, wide, *own)
+        parts, large = taken.divided
         drawn, of_drawn = large.settle(parameters)
     at = chosen.at(parameters)
     groups, evidence = _enumerate_all(records, parts, parameters, at, settings.restriction, mesh, engine)
@@ -142,7 +140,7 @@ class _Decision(NamedTuple):
     Parameters
     ----------
     learned, rows : by what, and of which rows.
-    size_limit : most records of a part.
+    divided : their parts, to enumerate and to draw from.
     powers : weights of the fields; none where all count fully.
     tried : as in `Linkage`.
     beyond : records in parts too large to enumerate.
@@ -152,7 +150,7 @@ class _Decision(NamedTuple):
 
     learned: _Learned
     rows: Rows
-    size_limit: int
+    divided: tuple[Parts, LargeParts]
     powers: Float[np.ndarray, " weighted_field"]
     tried: Float[np.ndarray, "tried 3"]
     beyond: int
@@ -181,7 +179,10 @@ def _decided(resolved: Resolved, num_sampled: int, mesh: Mesh | None, engine: En
         learned, tried = learned.or_error_classes(resolved)
         if learned.em.likelihood is not chosen:  # error classes are enumerated, and know no large parts
             size_limit = settings.largest
-    beyond = learned.beyond(rows, settings.threshold, settings.largest, size_limit)
+    parts, large = learned.divided(rows, settings, size_limit)
+    drawn = rows.weight > 1
+    drawn[np.concatenate([np.zeros(0, int), *parts.large])] = True
+    beyond = int(rows.weight[drawn].sum())
     closed, parted = settings.decision == "closure", np.nan
     if beyond > _FEW_BEYOND * original.num_records and not closed:
         drawn_from = given.learn(learned.parameters, resolved, size_limit)
@@ -189,8 +190,9 @@ def _decided(resolved: Resolved, num_sampled: int, mesh: Mesh | None, engine: En
         closed = settings.decision == "auto" and parted > _MOST_PARTED and original.labelled is None
         closed = closed and beyond > _MANY_BEYOND * original.num_records
         # A closure goes by what was learned of small parts, not by a posterior that does not hold.
-        learned = learned if closed else drawn_from
-    return _Decision(learned, rows, size_limit, powers, tried, beyond, closed, parted)
+        if not closed:
+            learned, (parts, large) = drawn_from, drawn_from.divided(rows, settings, size_limit)
+    return _Decision(learned, rows, (parts, large), powers, tried, beyond, closed, parted)
 
 
 def _seen(taken: _Decision, settings: Any) -> tuple[float, Alike]:
@@ -219,13 +221,10 @@ class _Learned(NamedTuple):
     found: CandidatePairs
     em: Em
 
-    def beyond(self, rows: Rows, threshold: float, largest: int, size_limit: int) -> int:
-        """Return how many records are in parts too large to enumerate, or in rows of several records."""
-        above = self.found.where(self.found.log_odds > -threshold)
-        parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
-        large = rows.weight > 1
-        large[np.concatenate([np.zeros(0, int), *parts.large])] = True
-        return int(rows.weight[large].sum())
+    def divided(self, rows: Rows, settings: Any, size_limit: int) -> tuple[Parts, LargeParts]:
+        """Return the parts of the candidates under what was learned; see the function of this name."""
+        own = (settings.threshold, settings.largest, size_limit, self.em.likelihood, settings.restriction)
+        return divided(self.found, rows, for_candidates(self.parameters), *own)
 
     def or_error_classes(self, resolved: Resolved) -> tuple[_Learned, Float[np.ndarray, "tried 3"]]:
         """Return it, or what is learned under error classes where these fit better; see `better_of`."""

@@ -93,14 +93,26 @@ def alike_apart(
     common = np.flatnonzero(log_odds <= -threshold)
     if not len(common):
         return Alike(0, 0, 0.0)
-    hashes = np.random.default_rng(0).integers(2**64, size=records.num_values + 1, dtype=np.uint64)
-    shown = value[:, common]
-    key = hashes[np.where(shown >= 0, shown + records.first_value[:-1, None], records.num_values)].sum(axis=0)
+    key = record_keys(records, common)
     _, first, group, number = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     pairs = _allowed_pairs(group, number, np.asarray(records.source)[common], restriction)
     weight = pairs * expit(log_odds[common[first]])
     told = 2 * weight >= _EXPECTED * number
     return Alike(int(number[told].sum()), int(pairs[told].sum()), float(weight[told].sum()))
+
+
+def record_keys(
+    records: Records, chosen: slice | Int[np.ndarray, " chosen"] = slice(None)
+) -> Int[np.ndarray, " chosen"]:
+    """Return a number of 64 bits for what some records show, by default all: equal ones have the same."""
+    words = np.random.default_rng(0).integers(2**64, size=records.num_values + records.num_fields, dtype=np.uint64)
+    value = np.asarray(records.value)[:, chosen]
+    key = np.zeros(value.shape[1], np.uint64)
+    for place, column in enumerate(value):
+        first, last = records.first_value[place : place + 2]
+        # The last place is that of a missing value, whose code is -1.
+        key += np.append(words[first:last], words[records.num_values + place])[column]
+    return key.view(np.int64)
 
 
 def _allowed_pairs(
