@@ -42,10 +42,9 @@ from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models import settings
 from consilience.models.block_linkage import MODEL as BLOCK_LINKAGE
-from consilience.models.block_linkage import SITES, linkage_notes, often_distorted
+from consilience.models.block_linkage import SITES, holding, linkage_notes, not_holding, often_distorted
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
-from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.model import found_by_wide, wide_parameters
 from consilience.models.block_linkage.starting import hyperparameters
@@ -116,7 +115,7 @@ def says(account: Account) -> Iterator[Note]:
         yield from _wrong(account)
         if drawn:
             included = "" if prior == "entities" else ", its prior of the partition included"
-            yield predictive_finding(account.truth.predictive, prior=included)
+            yield holding(account.truth.misfit, besides=included)
             yield outside_finding(account.truth.outside)
         yield from linkage_notes(account.truth.components if drawn else account.truth, data)
     yield from _of_prior(data.num_records, prior)
@@ -144,7 +143,7 @@ def _wrong(account: Account) -> Iterator[Note]:
     if "cluster" in posterior.sites:
         truth = account.truth
         other = (Remedy("likelihood", "error-classes"),)
-        yield from predictive_warning(truth.predictive, remedy=_OTHER_MODEL, remedies=other)
+        yield from not_holding(truth.misfit, data, _OTHER_MODEL, other)
         deviation, sampler = float(truth.num_clusters().std()), (Remedy("method", "gibbs"), Remedy("threshold"))
         yield from outside_warning(
             truth.outside, deviation, truth.threshold, remedy=_OTHER_SAMPLER, remedies=sampler

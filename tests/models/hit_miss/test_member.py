@@ -127,13 +127,13 @@ def test_a_model_that_does_not_hold_is_said():
     """Every duplicate has exactly one error, which independent errors would not have."""
     settings = {"prior": "entities", "draws": 60, "chains": 1, "warmup": 60, "progress": False}
     fitted = cs.fit("hit-miss", simulated(errors="one"), **settings)
-    (warned,) = (one for one in fitted.diagnostics() if one.startswith("the model does not hold for these records"))
+    (warned,) = (one for one in fitted.diagnostics() if one.startswith("the model does not hold"))
     assert "try block-linkage with likelihood='error-classes'" in warned
 
 
 def test_what_is_told_of_a_fit_is_computed_once(monkeypatch):
     calls = []
-    for name in ("links_outside", "predictive_check"):
+    for name in ("links_outside", "misfit"):
         right = getattr(block_linkage_truth, name)
         patched = lambda *given, right=right, name=name, **more: calls.append(name) or right(*given, **more)  # noqa: E731
         monkeypatch.setattr(block_linkage_truth, name, patched)
@@ -143,7 +143,7 @@ def test_what_is_told_of_a_fit_is_computed_once(monkeypatch):
         fitted.describe()
         fitted.table("loss")
         fitted.num_entities()
-    assert sorted(calls) == ["links_outside", "predictive_check"]
+    assert sorted(calls) == ["links_outside", "misfit"]
 
 
 def test_a_run_that_ends_before_its_first_draw_says_nothing_of_it(tmp_path):
