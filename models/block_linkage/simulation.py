@@ -147,7 +147,7 @@ def simulate(
         raise UnsupportedRequest(f"moves is {moves}; give a share from 0 to 1")
     if num_entities is not None and (num_entities < 1 or intensity is not None):
         raise UnsupportedRequest(f"num_entities is {num_entities}; give 1 or more, and no intensity besides")
-    of_records, *of_fields = _generators(key, 1 + num_fields)
+    of_records, *of_fields = generators(key, 1 + num_fields)
     entity, place = _entities(of_records, num_records, shares / shares.sum(), num_entities, intensity)
     num_records = len(entity)
     source = _sources(of_records, entity, place, num_sources, repeats)
@@ -191,7 +191,8 @@ def numbered(stem: str, number: int) -> np.ndarray:
     return object_array(f"{stem}{place}" for place in range(1, number + 1))
 
 
-def _generators(key: Any, number: int) -> list[np.random.Generator]:
+def generators(key: Any, number: int) -> list[np.random.Generator]:
+    """Return independent generators of random numbers, the same for a key of JAX or a whole number."""
     if isinstance(key, int | np.integer):
         entropy = np.array([key], object)
     else:

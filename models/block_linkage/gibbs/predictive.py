@@ -84,7 +84,7 @@ def predictive_check(draws: Mapping[str, np.ndarray], data: Records) -> Predicti
         cluster = np.asarray(draws["cluster"][draw])
         first, second = np.divmod(pairs_together(cluster), len(cluster))
         errors = [np.asarray(draws[site][draw], float) for site in _OF_ERRORS if site in draws]
-        again = _drawn_again(generator, np.union1d(first, second), cluster, codes, data.first_value, *errors)
+        again = drawn_again(generator, np.union1d(first, second), cluster, codes, data.first_value, *errors)
         counts.append([_differing(values, first, second) for values in (codes, again)])
     found = np.array(counts)
     found = found[found[:, 0].sum(axis=1) > 0]
@@ -135,13 +135,21 @@ def _differing(
     return np.bincount(((one != other) & (one >= 0) & (other >= 0)).sum(axis=0), minlength=len(codes) + 1)
 
 
-def _drawn_again(
+def drawn_again(
     generator: np.random.Generator, record: Int[np.ndarray, " linked"], cluster: Int[np.ndarray, " record"],
     codes: Int[np.ndarray, "field record"], first_value: Int[np.ndarray, " fields_and_one"],
     share: Float[np.ndarray, " value"], distortion: Float[np.ndarray, " field"],
     class_share: Float[np.ndarray, " class"] | None = None,
 ) -> Int[np.ndarray, "field record"]:  # fmt: skip
-    """Draw the values of some records anew, with the same ones missing."""
+    """Return codes with the values of some records drawn anew, the same ones missing.
+
+    Parameters
+    ----------
+    record : which, sorted.
+    cluster : of every record; true values are drawn for each.
+    codes : into the values of all fields, of which only whether they are -1 is looked at.
+    share, distortion, class_share : θ and b, and π of error classes.
+    """
     again = codes.copy()
     _, entity = np.unique(cluster[record], return_inverse=True)
     if class_share is not None:
