@@ -68,6 +68,8 @@ _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 _MOST_CLASSES = 5
 _REPLICATIONS, _CHAINS, _DATA_SETS, _LONGER = 1000, 20_000, 2000, 5
 _ROUNDS, _SWEEPS = 3, 10
+# Samplers on the host go through small data sets one by one.
+_FEWER_ON_HOST = 10
 
 
 Findings = tuple[Mapping[str, Any], ...]
@@ -254,14 +256,15 @@ def check(
         )
     _check_replications(replications)
     more = 1 if quick else _LONGER
+    fewer = _FEWER_ON_HOST if getattr(member.engine(subject.method), "host", False) else 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)  # the figures say the same
         parts: tuple[Part, ...]
         if by_hand:
             parts = (
                 _part(f"{subject.method} against nuts", _against_nuts, subject, data, resolved.given, draws, chains),
-                _part("joint distribution", _joint_distribution, subject, replications or _CHAINS * more),
-                _part("calibration", _calibration, subject, replications or _REPLICATIONS * more),
+                _part("joint distribution", _joint_distribution, subject, replications or _CHAINS * more // fewer),
+                _part("calibration", _calibration, subject, replications or _REPLICATIONS * more // fewer),
             )
         else:
             unchecked = f"{', '.join(member.methods)}: of these no test is made"

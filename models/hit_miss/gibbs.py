@@ -1,8 +1,8 @@
 """The Gibbs sampler of hit-miss: that of block-linkage with the prior of the partition and the candidates of hit-miss.
 
-Links are drawn among the records of a component of candidates, any two of which may be together; see
-`consilience.models.block_linkage.sampler`. So the draws are those of the density, in which all partitions of every
-component are summed.
+Links are drawn among the records of a component of candidates, any two of which may be together, record by record and
+by one split or merger a component; see `consilience.models.block_linkage.sampler`. So the draws are those of the
+density, in which all partitions of every component are summed.
 
 The program that was published with SMERED (Steorts, Hall and Fienberg 2014) accepts splits and mergers with another
 ratio. It draws true values and distortions for what it proposes, but leaves out the densities of both draws; it leaves
@@ -51,7 +51,8 @@ def prepare(resolved: Resolved) -> LinkProblem:
             f"the fields have {data.num_values:,} different values, and how common each is would be drawn; at most "
             f"{_MOST_VALUES:,} are allowed: leave out fields that differ in nearly every record, or use block-linkage"
         )
-    ends = [np.asarray(part)[:, pairs_within(part.shape[1])] for part in members_by_size(prepared(resolved).data)]
+    parts = prepared(resolved).data
+    ends = [np.asarray(part)[:, pairs_within(part.shape[1])] for part in members_by_size(parts)]
     first, second = np.concatenate([np.zeros((2, 0), int), *(each.swapaxes(0, 1).reshape(2, -1) for each in ends)], 1)
     if own.restriction != "none":
         same = data.source[first] == data.source[second]
@@ -59,7 +60,7 @@ def prepare(resolved: Resolved) -> LinkProblem:
         first, second = first[kept], second[kept]
     prior, concentration = hyperpriors(resolved), resolved.given.value_share
     problem = linked_among(data, first, second, prior, concentration, own.restriction)
-    return dataclasses.replace(problem, prior=own.prior, splits=data.num_records)
+    return dataclasses.replace(problem, prior=own.prior, splits=sum(parts.num_components))
 
 
 def state_at(values: Mapping[str, Any], resolved: Resolved, problem: LinkProblem) -> State:
@@ -76,7 +77,7 @@ def redraw(random: np.random.Generator, state: State, problem: LinkProblem) -> t
     """Return state and problem with the records drawn anew given who is together, θ and b; what misses does so."""
     first_value = np.searchsorted(problem.field, np.arange(len(problem.distortion) + 1))
     value = drawn_again(
-        random, np.arange(len(problem.value)), state.cluster, problem.value.T, first_value,
+        random, np.arange(len(problem.value)), np.asarray(state.cluster), problem.value.T, first_value,
         np.asarray(state.value_share, float), np.asarray(state.distortion, float),
     )  # fmt: skip
     return state, dataclasses.replace(problem, value=np.ascontiguousarray(value.T))

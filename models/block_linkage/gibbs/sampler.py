@@ -141,10 +141,10 @@ def start(random: np.random.Generator, problem: LinkProblem) -> State:
         distortion = _START_DISTORTION_OF_MANY * np.minimum(noise, 2)
         classes = np.exp(_START_SPREAD * random.standard_normal(len(problem.class_share)))
         class_share = classes / classes.sum()
-    of_sizes = np.asarray(num_records / (1 + _START_LARGER)), sizes / sizes.sum()
-    if problem.prior != "entities":
-        of_sizes = None, None
-    begun = State(np.arange(num_records, dtype=np.int32), share, distortion, *of_sizes, class_share)
+    begun = State(np.arange(num_records, dtype=np.int32), share, distortion, class_share=class_share)
+    if problem.prior == "entities":
+        intensity = np.asarray(num_records / (1 + _START_LARGER))
+        begun = begun._replace(intensity=intensity, size_share=sizes / sizes.sum())
     dtype = problem.value_concentration.dtype
     return jax.tree.map(lambda values: values if values.dtype.kind == "i" else values.astype(dtype), begun)
 
