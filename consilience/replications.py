@@ -1,8 +1,8 @@
 """Replications of members whose items share parameters: thousands of small data sets, each a chain of its own.
 
 All data sets have the shapes of one that the member simulates. Parameters are drawn from the prior of the NumPyro
-model, data by the sampler's ``redraw``, and sweeps run under ``vmap``. Samplers on the host go through the data sets one
-by one, from parameters that the simulation draws. `consilience.checking` puts them to its tests.
+model, data by the sampler's ``redraw``, and sweeps run under ``vmap``. Samplers on the host go through the data sets
+one by one, from parameters that the simulation draws. `consilience.checking` puts them to its tests.
 """
 
 from __future__ import annotations

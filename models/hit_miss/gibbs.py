@@ -58,7 +58,7 @@ def prepare(resolved: Resolved) -> LinkProblem:
         same = data.source[first] == data.source[second]
         kept = same if own.restriction == "within" else ~same
         first, second = first[kept], second[kept]
-    prior, concentration = hyperpriors(resolved), resolved.given.value_share
+    prior, concentration = hyperpriors(resolved), np.asarray(resolved.given.value_share, float)
     problem = linked_among(data, first, second, prior, concentration, own.restriction)
     return dataclasses.replace(problem, prior=own.prior, splits=sum(parts.num_components))
 
