@@ -9,12 +9,11 @@ import numpy as np
 from scipy import special
 
 from consilience.arrays import Int, Key
-from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.gibbs.predictive import drawn_again
 from consilience.models.block_linkage.priors import Hyperprior
-from consilience.models.block_linkage.simulation import generators, numbered
+from consilience.models.block_linkage.simulation import generators, numbered, with_names
 from consilience.models.hit_miss.priors import hyperpriors
 from consilience.models.interface import Simulation
 from consilience.models.sites import Resolved
@@ -52,36 +51,27 @@ def draw_data(
         raise UnsupportedRequest(
             f"records with restriction={settings.restriction!r} cannot be drawn from the prior"
         )
-    widths, (generator,) = np.asarray(num_values), generators(key, 1)
+    (generator,) = generators(key, 1)
+    found = {name: np.asarray(value) for name, value in (values or {}).items()}
     if values is None:
         own, concentration = hyperpriors(resolved), resolved.given.value_share
-        found = {
-            "distortion": generator.beta(*own.distortion.T),
-            "value_share": np.concatenate([generator.dirichlet(np.full(width, concentration)) for width in widths]),
-        }
+        shares = [generator.dirichlet(np.full(width, concentration)) for width in num_values]
+        found = {"distortion": generator.beta(*own.distortion.T), "value_share": np.concatenate(shares)}
         if settings.prior == "entities":
             found |= _draw_entities(generator, number, own)
         else:
             found["cluster"] = _draw_partition(generator, number, settings.prior, settings.largest)
-    else:
-        found = {name: np.asarray(value) for name, value in values.items()}
-    num_sources, first_value = sizes["num_sources"], np.concatenate([[0], np.cumsum(widths)]).astype(np.int32)
-    lost = generator.random((len(widths), number)) < sizes["missing"]
+    first_value = np.cumsum([0, *num_values])
+    lost = generator.random((len(num_values), number)) < sizes["missing"]
     value = drawn_again(
-        generator, np.arange(number), found["cluster"], np.where(lost, -1, 0), first_value, found["value_share"],
+        generator, np.arange(number), found["cluster"], -lost.astype(np.int32), first_value, found["value_share"],
         found["distortion"],
     )  # fmt: skip
     code = np.where(lost, -1, value - first_value[:-1, None])
     _, entity = np.unique(found["cluster"], return_inverse=True)
-    records = Records(
-        value=code.astype(np.int32), source=generator.integers(num_sources, size=number).astype(np.int32),
-        first_value=first_value, entity=entity.astype(np.int32), num_records=number, num_fields=len(widths),
-        num_sources=num_sources, num_values=int(widths.sum()),
-        records=numbered("r", number), fields=numbered("field_", len(widths)), sources=numbered("file_", num_sources),
-        values=object_array(f"v{place + 1}" for width in widths for place in range(width)),
-        entities=numbered("e", int(entity.max()) + 1),
-    )  # fmt: skip
-    return records, found
+    source = generator.integers(sizes["num_sources"], size=number)
+    vocabulary = [numbered("v", width) for width in num_values]
+    return with_names(code, source, entity, vocabulary, sizes["num_sources"]), found
 
 
 def _records_and_values(
