@@ -68,8 +68,7 @@ _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 _MOST_CLASSES = 5
 _REPLICATIONS, _CHAINS, _DATA_SETS, _LONGER = 1000, 20_000, 2000, 5
 _ROUNDS, _SWEEPS = 3, 10
-# Samplers on the host go through small data sets one by one.
-_FEWER_ON_HOST = 10
+_FEWER_ON_HOST = 10  # samplers there go through small data sets one by one
 
 
 Findings = tuple[Mapping[str, Any], ...]
