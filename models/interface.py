@@ -193,7 +193,7 @@ class Gibbs:
         no auxiliary variable has forgotten them. The joint-distribution test starts there.
     redraw : ``redraw(key, state, problem)`` -> (state, problem) with data drawn anew given the parameters of the state,
         in arrays of the same shapes (rows of weight one), and auxiliary variables of the state that go with them; pure,
-        as ``at`` then is. Of members whose items share parameters: `check` replicates whole problems.
+        as ``at`` then is, or on the host. Of members whose items share parameters: `check` replicates whole problems.
     log_likelihood : ``log_likelihood(state, problem)`` -> log probability of the data, hidden labels summed out where
         that can be done; pure.
     lengths : as in `Ascent`, of the sites.

@@ -19,11 +19,8 @@ shows any value, as common ones more often; that may be the true one again.
 |---|---|
 | `priors` | of parameters, and three priors of the partition |
 | `model` | the NumPyro function with the linkage summed out |
-| `gibbs` | the sampler |
-| `blocks`, `links` | the partition drawn component by component, all partitions enumerated |
-| `split_merge`, `marginal` | the partition moved by splits and mergers |
+| `gibbs` | the sampler of block-linkage under these priors, and what diagnostics are about |
 | `simulation` | records from the prior |
-| `tables` | what diagnostics are about |
 
 Candidates and components are those of block-linkage, found once; all is exact given these. The prior of the paper,
 under which all labellings are as likely, expects N (1 - 1/e) entities of N records, whatever these show: it links too
@@ -49,11 +46,10 @@ from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.model import found_by_wide, wide_parameters
 from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.block_linkage.truth import DrawnLinkage
-from consilience.models.hit_miss.gibbs import GIBBS, MOVES
+from consilience.models.hit_miss.gibbs import GIBBS, name_free
 from consilience.models.hit_miss.model import density, drawn_clusters, prepared
 from consilience.models.hit_miss.priors import PARTITION_PRIORS, Priors
 from consilience.models.hit_miss.simulation import SIMULATION
-from consilience.models.hit_miss.tables import name_free
 from consilience.models.interface import Account, Generic, Model
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
@@ -74,14 +70,9 @@ class Settings(settings.Settings):
         "labels", "of the partition: labels as likely (the paper's), partitions as likely, or sizes of entities "
         "learned", choices=PARTITION_PRIORS,
     )  # fmt: skip
-    moves: str = setting(
-        "blocks", "of gibbs: all links of small groups drawn at once, or pairs split and merged", choices=tuple(MOVES)
-    )
     restriction: str = restriction_setting()
     threshold: float = setting(4.0, "candidates are pairs of records with log odds above minus this")
-    largest: int = setting(
-        6, "most records of an entity; above 7 blocks take long, split-merge does not", at_least=2.0
-    )
+    largest: int = setting(6, "most records of an entity; above 7 nuts takes long, gibbs does not", at_least=2.0)
 
     def sizes(self, data: Any) -> dict[str, int]:
         """Return how many sizes entities may have."""
