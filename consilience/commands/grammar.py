@@ -542,13 +542,9 @@ def _build_models(sub: argparse.ArgumentParser) -> None:
 
 
 def _build_data(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "action", choices=("list", "get", "describe", "example"),
-        help="what there is, fetch it, what is known of it, or copy the sample files to a folder",
-    )  # fmt: skip
-    sub.add_argument(
-        "name", nargs="?", metavar="NAME", help="of the data set; with example, of the folder (consilience-example)"
-    )
+    actions = ("list", "get", "describe", "example")
+    sub.add_argument("action", choices=actions, help="list, fetch or describe data; copy the sample files to a folder")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="of data, or of the folder (consilience-example)")
     _add_json(sub)
     _add_force(sub)
 
