@@ -48,7 +48,7 @@ def run_page(page, with_slow):
         elif language == "console":
             for line in re.findall(r"^\$ (consilience .*)", code, re.MULTILINE):
                 run_command(line)
-        elif language == "sh" and page.name == "README.md":  # as typed, in an empty folder; what is installed already is
+        elif language == "sh" and page.name == "README.md":  # as typed
             for line in re.findall(r"^(cd \w+|consilience .*)", code, re.MULTILINE):
                 os.chdir(line[3:]) if line.startswith("cd ") else run_command(line)
 
