@@ -33,6 +33,7 @@ from consilience.data import read_verdicts as read_verdicts
 from consilience.data import write_conll as write_conll
 from consilience.data import write_mentions as write_mentions
 from consilience.data import write_records as write_records
+from consilience.data.samples import example as example
 from consilience.data.coding import code as code
 from consilience.data.coded import shards as shards
 from consilience.inference.compilation import keep_compiled as keep_compiled
