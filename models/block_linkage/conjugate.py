@@ -81,7 +81,7 @@ def draw_counts(
         np.bincount(alone[alone >= 0], minlength=len(density.value_share)).astype(float), np.zeros((num_fields, 2)),
         np.zeros(3),
     )  # fmt: skip
-    read = _Read(tuple(map(float, density.class_share)), np.ascontiguousarray(value, np.int32), *tables(density))
+    read = _Read(tuple(map(float, density.class_share)), np.ascontiguousarray(value, np.int32), *tables(density)[:2])
     uniform = random.random((len(member), num_fields + 2, 3))
     if density.kind == ERROR_CLASSES:
         _count_classes(uniform, member, begin, read, *found)

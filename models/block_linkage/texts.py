@@ -20,7 +20,6 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.block_linkage.large_parts import near_matrix
 from consilience.models.block_linkage.likelihood import draw_values
 from consilience.models.block_linkage.likelihoods import HitMiss
 from consilience.models.block_linkage.parameters import Parameters
@@ -43,7 +42,7 @@ class TextHitMiss(HitMiss):
     ----------
     fields : the places of these fields.
     data : `Records`, or `Linkable` ones, with the values that are near.
-    strength : of the urn of large parts, infinite for hit-miss; see `part_sweep`.
+    strength : of the urn of large parts, infinite for hit-miss; see `densities`.
     """
 
     additive = False
@@ -57,15 +56,11 @@ class TextHitMiss(HitMiss):
         if xp is np:
             self.matrix = near_matrix(np.asarray(self.near), int(self.first_value[-1]), self.kernel)
 
-    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return b, the share of far values, and the strength of copying; see `Likelihood.urn`."""
-        one, far = np.ones((2, len(parameters.distortion)))
+    def urn(self, parameters: Parameters) -> dict[str, Any] | None:
+        """Return b, the share of far values, what is near, the strength of copying and powers; see `Likelihood.urn`."""
+        far = np.ones(len(parameters.distortion))
         far[list(self.fields)] = FAR
-        return np.asarray(parameters.distortion, float), far, self.strength * one, self.power(len(one))
-
-    def near_kernel(self, field: int, codes: Int[np.ndarray, " value"]) -> Float[np.ndarray, "value value"] | None:
-        """Return K(x, y) of values of a field; see `Likelihood.near_kernel`."""
-        return self.matrix[codes][:, codes].toarray() if field in self.fields else None
+        return (super().urn(parameters) or {}) | {"far": far, "near": self.matrix}
 
     # ---- pairs ----
 
@@ -227,3 +222,10 @@ class TextHitMiss(HitMiss):
             has = np.arange(len(found)) >> record & 1
             found = found - has[:, None] * found[1 << record]
         return exact + found
+
+
+def near_matrix(near: np.ndarray, number: int, entry: np.ndarray) -> csr_array:
+    """Return a symmetric matrix with these entries for near values."""
+    one, other = near.T
+    index = np.concatenate([one, other]), np.concatenate([other, one])
+    return csr_array((np.tile(entry, 2), index), shape=(number, number))

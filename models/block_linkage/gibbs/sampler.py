@@ -14,15 +14,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.sparse import coo_array
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Array, Float
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
-from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.labels import refuse_labels
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import value_codes
@@ -60,7 +58,7 @@ def prepare(resolved: Resolved) -> LinkProblem:
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
     threshold = wide_threshold(data, settings.wide)
     pairs = wide_pairs(data, threshold=threshold, restriction=settings.restriction)
-    first_neighbour, neighbour = _neighbours(pairs, data.num_records)
+    first_neighbour, neighbour = pairs.neighbours(data.num_records)
     dtype = jnp.result_type(float)
     across = settings.restriction == "across"
     return LinkProblem(
@@ -98,15 +96,6 @@ def _value_concentration(data: Records, given: float | None) -> Float[np.ndarray
 def wide_threshold(data: Records, wide: float = 0.0) -> float:
     """Return the threshold of the wide graph; 0 leaves it to whether values are missing."""
     return wide or (_WIDE_IF_MISSING if np.any(np.asarray(data.value) < 0) else _WIDE)
-
-
-def _neighbours(
-    pairs: CandidatePairs, num_records: int
-) -> tuple[Int[np.ndarray, " records_and_one"], Int[np.ndarray, " edge"]]:
-    """Return where the neighbours of each record begin, and these."""
-    ends = np.concatenate([pairs.first, pairs.second]), np.concatenate([pairs.second, pairs.first])
-    graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(num_records, num_records)).tocsr()
-    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
 def start(random: np.random.Generator, problem: LinkProblem) -> State:
