@@ -125,25 +125,27 @@ def _statistics(num_records: int) -> Float[np.ndarray, "pair_and_size partition"
     return np.concatenate([together(num_records), counts]).astype(np.float32)
 
 
-def log_size_weights(intensity: Any, size_share: Float[Array, " size"], xp: Any = np) -> Any:
-    """Return log m s! μ_s for s = 0, 1, …, the weights of clusters of Poisson-Kolchin partitions; of none 0.
-
-    The number of entities is Poisson, and their sizes are independent. It is minus infinity where μ is zero.
-    """
-    log_factorial = np.cumsum(np.log(np.arange(1, len(size_share) + 1)))
-    log_share = xp.where(size_share > 0, xp.log(xp.where(size_share > 0, size_share, 1)), -math.inf)
-    return xp.concatenate([xp.zeros(1), xp.log(intensity) + log_factorial + log_share])
-
-
 def size_terms(intensity: Any, size_share: Float[Array, " size"], largest: int, xp: Any) -> Any:
     """Return what the prior adds for a cluster of 0, 1, …, `largest` records, relative to the same records apart.
 
-    It is minus infinity for sizes that μ does not have. Shape ``(members,)``.
+    The partition prior is that of a Poisson number of entities with independent sizes: each cluster of s records has
+    the factor m s! μ_s. It is minus infinity for sizes that μ does not have. Shape ``(members,)``.
     """
     known = min(largest, len(size_share))
-    log_weight = log_size_weights(intensity, size_share[:known], xp)
-    terms = log_weight - np.arange(known + 1) * log_weight[1]
-    return xp.concatenate([xp.zeros(2), terms[2:], xp.full(largest - known, -math.inf)])
+    share = size_share[:known]
+    size = np.arange(1, known + 1)
+    log_factorial = np.cumsum(np.log(size))
+    log_share = xp.where(share > 0, xp.log(xp.where(share > 0, share, 1)), -math.inf)
+    log_intensity = xp.log(intensity)
+    terms = log_intensity + log_factorial + log_share - size * (log_intensity + log_share[0])
+    return xp.concatenate([xp.zeros(2), terms[1:], xp.full(largest - known, -math.inf)])
+
+
+def log_size_weights(intensity: float, size_share: Float[np.ndarray, " size"]) -> Float[np.ndarray, " sizes_and_none"]:
+    """Return log m s! μ_s for s = 0, 1, …, the weights of clusters of Poisson-Kolchin partitions; of none 0."""
+    share = np.maximum(np.asarray(size_share, float), 1e-300)    # ratios stay numbers
+    number = np.arange(len(share) + 1)
+    return size_terms(intensity, share, len(share), np) + number * np.log(intensity * share[0])
 
 
 def gather_values(

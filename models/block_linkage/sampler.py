@@ -136,7 +136,7 @@ def draw(
     size = np.bincount(cluster, graph.weight, minlength=len(cluster)).astype(int)
     if size.max(initial=0) >= len(log_size):
         raise ValueError("a cluster has more records than log_size has sizes")
-    log_size = np.maximum(np.asarray(log_size, float), math.log(LEAST))    # ratios stay numbers
+    log_size = np.array(log_size, float)
     work = _started(np.ascontiguousarray(cluster, np.int64), size, graph, density)
     restricted, links = len(graph.source) > 0, int(graph.weight.sum()) if labelled else -1
     growth = np.exp(np.minimum(np.diff(log_size), 640.0))
