@@ -128,14 +128,15 @@ class Work(NamedTuple):
     labels: Any
 
 
-def machine_code(function: Callable, *, inline: bool = False) -> Any:
+def machine_code(function: Callable, **options: Any) -> Any:
     """Compile at the first call, and keep the code on disk where a folder for it can be written."""
     function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
     _forget_stale(Path(function.__code__.co_filename))
+    options |= {"error_model": "numpy", "no_cfunc_wrapper": True}
     try:
-        return numba.njit(cache=True, error_model="numpy", forceinline=inline)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        return numba.njit(error_model="numpy", forceinline=inline)(function)
+        return numba.njit(**options)(function)
 
 
 def _forget_stale(file: Path) -> None:
@@ -146,9 +147,14 @@ def _forget_stale(file: Path) -> None:
             index.unlink(missing_ok=True)
 
 
+def inner(function: Callable) -> Any:
+    """Compile what only machine code calls: its door for Python would take a fifth of all compilation."""
+    return machine_code(function, no_cpython_wrapper=True)
+
+
 def inlined(function: Callable) -> Any:
     """Compile into what calls it: a call that hands over so many arrays takes as long as what it does."""
-    return machine_code(function, inline=True)
+    return machine_code(function, no_cpython_wrapper=True, forceinline=True)
 
 
 def tables(density: Density) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -197,7 +203,7 @@ def pair(record, one, work):
     return weight
 
 
-@machine_code
+@inner
 def factor(record, own, work):
     """Return m of a cluster with another record of weight one, relative to it without; where nothing is near."""
     if work.kind == ERROR_CLASSES:
@@ -219,7 +225,7 @@ def factor(record, own, work):
     return min(weight, MOST)
 
 
-@machine_code
+@inner
 def joined(record, own, work):
     """Return log m of a cluster with another record, whatever its weight, less log m of it without; and its labels."""
     log_ratio = 0.0
@@ -238,7 +244,7 @@ def joined(record, own, work):
     return log_ratio
 
 
-@machine_code
+@inner
 def shown_again(code, weight, own, column, work):
     """Return by how much log m of a field grows where so many members more show a value."""
     at, cell, share = entry_of(code, own, column, work), work.cells[own, column], work.values[code]["share"]
@@ -249,25 +255,25 @@ def shown_again(code, weight, own, column, work):
     before = work.entries[at]["log_ratio"] if at >= 0 else 0.0
     if at < 0 and work.fields[column]["near"] > 0:
         rise += log_given(code, own, column, work)
-    total, highest = summed(1.0, 0.0, log_excess(rise) + math.log(share) + before - cell["log_sum"], 1.0)
+    total, highest = summed(1.0, 0.0, log_excess(rise) + math.log(share) + before - cell["log_sum"], 1)
     at = cell["first"] if work.fields[column]["near"] > 0 else -1
     while at >= 0:
         true = work.entries[at]["value"]
         rise = log_rise(code, true, number, weight, column, work) if true != code else 0.0
         if rise > 0:
             log_weight = math.log(work.values[true]["share"]) + work.entries[at]["log_ratio"] - cell["log_sum"]
-            total, highest = summed(total, highest, log_excess(rise) + log_weight, 1.0)
+            total, highest = summed(total, highest, log_excess(rise) + log_weight, 1)
         at = work.entries[at]["following"]
     return log_ratio + highest + math.log(total)
 
 
-@machine_code
+@inner
 def log_excess(rise):
     """Return log(e^s - 1)."""
     return rise + math.log(max(-math.expm1(-rise), LEAST))
 
 
-@machine_code
+@inner
 def log_of_others(code, number, weight, size, column, work):
     """Return how probable so many members more with a value are given a true one that nobody shows, relative to alone.
 
@@ -285,7 +291,7 @@ def log_of_others(code, number, weight, size, column, work):
     return log_ratio
 
 
-@machine_code
+@inner
 def log_rise(code, true, number, weight, column, work):
     """Return how much more probable a true value makes so many members more with a value, than one that nobody shows.
 
@@ -310,7 +316,7 @@ def log_rise(code, true, number, weight, column, work):
     return log_ratio
 
 
-@machine_code
+@inner
 def log_given(true, own, column, work):
     """Return how much more probable a true value makes the values of a cluster, than one that nobody shows."""
     total, at = 0.0, work.cells[own, column]["first"]
@@ -320,7 +326,7 @@ def log_given(true, own, column, work):
     return total
 
 
-@machine_code
+@inner
 def near_share(code, true, work):
     """Return K of two values, zero if they are not near."""
     low, high = work.values[code]["near"], work.values[code]["last_near"]
@@ -334,7 +340,7 @@ def near_share(code, true, work):
     return work.near[low]["worth"] if found else 0.0
 
 
-@machine_code
+@inner
 def joined_heads(record, own, work):
     r"""Return log m of error classes with another record less that without: one of the others is the head, or it is.
 
@@ -357,7 +363,7 @@ def joined_heads(record, own, work):
     return highest + math.log(total) - math.log(size + weight) - before
 
 
-@machine_code
+@inner
 def summed(total, highest, log_weight, times):
     """Return a sum of exponentials with another one, relative to the highest, and that."""
     if log_weight > highest:
@@ -365,13 +371,13 @@ def summed(total, highest, log_weight, times):
     return total + times * math.exp(log_weight - highest), highest
 
 
-@machine_code
+@inner
 def limited(ratio):
     """Return a ratio no more than 1e280 and no less than 1e-280."""
     return max(min(ratio, MOST), _FEWEST)
 
 
-@machine_code
+@inner
 def given(record, head, work):
     """Return R of a record given a head: exact, with one error, this one the other way round, with many errors."""
     num_fields = work.value.shape[1]
@@ -398,7 +404,7 @@ def given(record, head, work):
     return 0.0, once / max(1 - true_share, share), once / max(1 - share, true_share), many
 
 
-@machine_code
+@inner
 def reckon(own, work):
     """Set what is kept of a cluster, after its members have changed.
 
@@ -435,7 +441,7 @@ def reckon(own, work):
 # ---- clusters ----
 
 
-@machine_code
+@inner
 def new_slot(work):
     """Return a slot that was free, empty."""
     own = work.counter[_FREE_SLOT]
@@ -453,7 +459,7 @@ def entry_of(code, own, column, work):
     return at
 
 
-@machine_code
+@inner
 def add(record, own, work):
     """Put a record into a slot; return by how much the log likelihood of the cluster has grown."""
     log_ratio = joined(record, own, work)
@@ -462,7 +468,7 @@ def add(record, own, work):
     return log_ratio
 
 
-@machine_code
+@inner
 def put(record, own, work):
     """Put a record into a slot; what is kept of it is to be set anew."""
     weight = work.records[record]["weight"]
@@ -478,7 +484,7 @@ def put(record, own, work):
     work.slots[own]["size"] += weight
 
 
-@machine_code
+@inner
 def put_value(code, weight, own, column, work):
     """Put a value into its chain so many times."""
     at = entry_of(code, own, column, work)
@@ -495,7 +501,7 @@ def put_value(code, weight, own, column, work):
     work.cells[own, column]["number"] += weight
 
 
-@machine_code
+@inner
 def shift(at, sign, weight, own, column, work):
     """Bring the ratios of a chain up to date where so many members come (sign 1.0) or have gone (-1.0) with a value."""
     field, code, number = work.fields[column], work.entries[at]["value"], work.entries[at]["number"]
@@ -512,7 +518,7 @@ def shift(at, sign, weight, own, column, work):
         one = work.entries[one]["following"]
 
 
-@machine_code
+@inner
 def weigh_heads(record, own, sign, work):
     """Bring log w of the members of a cluster up to date where a record comes (sign 1.0) or has gone (-1.0)."""
     weight, member = work.records[record]["weight"], work.slots[own]["first"]
@@ -526,7 +532,7 @@ def weigh_heads(record, own, sign, work):
     work.records[record]["log_head"] = log_head
 
 
-@machine_code
+@inner
 def take_out(record, own, work):
     """Take a record out of its slot; what is left over is brought up to date, or gives the slot back."""
     if work.slots[own]["first"] == record:
@@ -553,7 +559,7 @@ def take_out(record, own, work):
         give_back(own, work)
 
 
-@machine_code
+@inner
 def take_value(code, weight, own, column, work):
     """Take a value out of its chain so many times."""
     before, at = -1, work.cells[own, column]["first"]
@@ -572,7 +578,7 @@ def take_value(code, weight, own, column, work):
     work.counter[_FREE_ENTRY] = at
 
 
-@machine_code
+@inner
 def empty(own, work):
     """Take all members out of a slot, which stays taken."""
     record = work.slots[own]["first"]
@@ -591,7 +597,7 @@ def empty(own, work):
         cell["first"], cell["number"], cell["log_sum"], cell["kept"] = -1, 0, 0.0, 1.0
 
 
-@machine_code
+@inner
 def give_back(own, work):
     """Free a slot if nothing is in it, or one record of weight one."""
     if work.slots[own]["size"] > 1:

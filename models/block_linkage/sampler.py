@@ -45,6 +45,7 @@ from consilience.models.block_linkage.densities import (
     empty,
     factor,
     give_back,
+    inner,
     joined,
     log_of_others,
     machine_code,
@@ -186,7 +187,7 @@ def _started(
     records["label"], records["last_label"] = ends[:-1], ends[1:]
     work = Work(
         density.kind, graph.connected, tuple(map(float, density.class_share)), records, slots, cells, entries,
-        np.array([0, 0, np.count_nonzero(size), 0]), np.ascontiguousarray(graph.value, np.int32),
+        np.array([0, 0, np.count_nonzero(size), 0]), np.ascontiguousarray(graph.value, np.int64),
         np.ascontiguousarray(graph.neighbour, np.int64), *tables(density), labels,
     )  # fmt: skip
     _begin(cluster, size, work)
@@ -264,7 +265,7 @@ def _sweep(uniform, work, log_size, growth, restricted, links, choice, total, wa
         reckon(own, work)
 
 
-@machine_code
+@inner
 def _weigh(record, plain, work, log_size, growth, restricted, choice, total):
     """Set the choices of a record, slots or -1 - record, and the weights; return how many there are.
 
@@ -362,7 +363,7 @@ def _split_and_merge(uniform, steps, work, log_size, restricted, links, waiting)
     return steps
 
 
-@machine_code
+@inner
 def _split_or_merge(uniform, place, one, other, work, log_size, restricted, links, waiting):
     """Try to split the cluster of two neighbours, or to merge their two, by sequential allocation (Dahl 2003).
 
@@ -422,7 +423,7 @@ def _split_or_merge(uniform, place, one, other, work, log_size, restricted, link
     return place
 
 
-@machine_code
+@inner
 def _members(own, work):
     """Return how many records a slot has."""
     number, record = 0, work.slots[own]["first"] if own >= 0 else -1
@@ -432,7 +433,7 @@ def _members(own, work):
     return number
 
 
-@machine_code
+@inner
 def _gathered(own, mark, one, other, loose, number, work):
     """Write the members of a slot but two behind so many that are there, with a mark, and free it; return how many."""
     if own < 0:
@@ -448,14 +449,14 @@ def _gathered(own, mark, one, other, loose, number, work):
     return number
 
 
-@machine_code
+@inner
 def _allotted(record, own, work, log_size):
     """Return the log weight of a cluster with another record, relative to it without."""
     size = work.slots[own]["size"]
     return log_size[size + work.records[record]["weight"]] - log_size[size] + joined(record, own, work)
 
 
-@machine_code
+@inner
 def _may_merge(one, other, work, largest, restricted):
     """Return whether the clusters of two records are small enough together, and have no source in common."""
     own, there = work.records[one]["slot"], work.records[other]["slot"]
@@ -475,7 +476,7 @@ def _may_merge(one, other, work, largest, restricted):
     return True
 
 
-@machine_code
+@inner
 def _connected(own, work, waiting):
     """Return whether a cluster is connected."""
     work.counter[MARKS] += 1
@@ -496,7 +497,7 @@ def _connected(own, work, waiting):
     return left == 0
 
 
-@machine_code
+@inner
 def _may_leave(record, own, work, waiting):
     """Return whether a record may leave: where a cluster is connected without it, that is its neighbours in it are.
 
@@ -534,7 +535,7 @@ def _may_leave(record, own, work, waiting):
     return False
 
 
-@machine_code
+@inner
 def _has_source(record, own, work):
     """Return whether a cluster has a record of the source of this one."""
     one = work.slots[own]["first"]

@@ -228,7 +228,7 @@ def python(old="", new=""):
     assert old in source
     wrong = types.ModuleType("wrong_sampler")
     source = re.sub(r"from consilience.models.block_linkage.densities import \([^)]*\)", "", source)
-    source = source.replace(old, new).replace("@machine_code\n", "").replace("@inlined\n", "")
+    source = re.sub(r"@(machine_code|inner|inlined)\n", "", source.replace(old, new))
     exec(compile(source, wrong.__name__, "exec"), vars(wrong))
     return wrong.draw
 
@@ -254,14 +254,14 @@ ERRORS = {
     ),
     "clusters may fall apart": (
         "hit-miss", {"edges": PATH}, (
-            "    return False\n\n\n@machine_code\ndef _has",
-            "    return True\n\n\n@machine_code\ndef _has"
+            "    return False\n\n\n@inner\ndef _has",
+            "    return True\n\n\n@inner\ndef _has"
         )
     ),
     "what is kept is not brought up to date": (
         "hit-miss", {}, (
-            "        put(record, own, work)\n        reckon(own, work)\n\n\n@machine_code\ndef _weigh(",
-            "        put(record, own, work)\n\n\n@machine_code\ndef _weigh("
+            "        put(record, own, work)\n        reckon(own, work)\n\n\n@inner\ndef _weigh(",
+            "        put(record, own, work)\n\n\n@inner\ndef _weigh("
         )
     ),
     "nothing counts links": ("hit-miss", {"labelled": True}, ("1.0 / (links - work.counter[CLUSTERS])", "1.0")),
