@@ -86,7 +86,7 @@ def links_of_partitions(num_records: int) -> Int[np.ndarray, " partition"]:
 @functools.cache
 def subset_sizes(num_records: int) -> Int[np.ndarray, " subset"]:
     """Return the number of members of every subset."""
-    return _members(num_records).sum(axis=1, dtype=np.int32)
+    return members_of_subsets(num_records).sum(axis=1, dtype=np.int32)
 
 
 @functools.cache
@@ -104,7 +104,7 @@ def together(num_records: int) -> Bool[np.ndarray, "pair partition"]:
 
 
 @functools.cache
-def _members(num_records: int) -> Int[np.ndarray, "subset record"]:
+def members_of_subsets(num_records: int) -> Int[np.ndarray, "subset record"]:
     """Return 1 where a record is in a subset."""
     return np.arange(2**num_records)[:, None] >> np.arange(num_records) & 1
 

@@ -38,7 +38,7 @@ from consilience.models.block_linkage.likelihood import draw_values
 from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Copies, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
-from consilience.models.block_linkage.texts import SomeSimilar, TextHitMiss
+from consilience.models.block_linkage.texts import SomeSimilar, TextHitMiss, near_matrix
 from consilience.notes import Remedy
 
 DECAY = 2.0
@@ -514,10 +514,7 @@ class _Neighbours(NamedTuple):
     @classmethod
     def of(cls, near: Int[np.ndarray, "near 2"], num_values: int) -> _Neighbours:
         """Sort near values by one and the other."""
-        one, other = near.T
-        pair = np.tile(np.arange(len(near), dtype=np.int32), 2)
-        index = np.concatenate([one, other]), np.concatenate([other, one])
-        matrix = csr_array((pair, index), shape=(num_values, num_values))
+        matrix = near_matrix(near, num_values, np.arange(len(near), dtype=np.int32))
         return cls(matrix.data, matrix.indices, matrix.indptr)
 
     def matrix(self, entries: Float[np.ndarray, " entry"]) -> csr_array:
