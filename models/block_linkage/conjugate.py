@@ -32,16 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.models.block_linkage.densities import (
-    ERROR_CLASSES,
-    LEAST,
-    MOST,
-    Density,
-    given,
-    inner,
-    machine_code,
-    tables,
-)
+from consilience.models.block_linkage.densities import ERROR_CLASSES, LEAST, MOST, Density, given, tables
+from consilience.models.block_linkage.machine import inner, machine_code
 
 
 class Counts(NamedTuple):

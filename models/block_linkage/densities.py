@@ -35,14 +35,12 @@ process.
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
+
+from consilience.models.block_linkage.machine import inlined, inner
 
 HIT_MISS, ERROR_CLASSES = 0, 1
 MOST, _FEWEST = 1e280, 1e-280
@@ -126,35 +124,6 @@ class Work(NamedTuple):
     fields: Any
     near: Any
     labels: Any
-
-
-def machine_code(function: Callable, **options: Any) -> Any:
-    """Compile at the first call, and keep the code on disk where a folder for it can be written."""
-    function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
-    _forget_stale(Path(function.__code__.co_filename))
-    options |= {"error_model": "numpy", "no_cfunc_wrapper": True}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        return numba.njit(**options)(function)
-
-
-def _forget_stale(file: Path) -> None:
-    """Remove the code on disk of a file that is older than this one, which numba would not miss: calls go both ways."""
-    newest = Path(__file__).stat().st_mtime
-    for index in (file.parent / "__pycache__").glob(f"{file.stem}.*.nbi"):
-        if index.stat().st_mtime < newest:
-            index.unlink(missing_ok=True)
-
-
-def inner(function: Callable) -> Any:
-    """Compile what only machine code calls: its door for Python would take a fifth of all compilation."""
-    return machine_code(function, no_cpython_wrapper=True)
-
-
-def inlined(function: Callable) -> Any:
-    """Compile into what calls it: a call that hands over so many arrays takes as long as what it does."""
-    return machine_code(function, no_cpython_wrapper=True, forceinline=True)
 
 
 def tables(density: Density) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

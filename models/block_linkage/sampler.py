@@ -45,10 +45,8 @@ from consilience.models.block_linkage.densities import (
     empty,
     factor,
     give_back,
-    inner,
     joined,
     log_of_others,
-    machine_code,
     new_slot,
     pair,
     put,
@@ -56,9 +54,8 @@ from consilience.models.block_linkage.densities import (
     tables,
     take_out,
 )
-from consilience.models.block_linkage.enumeration import log_size_weights
-
-__all__ = ["SURE", "Expected", "Graph", "draw", "log_size_weights"]
+from consilience.models.block_linkage.enumeration import log_size_weights as log_size_weights
+from consilience.models.block_linkage.machine import inner, machine_code
 
 SURE = 1e3
 """What a sure label adds: no partition against it is ever drawn, once there was one without."""
