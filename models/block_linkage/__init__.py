@@ -27,7 +27,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
-| `large_parts`, `part_sweep` | parts too large for that: partitions are drawn |
+| `large_parts` | parts too large for that: partitions are drawn |
 | `texts` | texts, hardly ever written twice in one way |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `linking`, `em`, `starting`, `field_weights` | the pipeline; learning on a sample; its start; weights of fields |
@@ -37,7 +37,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `gibbs` | links and all hyperparameters drawn, on a wide graph |
-| `sampler`, `densities`, `conjugate` | what draws them: partitions in machine code, hyperparameters given these |
+| `sampler`, `densities`, `conjugate`, `machine` | what draws: partitions in machine code, hyperparameters given these |
 | `entity_interval` | the number of entities after EM, by a short Gibbs run |
 | `simulation`, `words` | records with known entities |
 

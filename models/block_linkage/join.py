@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
@@ -65,6 +66,15 @@ class CandidatePairs(NamedTuple):
             return self
         same = source[self.first] == source[self.second]
         return self.where(same if restriction == "within" else ~same)
+
+
+def neighbours(
+    first: Int[np.ndarray, " pair"], second: Int[np.ndarray, " pair"], num_records: int
+) -> tuple[Int[np.ndarray, " records_and_one"], Int[np.ndarray, " edge"]]:
+    """Return where the neighbours of each record begin, and these; every pair is there twice."""
+    ends = np.concatenate([first, second]), np.concatenate([second, first])
+    graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(num_records, num_records)).tocsr()
+    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
 def prior_log_odds(parameters: Parameters) -> float:

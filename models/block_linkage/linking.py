@@ -295,7 +295,7 @@ def parts_under(
     if settings.decision == "closure":
         return _closed(found, rows, settings.at)
     parts, large = _parts_under(found, rows, parameters, likelihood, settings)
-    for members in (*parts.members, *(one.rows[None] for one in large.parts)):
+    for members in (*parts.members, *(own[None] for own in large.parts)):
         part[members] = members[:, :1]
     return np.unique(rows.row, return_index=True)[1][part[rows.row]]
 

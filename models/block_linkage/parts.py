@@ -13,7 +13,6 @@ touch either, so that Kruskal's algorithm meets both unchanged.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -126,14 +125,9 @@ def members_of(
 
 @functools.cache
 def _compiled(function: Callable) -> Callable:
-    """Compile at the first call, and keep the code on disk where a folder for it can be written."""
-    import numba  # takes longer to import than all of linkage
+    from consilience.models.block_linkage.machine import machine_code  # numba takes longer than all of linkage
 
-    function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
-    try:
-        return numba.njit(cache=True)(function)
-    except RuntimeError:
-        return numba.njit(function)
+    return machine_code(function)
 
 
 def _merge(first: Any, second: Any, order: Any, limit: Any, part: Any, size: Any) -> None:

@@ -17,14 +17,15 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.sparse import coo_array
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.enumeration import log_size_weights
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
+from consilience.models.block_linkage.join import neighbours
 from consilience.models.block_linkage.labels import refuse_labels
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import value_codes
@@ -79,7 +80,7 @@ def linked_among(
     first, second : codes of records; pairs that the restriction forbids are not among them.
     prior, value_concentration : parameters of the priors of b, m, μ and θ.
     """
-    first_neighbour, neighbour = _neighbours(first, second, data.num_records)
+    first_neighbour, neighbour = neighbours(first, second, data.num_records)
     dtype = jnp.result_type(float)
     return LinkProblem(
         value=np.ascontiguousarray(value_codes(data.value, data.first_value).T, np.int32),
@@ -114,15 +115,6 @@ def _value_concentration(data: Records, given: float | None) -> Float[np.ndarray
 def wide_threshold(data: Records, wide: float = 0.0) -> float:
     """Return the threshold of the wide graph; 0 leaves it to whether values are missing."""
     return wide or (_WIDE_IF_MISSING if np.any(np.asarray(data.value) < 0) else _WIDE)
-
-
-def _neighbours(
-    first: Int[np.ndarray, " pair"], second: Int[np.ndarray, " pair"], num_records: int
-) -> tuple[Int[np.ndarray, " records_and_one"], Int[np.ndarray, " edge"]]:
-    """Return where the neighbours of each record begin, and these."""
-    ends = np.concatenate([first, second]), np.concatenate([second, first])
-    graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(num_records, num_records)).tocsr()
-    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
 def start(random: np.random.Generator, problem: LinkProblem) -> State:
@@ -166,7 +158,7 @@ def sweep(random: np.random.Generator, state: State, problem: LinkProblem) -> St
     learned = problem.prior == "entities"
     sizes = np.zeros(1 + len(problem.size_share))
     if learned:
-        sizes = sampler.log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
+        sizes = log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
     cluster = sampler.draw(
         random, np.asarray(state.cluster), graph, density, sizes, labelled=problem.prior == "labels",
         splits=problem.splits,

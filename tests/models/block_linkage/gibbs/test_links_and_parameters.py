@@ -233,7 +233,7 @@ MUTANTS = {
     ("hit-miss", "every value"): (conjugate, "draw_counts", every_value_once),
     ("hit-miss", "agreeing"): (conjugate, "draw_counts", agreeing_is_never_distorted),
     ("hit-miss", "one fewer"): (conjugate, "draw_sizes", one_entity_fewer),
-    ("hit-miss", "sizes"): (partitions, "log_size_weights", without_sizes),
+    ("hit-miss", "sizes"): (sampler, "log_size_weights", without_sizes),
     ("hit-miss", "equal values"): (partitions, "draw", with_equal_values),
     ("labels", "without labels"): (partitions, "draw", without_labels),
     ("error-classes", "every value"): (conjugate, "draw_counts", every_value_once),
