@@ -6,7 +6,7 @@ together; see `collapsed`. A part with such a row is drawn, whatever its number 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -63,7 +63,7 @@ def collapsed(
     not be together.
     """
     number = records.num_records
-    every = Rows(records, np.ones(number, int), np.arange(number))
+    every = Rows(records, np.broadcast_to(1, number), np.arange(number, dtype=np.int32))
     if records.candidate is not None or restriction == "across":
         return every
     key = record_keys(records)
@@ -164,7 +164,6 @@ class LargeParts:
         alone[np.concatenate([np.zeros(0, int), *groups])] = False
         self.alone = np.flatnonzero(alone)
         self.members = tuple(m[(rows.weight[m] == 1).all(axis=1)] for m in parts.members)
-        self.codes = value_codes(np.asarray(rows.records.value), rows.records.first_value)
         self.num_values = rows.records.num_values
         self.generator = np.random.default_rng(0)
         self.parts = self._parts(groups, pairs)
@@ -175,14 +174,22 @@ class LargeParts:
         return bool(len(self.parts) + len(self.alone))
 
     @property
+    def codes(self) -> Int[np.ndarray, "field row"]:
+        """The values of all rows, as codes of all values, -1 where missing; made anew, as there may be millions."""
+        return self._codes(slice(None))
+
+    def _codes(self, rows: Any) -> Int[np.ndarray, "field *rows"]:
+        return value_codes(np.asarray(self.rows.records.value)[:, rows], self.rows.records.first_value)
+
+    @property
     def drawn_rows(self) -> Int[np.ndarray, " row"]:
         """The rows whose partition is drawn, and those alone that stand for several records."""
         return np.concatenate([self.alone, *(part.rows for part in self.parts)])
 
     def _parts(self, groups: list[np.ndarray], pairs: CandidatePairs) -> list[_Part]:
         """Prepare every part: its values, what is near among them, its candidates and the two starts."""
-        of_row = np.full(self.rows.records.num_records, -1)
-        place = np.zeros(len(of_row), int)
+        of_row = np.full(self.rows.records.num_records, -1, np.int32)
+        place = np.zeros(len(of_row), np.int32)
         for number, own in enumerate(groups):
             of_row[own], place[own] = number, np.arange(len(own))
         inside = np.flatnonzero((of_row[pairs.first] >= 0) & (of_row[pairs.first] == of_row[pairs.second]))
@@ -202,7 +209,7 @@ class LargeParts:
     def _part(self, own: np.ndarray, edge: np.ndarray, starts: np.ndarray) -> _Part:
         codes, value, first, near, begin = [], [], [0], [np.zeros(0)], []
         graph = near_matrix(edge, len(own), np.ones(len(edge)))
-        for field, column in enumerate(self.codes[:, own]):
+        for field, column in enumerate(self._codes(own)):
             known, local = np.unique(column[column >= 0], return_inverse=True)
             shown = np.full(len(own), -1)
             shown[column >= 0] = local
@@ -277,7 +284,7 @@ class LargeParts:
                 one, other = np.nonzero(np.triu(cluster[:, None] == cluster, 1))
                 pairs.append(part.rows[np.stack([one, other])])
                 weight.append(self.rows.weight[pairs[-1]].prod(axis=0) / len(part.cluster))
-        return self.codes[:, np.concatenate(pairs, axis=1)].transpose(1, 0, 2), np.concatenate(weight)
+        return self._codes(np.concatenate(pairs, axis=1)).transpose(1, 0, 2), np.concatenate(weight)
 
     def settle(self, parameters: Parameters) -> tuple[Drawn, float]:
         """Draw until the two chains of every part agree; return draws of all records in them, and the evidence."""
@@ -344,7 +351,7 @@ class LargeParts:
 
     def _apart(self, rows: np.ndarray, parameters: Parameters) -> float:
         """Return the log probability of the records of rows if each were an entity."""
-        codes = self.codes[:, rows]
+        codes = self._codes(rows)
         log_share = np.log(np.append(parameters.value_share, 1)) + np.append(
             np.broadcast_to(self.likelihood.log_alone(parameters.distortion, np), self.num_values), 0
         )
@@ -357,7 +364,7 @@ class LargeParts:
         if not len(self.alone):
             return total
         np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
-        codes = self.codes[:, self.alone]
+        codes = self._codes(self.alone)
         np.add.at(total.values, codes[codes >= 0], 1)
         miss, far, strength, power = self._urn(parameters)
         number, evidence = self.rows.weight[self.alone], 0.0
@@ -378,7 +385,7 @@ class LargeParts:
         return urn
 
     def _nothing(self) -> DrawnStatistics:
-        fields = len(self.codes)
+        fields = self.rows.records.num_fields
         return DrawnStatistics(
             np.zeros(self.largest), np.zeros(self.num_values), np.zeros(fields), np.zeros(fields), 0.0
         )
@@ -410,10 +417,11 @@ def divided(
     heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
     term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
     most = len(parameters.size_share) // 2
-    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
-    log_odds = found.log_odds.copy()
-    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
-    found = found._replace(log_odds=log_odds)
+    if len(heavy):
+        one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
+        log_odds = found.log_odds.copy()
+        log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
+        found = found._replace(log_odds=log_odds)
     above = found.where(found.log_odds > -threshold)
     parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
     large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
