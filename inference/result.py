@@ -58,6 +58,8 @@ class Fit:
     run : the driver's own account, without the draws; None for an exact posterior and after loading.
     said : what a loaded fit said when it was fitted, with priors that it may know in words only now.
     attributes : limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
+    engine : what went through the data in the place of arrays, and keeps large tables; None of most fits, and after
+        loading.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class Fit:
     run: GenericRun | None = None
     said: tuple[Note, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
+    engine: Any = None
 
     def __post_init__(self) -> None:
         for table in self.member.tables:
@@ -90,13 +93,13 @@ class Fit:
             self.__dict__[table.name] = bound
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is bound to the fit, and what is kept of it, such as the truth; both are made anew."""
-        bound = {table.name for table in self.member.tables}
+        """Leave out the engine; and what is bound to the fit or kept of it, such as the truth, which is made anew."""
+        bound = {"engine", *(table.name for table in self.member.tables)}
         bound |= {name for name, own in vars(type(self)).items() if isinstance(own, cached_property)}
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(state, engine=None)
         self.__post_init__()
 
     # ---- what was fitted
@@ -314,8 +317,8 @@ class Fit:
 
     # ---- tables
 
-    def table(self, name: str, **choice: Any) -> pandas.DataFrame:
-        """Return one of the member's tables as a data frame, with the user's own ids.
+    def table(self, name: str, **choice: Any) -> Any:
+        """Return one of the member's tables as a data frame, with the user's own ids, or as the engine keeps it.
 
         Parameters
         ----------
@@ -324,6 +327,10 @@ class Fit:
         """
         import pandas
 
+        if self.engine is not None and name in self.member.table_names:
+            kept = self.member.table(name).kept
+            if kept is not None:
+                return kept(self.engine, self.posterior, self.resolved, self.truth, **choice)
         return pandas.DataFrame(self.table_columns(name, **choice))
 
     def table_columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:

@@ -178,7 +178,7 @@ class LargeParts:
         """The values of all rows, as codes of all values, -1 where missing; made anew, as there may be millions."""
         return self._codes(slice(None))
 
-    def _codes(self, rows: Any) -> Int[np.ndarray, "field *rows"]:
+    def _codes(self, rows: Any) -> Int[np.ndarray, " field *rows"]:
         return value_codes(np.asarray(self.rows.records.value)[:, rows], self.rows.records.first_value)
 
     @property

@@ -67,6 +67,11 @@ _MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: be
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
+def engine_for(engine: Any, data: Records) -> Any:
+    """Return the engine for records, as `engine_of` does, or "local"."""
+    return engine_of(engine, data.value.size) or "local"
+
+
 def estimate(resolved: Resolved, *, mesh: Mesh | None = None, engine: Any = None) -> Estimate:
     """Link records, with hyperparameters by EM; see `fit_em`."""
     return fit_em(resolved, mesh=mesh, engine=engine).estimate()

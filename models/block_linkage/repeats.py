@@ -89,10 +89,12 @@ def alike_apart(
     chosen, log_odds = [np.zeros(0, int)], [np.zeros(0)]
     for rows in row_blocks(records.num_records, 1, _BLOCK):
         codes = value_codes(np.asarray(records.value)[:, rows], records.first_value)
-        of_codes = agree[codes].sum(axis=0) if likelihood.additive else own.log_pairs(np.stack([codes, codes]), parameters)
-        below = np.flatnonzero(log_prior_odds + of_codes <= -threshold)
+        of_values = agree[codes].sum(axis=0)
+        if not likelihood.additive:
+            of_values = own.log_pairs(np.stack([codes, codes]), parameters)
+        below = np.flatnonzero(log_prior_odds + of_values <= -threshold)
         chosen.append(below + rows.start)
-        log_odds.append(log_prior_odds + of_codes[below])
+        log_odds.append(log_prior_odds + of_values[below])
     common, of_common = np.concatenate(chosen), np.concatenate(log_odds)
     if not len(common):
         return Alike(0, 0, 0.0)
