@@ -141,7 +141,8 @@ def join(
         part = pair_log_odds(records.value, *ends, parameters, likelihood, records.first_value)
         kept.append(part.where(part.log_odds > -threshold))
     columns = zip(*(part[:-1] for part in kept), strict=True)
-    return CandidatePairs(*(np.concatenate(parts) for parts in columns), found.unseen)
+    first, second, log_odds = (np.concatenate(parts) for parts in columns)
+    return CandidatePairs(first, second, log_odds, found.unseen)
 
 
 def join_rule(

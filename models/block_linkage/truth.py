@@ -379,7 +379,7 @@ class BlockPartition(PartitionTruth):
     def _pieces(self) -> Iterator[Group]:
         """Yield the groups in pieces, so that what is computed of them in double precision is never that of all."""
         for group, _ in self._groups:
-            for rows in row_blocks(*group.partition.shape, _PIECE):
+            for rows in row_blocks(len(group.partition), group.partition.shape[1], _PIECE):
                 yield Group(group.members[rows], group.partition[rows])
 
     @functools.cached_property

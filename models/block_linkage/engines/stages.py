@@ -63,7 +63,8 @@ def candidates(
         _compare, parameters=parameters, likelihood=likelihood, first_value=first_value, threshold=threshold
     )
     found = engine.collect(engine.map(both, compare, _PAIRS), ["first", "second"])
-    return CandidatePairs(*(found[name].to_numpy() for name in _PAIRS.names), unseen)
+    first, second, log_odds = (found[name].to_numpy() for name in _PAIRS.names)
+    return CandidatePairs(first, second, log_odds, unseen)
 
 
 def _shared_keys(engine: Engine, records: Any, keys: Keys, lacking: list[int]) -> tuple[Any, int]:
