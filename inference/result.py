@@ -94,7 +94,7 @@ class Fit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the engine; and what is bound to the fit or kept of it, such as the truth, which is made anew."""
-        bound = {"engine", *(table.name for table in self.member.tables)}
+        bound = {"engine", "_kept", *(table.name for table in self.member.tables)}
         bound |= {name for name, own in vars(type(self)).items() if isinstance(own, cached_property)}
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
@@ -328,9 +328,12 @@ class Fit:
         import pandas
 
         if self.engine is not None and name in self.member.table_names:
-            kept = self.member.table(name).kept
-            if kept is not None:
-                return kept(self.engine, self.posterior, self.resolved, self.truth, **choice)
+            made = self.member.table(name).kept
+            if made is not None:
+                kept = self.__dict__.setdefault("_kept", {})  # the engine's table is there as long as the fit
+                if name not in kept:
+                    kept[name] = made(self.engine, self.posterior, self.resolved, self.truth, **choice)
+                return kept[name]
         return pandas.DataFrame(self.table_columns(name, **choice))
 
     def table_columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:
