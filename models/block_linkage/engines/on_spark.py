@@ -37,6 +37,8 @@ class Spark:
         self._partitions, self._number = partitions, itertools.count()
         self._session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _BATCH)
         self._session.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+        # Spark takes the keys for as few as the records, and would broadcast what does not fit its memory.
+        self._session.conf.set("spark.sql.autoBroadcastJoinThreshold", -1)
         self._check_executors()
 
     def _check_executors(self) -> None:

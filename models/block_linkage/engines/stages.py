@@ -55,10 +55,8 @@ def candidates(
     pairs, unseen = _shared_keys(engine, records, Keys.of(rule, first_value), unions(rule.lacking(value)))
     fields = range(len(value))
     own, other = (", ".join(f"{table}.f{field} AS {table}{field}" for field in fields) for table in "ab")
-    # The hint is Spark's, a comment elsewhere: a broadcast of records does not spill, and of 300,000 would be too much.
     both = engine.sql(
-        f"SELECT /*+ MERGE(a, b) */ p.first, p.second, {own}, {other} FROM {{pairs}} p "
-        "JOIN {records} a ON p.first = a.record "
+        f"SELECT p.first, p.second, {own}, {other} FROM {{pairs}} p JOIN {{records}} a ON p.first = a.record "
         "JOIN {records} b ON p.second = b.record", pairs=pairs, records=records,
     )  # fmt: skip
     compare = functools.partial(
