@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import jax
 import numpy as np
 
+from consilience.data.codes import named
 from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.inference.generic import GenericRun
@@ -58,8 +59,7 @@ class Fit:
     run : the driver's own account, without the draws; None for an exact posterior and after loading.
     said : what a loaded fit said when it was fitted, with priors that it may know in words only now.
     attributes : limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
-    engine : what went through the data in the place of arrays, and keeps large tables; None of most fits, and after
-        loading.
+    engine : that went through the data in the place of arrays, and keeps large tables; None after loading.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Fit:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the engine; and what is bound to the fit or kept of it, such as the truth, which is made anew."""
-        bound = {"engine", "_kept", *(table.name for table in self.member.tables)}
+        bound = {"engine", *(table.name for table in self.member.tables)}
         bound |= {name for name, own in vars(type(self)).items() if isinstance(own, cached_property)}
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
@@ -325,16 +325,11 @@ class Fit:
         name : of the table.
         choice : which part of it, where the member offers one, such as ``annotators`` by their codes.
         """
+        kept = None if self.engine is None or name in self.member.measured_tables else self.member.table(name).kept
         import pandas
 
-        if self.engine is not None and name in self.member.table_names:
-            made = self.member.table(name).kept
-            if made is not None:
-                kept = self.__dict__.setdefault("_kept", {})  # the engine's table is there as long as the fit
-                if name not in kept:
-                    kept[name] = made(self.engine, self.posterior, self.resolved, self.truth, **choice)
-                return kept[name]
-        return pandas.DataFrame(self.table_columns(name, **choice))
+        own = self.posterior, self.resolved, self.truth if kept else None
+        return kept(self.engine, *own) if kept else pandas.DataFrame(self.table_columns(name, **choice))
 
     def table_columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:
         """Return a table as `table` does, as arrays, which takes a fraction of the time where rows are many.
@@ -358,7 +353,7 @@ class Fit:
         if codes:
             return columns
         ids = {column.name: truth.ids.get(column.codes) for column in table.columns if column.codes}
-        return {column: _named(values, ids.get(column)) for column, values in columns.items()}
+        return {column: named(values, ids.get(column)) for column, values in columns.items()}
 
     def measure(self, name: str, *arguments: Any, **choice: Any) -> Any:
         """Return what the fit answers under a name beside its tables, such as ``num_entities``.
@@ -597,8 +592,3 @@ def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
     ask.__name__ = ask.__qualname__ = measure.name
     ask.__doc__ = _help_of(measure) if measure.columns else measure.help
     return ask
-
-
-def _named(values: np.ndarray, ids: Any) -> np.ndarray:
-    """Put ids in the place of codes; what is text already stays."""
-    return values if ids is None or np.asarray(values).dtype.kind not in "iu" else np.asarray(ids, object)[values]

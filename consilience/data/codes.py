@@ -78,6 +78,11 @@ def text_array(names: Any) -> np.ndarray:
     return np.asarray(names, np.dtypes.StringDType())
 
 
+def named(values: np.ndarray, ids: Any) -> np.ndarray:
+    """Put ids in the place of codes; what is text already stays."""
+    return values if ids is None or np.asarray(values).dtype.kind not in "iu" else np.asarray(ids, object)[values]
+
+
 def recode(codes: np.ndarray, names: Names, order: Names) -> np.ndarray:
     """Translate codes into ``names`` to codes into ``order``; -1 stays, -2 stands for a name that ``order`` lacks."""
     position = {name: code for code, name in enumerate(order)}

@@ -42,9 +42,11 @@ def entities(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) ->
 
 
 def entities_kept(engine: Any, posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> Kept:
-    """Return the same rows as an engine keeps them, numbered; it gets them piece by piece."""
+    """Return the same rows as an engine keeps them, numbered, as long as the truth is there; it gets them in pieces."""
     import pyarrow as pa
 
+    if "entities" in vars(truth):
+        return vars(truth)["entities"]
     data, own = resolved.data, assigned(truth)
     names, files = text_array(data.records), text_array(data.sources)
     original = names if data.num_sources == 1 else text_array(_original_ids(data))
@@ -58,7 +60,8 @@ def entities_kept(engine: Any, posterior: Posterior, resolved: Resolved, truth: 
     schema = pa.schema([("row", pa.int64()), *((name, pa.string()) for name in ("record", "entity")),
                         ("certainty", pa.float64()), *((name, pa.string()) for name in ("file", "original_id"))])
     batches = (batch(rows) for rows in row_blocks(data.num_records, 1, _PIECE))
-    return Kept(engine, engine.table(pa.RecordBatchReader.from_batches(schema, batches)))
+    found = Kept(engine, engine.table(pa.RecordBatchReader.from_batches(schema, batches)))
+    return vars(truth).setdefault("entities", found)
 
 
 def assigned(truth: PartitionTruth) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -39,7 +39,6 @@ from consilience.models.truth.partitions import (
 )
 
 _BLOCK = 1 << 18  # random numbers at a time, so that they stay in the processor's cache
-_PIECE = 1 << 20  # probabilities of partitions at a time
 _MOST_COMPARED = 255  # ends with which every number is compared; more are searched
 
 
@@ -134,7 +133,7 @@ class BlockPartition(PartitionTruth):
     def estimate(self) -> Int[np.ndarray, " record"]:
         """Return the most probable partition."""
         cluster = np.arange(self.num_units, dtype=np.int32)
-        for group in self._pieces():
+        for group in self.posterior.pieces():
             cluster[group.members] = _first_records(group.members, group.partition.argmax(axis=1))
         cluster[self.large] = self.large[self.drawn.estimate()]
         return cluster
@@ -202,7 +201,7 @@ class BlockPartition(PartitionTruth):
     def _moments(self) -> tuple[float, float]:
         large = self.drawn.num_clusters() if len(self.large) else np.zeros(1)
         mean, variance = float(self.num_units - len(self.large) + large.mean()), float(large.var())
-        for group in self._pieces():
+        for group in self.posterior.pieces():
             fewer, probability = links_of_partitions(group.members.shape[1]), _normal(group)
             own = probability @ fewer
             mean -= float(own.sum())
@@ -233,7 +232,7 @@ class BlockPartition(PartitionTruth):
         counts = np.zeros(largest + 1)
         counts[1 : len(of_large) + 1] = of_large
         counts[1] += self.num_units - len(self.large) - sum(group.members.size for group, _ in groups)
-        for group in self._pieces():
+        for group in self.posterior.pieces():
             size = group.members.shape[1]
             probability = subset_probabilities(_normal(group).T, size).sum(axis=1)
             counts += np.bincount(subset_sizes(size), probability, largest + 1)
@@ -286,7 +285,7 @@ class BlockPartition(PartitionTruth):
         first = first_members(cluster)
         number = np.bincount(first, minlength=self.num_units)[first]
         probability = (number == 1).astype(float)
-        for group in self._pieces():
+        for group in self.posterior.pieces():
             size = group.members.shape[1]
             own = first[group.members]
             subset = (own[:, :, None] == own[:, None]) @ (1 << np.arange(size))
@@ -375,12 +374,6 @@ class BlockPartition(PartitionTruth):
         return [
             (group, slice(int(stop) - len(group.members), int(stop))) for group, stop in zip(groups, stops, strict=True)
         ]
-
-    def _pieces(self) -> Iterator[Group]:
-        """Yield the groups in pieces, so that what is computed of them in double precision is never that of all."""
-        for group, _ in self._groups:
-            for rows in row_blocks(len(group.partition), group.partition.shape[1], _PIECE):
-                yield Group(group.members[rows], group.partition[rows])
 
     @functools.cached_property
     def _places(self) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:
