@@ -23,8 +23,9 @@ from benchmarks.linkage_data import entities, run_splink, write_simulated
 from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
 from benchmarks.speed import last_line
 
-PARTS = ("repeated", "formats", "public", "coverage", "million", "memory", "command", "ten-million")
+PARTS = ("repeated", "formats", "public", "coverage", "candidates", "million", "memory", "command", "ten-million")
 _MILLION, _TEN_MILLION = 10**6, 10**7
+_CANDIDATES = {100_000: 68_350, 300_000: None}  # of so many records so many pairs, where the specification says it
 _MB = {"memory": 1300, "ten-million": 4000}
 
 _CORA = ("cora.csv", "id", "entity", "entity_update")
@@ -75,7 +76,8 @@ def _measure(part: str, kept: Kept, arguments: argparse.Namespace) -> None:
             _measure_million(kept, Path(folder), arguments)
             return
         for key, words in _words(part, Path(folder), arguments).items():
-            kept.row(part, key, functools.partial(_once, *words))
+            python = arguments.spark if "spark" in key else sys.executable
+            kept.row(part, key, functools.partial(_once, *words, python=python))
 
 
 def _words(part: str, folder: Path, arguments: argparse.Namespace) -> dict[tuple[Any, ...], list[str]]:
@@ -101,6 +103,13 @@ def _words(part: str, folder: Path, arguments: argparse.Namespace) -> dict[tuple
             ("the same, likelihood chosen",): [part, "900", "920", "2000", ""],
             ("100,000 records, seeds 900 to 904",): [part, "900", "905", "100000", ""],
         }
+    if part == "candidates":
+        rows = {}
+        for number in _CANDIDATES:
+            for engine, settings in (("duckdb", {"memory": "1GB"}), ("spark", {"partitions": 8})):
+                if engine != "spark" or arguments.spark is not None:
+                    rows[engine, number] = [part, str(number), engine, json.dumps(settings)]
+        return rows
     if part == "command":
         write_simulated(folder / "records.csv", _MILLION, SIMULATED, seed=7)
         return {("consilience link, CSV", _MILLION): [part, str(folder / "records.csv"), "--entity", "entity"]}
@@ -210,6 +219,12 @@ def _bars(rows: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[Bar]:
                       at_most("… CPU s a set", 5, row["CPU s, later"])]  # fmt: skip
         else:
             found.append(at_least(f"{name}: held of 5", 4, row["held"], 0))
+    for (engine, number), row in rows["candidates"].items():
+        found.append(Bar(f"candidates of {number:,} records, {engine}: those of NumPy", f"{row['of NumPy']:,}",
+                         f"{row['pairs']:,}" + ("" if row["same"] else ", others"), row["same"]))  # fmt: skip
+        found.append(at_most("… log odds apart", 1e-12, row["log odds apart"]))
+        if (expected := _CANDIDATES[number]) is not None:
+            found.append(between("… as specified", expected, expected, row["pairs"], 0))
     million = {key[0]: row for key, row in rows["million"].items()}
     if "local" in million:
         found.append(at_least("a million records, local: F1", 0.918, million["local"]["F1"], 3))

@@ -322,7 +322,7 @@ class PlackettLuceFit(Fit):
 class BlockLinkageFit(Fit):
     """A fit of `block-linkage`: records of the same entity, their true values and errors summed out."""
 
-    def entities(self) -> pandas.DataFrame:
+    def entities(self) -> Any:
         """The records: the entity of each in the most probable partition, named by its first record."""
 
     def pairs(self) -> pandas.DataFrame:
@@ -334,7 +334,7 @@ class BlockLinkageFit(Fit):
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
 
-    def canonical(self) -> pandas.DataFrame:
+    def canonical(self, *, limit: Any = ...) -> pandas.DataFrame:
         """The true values of all entities: of each field the most probable one and the next."""
 
     def fields(self) -> pandas.DataFrame:
@@ -412,7 +412,7 @@ class DirichletEntityFit(Fit):
 class HitMissFit(Fit):
     """A fit of `hit-miss`: records of the same entity, links and parameters by Gibbs sampling (SMERED)."""
 
-    def entities(self) -> pandas.DataFrame:
+    def entities(self) -> Any:
         """The records: the entity of each in the most probable partition, named by its first record."""
 
     def pairs(self) -> pandas.DataFrame:
@@ -424,7 +424,7 @@ class HitMissFit(Fit):
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
 
-    def canonical(self) -> pandas.DataFrame:
+    def canonical(self, *, limit: Any = ...) -> pandas.DataFrame:
         """The true values of all entities: of each field the most probable one and the next."""
 
     def fields(self) -> pandas.DataFrame:

@@ -66,7 +66,7 @@ from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
-from consilience.models.block_linkage.linking import estimate
+from consilience.models.block_linkage.linking import engine_for, estimate
 from consilience.models.block_linkage.misfit import LEAST_LINKS, Misfit
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
 from consilience.models.block_linkage.parameters import Parameters
@@ -412,7 +412,8 @@ MODEL = Model(
     ),
     density=density,
     engines=(
-        Exact(solve=estimate, name="em", devices=True, engines=True), Generic(name="nuts", prepare=prepared), GIBBS,
+        Exact(solve=estimate, name="em", devices=True, engines=engine_for),
+        Generic(name="nuts", prepare=prepared), GIBBS,
     ),
     truth=truth,
     tables=TABLES,

@@ -315,8 +315,8 @@ class Em(NamedTuple):
 
     def entity_shares(self, large: DrawnStatistics) -> Float[np.ndarray, " value"]:
         """Return how common values are where those of large parts count for entities and errors, not for records."""
-        codes = self.large.codes[:, self.large.drawn_rows]
-        weight = np.broadcast_to(self.large.rows.weight[self.large.drawn_rows], codes.shape)
+        codes = self.large.codes
+        weight = np.broadcast_to(self.large.weight, codes.shape)
         inside = np.bincount(codes[codes >= 0], weight[codes >= 0], len(self.value_counts))
         return shares_of(self.records, self.value_counts - inside + large.values)
 

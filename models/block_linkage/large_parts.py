@@ -59,7 +59,7 @@ def collapsed(
     not be together.
     """
     number = records.num_records
-    every = Rows(records, np.ones(number, int), np.arange(number))
+    every = Rows(records, np.broadcast_to(1, number), np.arange(number, dtype=np.int32))
     if records.candidate is not None or restriction == "across":
         return every
     key = record_keys(records)
@@ -147,9 +147,9 @@ class LargeParts:
         alone[np.concatenate([np.zeros(0, int), *self.parts])] = False
         self.alone = np.flatnonzero(alone)
         self.members = tuple(m[(rows.weight[m] == 1).all(axis=1)] for m in parts.members)
-        self.codes = value_codes(np.asarray(rows.records.value), rows.records.first_value)
         self.generator = np.random.default_rng(0)
         self.drawn_rows = np.concatenate([np.zeros(0, int), *self.parts, self.alone])
+        self.codes = value_codes(np.asarray(rows.records.value)[:, self.drawn_rows], rows.records.first_value)
         lengths = np.append([len(own) for own in self.parts], np.ones(len(self.alone))).astype(int)
         self.part = np.repeat(np.arange(len(lengths)), lengths)
         self.place = np.full(rows.records.num_records, -1)
@@ -205,7 +205,8 @@ class LargeParts:
                 one, other = np.nonzero(np.triu(cluster[:, None] == cluster, 1))
                 pairs.append(rows[np.stack([one, other])])
                 weight.append(self.rows.weight[pairs[-1]].prod(axis=0) / len(self.cluster))
-        return self.codes[:, np.concatenate(pairs, axis=1)].transpose(1, 0, 2), np.concatenate(weight)
+        places = self.place[np.concatenate(pairs, axis=1)]
+        return self.codes[:, places].transpose(1, 0, 2), np.concatenate(weight)
 
     def settle(self, parameters: Parameters) -> tuple[Drawn, float]:
         """Draw until the two chains of every part agree on its number of entities, or for long enough.
@@ -295,7 +296,7 @@ class LargeParts:
             label, worth = renumbered[label[inside]], np.clip(records.label_log_odds[inside], -SURE, SURE)
         source = np.asarray(records.source)[rows] if self.apart else np.zeros(0, int)
         first = np.append(0, np.cumsum(number[chosen]))
-        return Graph(self.codes[:, rows].T, self.weight[chosen], source, first, neighbour, False, label, worth)
+        return Graph(self.codes[:, chosen].T, self.weight[chosen], source, first, neighbour, False, label, worth)
 
 
 class Drawn(NamedTuple):
@@ -324,10 +325,11 @@ def divided(
     heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
     term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
     most = len(parameters.size_share) // 2
-    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
-    log_odds = found.log_odds.copy()
-    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
-    found = found._replace(log_odds=log_odds)
+    if len(heavy):
+        one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
+        log_odds = found.log_odds.copy()
+        log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
+        found = found._replace(log_odds=log_odds)
     above = found.where(found.log_odds > -threshold)
     parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
     large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)

@@ -167,13 +167,10 @@ def test_a_closure_joins_what_strong_pairs_connect(copies):
 def test_fields_that_err_together_are_told_by_their_correlation():
     # Fields 0 and 1 always differ together, 2 differs by itself.
     differs = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 1, 0, 1]])
-    agree = (1 - differs).T @ (1 << np.arange(3))
-    number = differs.shape[1]
-    pairs = CandidatePairs(
-        np.zeros(number, np.int32), np.arange(1, number + 1, dtype=np.int32), agree.astype(np.uint64),
-        np.full(number, 7, np.uint64), np.full(number, 50.0),
-    )  # fmt: skip
-    np.testing.assert_allclose(dependence_weights(pairs, 3), [0.5, 0.5, 1.0])
+    value = np.append(np.zeros((3, 1), int), differs, axis=1)
+    second = np.arange(1, 5, dtype=np.int32)
+    pairs = CandidatePairs(np.zeros(4, np.int32), second, np.full(4, 50.0))
+    np.testing.assert_allclose(dependence_weights(pairs, value), [0.5, 0.5, 1.0])
 
 
 def test_weights_scale_the_log_likelihood_of_their_fields(make_records):
@@ -223,10 +220,7 @@ def test_weights_that_cannot_be_are_refused(simulate):
 def test_a_part_is_drawn_where_a_row_is_heavy():
     value = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
     records = records_of(list(value), [4, 4])
-    pairs = CandidatePairs(
-        np.array([0], np.int32), np.array([1], np.int32), np.array([3], np.uint64), np.array([3], np.uint64),
-        np.array([1.0]),
-    )  # fmt: skip
+    pairs = CandidatePairs(np.array([0], np.int32), np.array([1], np.int32), np.array([1.0]))
     rows = Rows(records, np.array([1, 9, 1, 8]), np.repeat(np.arange(4), [1, 9, 1, 8]))
     large = LargeParts(rows, parts_of(pairs, 4, largest=6, size_limit=50), pairs, LIKELIHOODS["hit-miss"], "none", 50)
     assert [rows.tolist() for rows in large.parts] == [[0, 1]]
