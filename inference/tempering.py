@@ -81,13 +81,14 @@ def swapped(
 def rungs_wanted(swap_rate: Float[np.ndarray, "step ..."], most: int = MOST_RUNGS) -> int:
     """Return with how many rungs the lowest rate would be .15 or more, were all rates of a ladder equal.
 
-    Never fewer than there are, nor more than half as many again: rates of a ladder that is far off tell little.
+    Never fewer than there are, nor more than half as many again: rates near zero tell little of how far rungs are
+    apart.
     """
     rungs = len(swap_rate) + 1
     if rungs == 1 or np.min(swap_rate) >= _LEAST_RATE:
         return rungs
     needed = np.max(np.sum(1 - swap_rate, axis=0)) / (1 - _LEAST_RATE)
-    return int(min(most, max(rungs + 2, min(np.ceil(needed) + 1, rungs * 1.5))))
+    return int(min(most, max(rungs, min(np.ceil(needed) + 1, rungs * 1.5))))
 
 
 def adapted(

@@ -24,13 +24,11 @@ of Metropolis and Hastings.
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
-from typing import Any
 
-import numba
 import numpy as np
+
+from consilience.models.machine_code import machine_code
 
 _LEAST = 1e-300
 SURE = 1e3
@@ -39,16 +37,7 @@ SURE = 1e3
 _ALL_EVERY = 10  # sweeps of which one looks at all clusters of the part
 
 
-def _machine_code(function: Callable) -> Any:
-    """Compile at the first call, and keep the code on disk where a folder for it can be written."""
-    function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
-    try:
-        return numba.njit(cache=True, error_model="numpy")(function)
-    except RuntimeError:
-        return numba.njit(error_model="numpy")(function)
-
-
-@_machine_code
+@machine_code
 def draw_part(
     seed, cluster, sweeps, moves, value, weight, source, apart, edge, first_neighbour, neighbour, labels, size_term,
     share, first, near, begin_near, miss, far, strength, field_weight, drawn, log_joint, counted, distorted,
@@ -119,7 +108,7 @@ def draw_part(
         _count(state, model, counted, distorted, drawn_from)
 
 
-@_machine_code
+@machine_code
 def _State(rows, fields, slots):  # noqa: N802
     """Return what is kept of clusters, all of them empty.
 
@@ -141,7 +130,7 @@ def _State(rows, fields, slots):  # noqa: N802
     return (integers, numbers), heads, totals, logs, np.zeros((slots, 2), np.int64)
 
 
-@_machine_code
+@machine_code
 def _given(field, x, y, model):
     """Return G(x | y), or for y = -1 that given a value that no member shows."""
     _, share, first, near, begin_near, miss, far, _, _ = model
@@ -152,7 +141,7 @@ def _given(field, x, y, model):
     return max(found + (1 - miss[field] if x == y else 0.0), _LEAST)
 
 
-@_machine_code
+@machine_code
 def _log_rise(given, before, number, strength):
     """Return the log of how probable so many more values are, but for the urn's size."""
     if strength == math.inf:
@@ -163,7 +152,7 @@ def _log_rise(given, before, number, strength):
     return math.lgamma(start + number) - math.lgamma(start)
 
 
-@_machine_code
+@machine_code
 def _log_predictive(slot, field, x, number, state, model):
     """Return the log probability of so many more values x, given those of a cluster."""
     (integers, numbers), heads, totals, logs, _ = state
@@ -214,7 +203,7 @@ def _log_predictive(slot, field, x, number, state, model):
     return found - (_size_of_urn(number, totals[slot, field], a))
 
 
-@_machine_code
+@machine_code
 def _size_of_urn(number, before, strength):
     """Return the log of Γ(a + n + k) / Γ(a + n)."""
     if strength == math.inf or number == 0:
@@ -224,14 +213,14 @@ def _size_of_urn(number, before, strength):
     return math.lgamma(strength + before + number) - math.lgamma(strength + before)
 
 
-@_machine_code
+@machine_code
 def _add_log(highest, total, log_one):
     if log_one > highest:
         return log_one, total * math.exp(highest - log_one) + 1.0
     return highest, total + math.exp(log_one - highest)
 
 
-@_machine_code
+@machine_code
 def _put(row, slot, number, state, model):
     """Put a row into a cluster, or with a number below zero take it out."""
     (integers, numbers), heads, totals, logs, of_slot = state
@@ -281,7 +270,7 @@ def _put(row, slot, number, state, model):
         _reckon(slot, field, state, model)
 
 
-@_machine_code
+@machine_code
 def _reckon(slot, field, state, model):
     """Set the log marginal of a cluster's field, and how probable each true value is."""
     (integers, numbers), heads, totals, logs, _ = state
@@ -310,7 +299,7 @@ def _reckon(slot, field, state, model):
     logs[slot, field, 1] = highest + math.log(total) - _size_of_urn(totals[slot, field], 0, strength[field])
 
 
-@_machine_code
+@machine_code
 def _log_of_row(row, slot, number, state, model):
     """Return the log probability of a row's values given those of a cluster; of an empty one, alone."""
     value, field_weight = model[0], model[8]
@@ -321,7 +310,7 @@ def _log_of_row(row, slot, number, state, model):
     return total
 
 
-@_machine_code
+@machine_code
 def _may_join(row, slot, cluster, source, apart):
     """Return whether no record of a cluster has the source of a row, where that matters."""
     if apart:
@@ -331,7 +320,7 @@ def _may_join(row, slot, cluster, source, apart):
     return True
 
 
-@_machine_code
+@machine_code
 def _choices(row, cluster, near_only, first_neighbour, neighbour, choice, looked, now, of_slot):
     """Set the clusters that a row may join, its own one first, and return how many; none where it has to stay.
 
@@ -357,7 +346,7 @@ def _choices(row, cluster, near_only, first_neighbour, neighbour, choice, looked
     return number if with_own else 0
 
 
-@_machine_code
+@machine_code
 def _log_labels(row, slot, cluster, labels, sure):
     """Return what labels add for a row in a cluster, sure ones only if asked for."""
     begin, other, worth = labels
@@ -368,7 +357,7 @@ def _log_labels(row, slot, cluster, labels, sure):
     return total
 
 
-@_machine_code
+@machine_code
 def _draw_row(row, cluster, weight, source, apart, labels, size_term, state, model, log_weight, choice, number):
     """Take a row out, and put it into one of the clusters, or a new one, by their conditional probabilities."""
     of_slot, many, own = state[4], weight[row], cluster[row]
@@ -401,7 +390,7 @@ def _draw_row(row, cluster, weight, source, apart, labels, size_term, state, mod
     _put(row, cluster[row], many, state, model)
 
 
-@_machine_code
+@machine_code
 def _split_or_merge(cluster, weight, source, apart, edge, labels, size_term, state, model, order):
     """Propose to part the cluster of two rows, or to join their clusters, and accept that or not."""
     value, field_weight, of_slot, logs, rows = model[0], model[8], state[4], state[3], len(cluster)
@@ -469,7 +458,7 @@ def _split_or_merge(cluster, weight, source, apart, edge, labels, size_term, sta
             _put(row, cluster[row], weight[row], state, model)
 
 
-@_machine_code
+@machine_code
 def _count(state, model, counted, distorted, drawn_from):
     """Add up how often values were drawn, and how many of them were errors.
 

@@ -203,11 +203,12 @@ MODEL = Model(
         Site("view_of_expert", plates=("expert",)),
         Site("cluster", plates=("view", "judged_item")),
         Site("view_probability", plates=("expert", "view")),
+        Site("log_likelihood"),
         canonical=canonical,
         summarised=label_free,
     ),
     density=density,
-    engines=(CAVI, GIBBS, *(Generic(name=name, prepare=arranged, check=check_gradients) for name in ("nuts", "svi"))),
+    engines=(GIBBS, CAVI, *(Generic(name=name, prepare=arranged, check=check_gradients) for name in ("nuts", "svi"))),
     truth=truth,
     tables=(
         *TABLES,

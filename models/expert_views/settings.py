@@ -30,8 +30,12 @@ FORMS = ("exact", "pair", "enumerate")
 class Settings(settings.Settings):
     """Settings of `expert-views`; see the fields."""
 
-    clusters: int = setting(REQUIRED, "most clusters of a view", at_least=2.0)
-    views: int = setting(0, "most views; 0 stands for half as many as experts", at_least=0.0)
+    clusters: int | str = setting(
+        REQUIRED, "most clusters of a view; auto compares the evidence of 2, 3, …", words=("auto",), at_least=2.0
+    )
+    views: int = setting(0, "most views; 0 stands for half as many as experts, and one more", at_least=0.0)
+    ladders: int = setting(2, "of the tempered sampler, each with a start of its own", at_least=1.0)
+    rungs: int = setting(0, "of a ladder; 0 adapts them, and 1 is a chain without tempering", at_least=0.0)
     restarts: int = setting(20, "of coordinate ascent; the best one is kept", at_least=1.0)
     responsibilities: str = setting(
         "free", "probabilities of clusters in cavi: of each item by itself, or those of the mean weights, as in the "
@@ -69,7 +73,8 @@ class Settings(settings.Settings):
                 f"there are {data.num_experts} experts, each with one view, and views is {self.views}; give "
                 f"{data.num_experts} at most"
             )
-        return {"view": self.views or max(1, data.num_experts // 2), "cluster": self.clusters}
+        usual = min(data.num_experts, max(2, (data.num_experts + 1) // 2 + 1))
+        return {"view": self.views or max(1, usual), "cluster": self.clusters}
 
 
 def check_clusters(clusters: int, num_judged: int) -> None:

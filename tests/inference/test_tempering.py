@@ -78,7 +78,7 @@ def test_an_adapted_ladder_has_equal_swap_rates():
 
 @pytest.mark.parametrize(
     ("rates", "wanted"),
-    [([0.5, 0.2], 3), ([0.5, 0.1], 5), ([0.0] * 11, 14), ([0.14] + [0.0] * 29, 32), ([], 1)],
+    [([0.5, 0.2], 3), ([0.5, 0.1], 3), ([0.0] * 11, 14), ([0.14] + [0.0] * 29, 32), ([], 1)],
 )  # fmt: skip
 def test_rungs_are_added_while_the_lowest_rate_is_low(rates, wanted):
     assert rungs_wanted(np.array(rates)) == wanted
