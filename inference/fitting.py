@@ -263,19 +263,40 @@ def fit(
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)
-    with telling_of_compilation():
-        plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
-        kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
+
+    def fitted(resolved: Resolved, folder: Any = None) -> tuple[Fit, Checkpoint | None]:
+        plan = planned(chosen, method, resolved, limits, seed)
+        kept = None if isinstance(plan.engine, Exact) else _checkpoint(folder, resume)
         if kept is not None and not data.is_whole:
             text = "processes that share data keep no checkpoint; leave out {checkpoint}"
             raise UnsupportedRequest(text, Remedy("checkpoint"))
-        result = completed(plan, kept, progress, began)
-        del plan  # or what was prepared would be held beside the first look at the labels
+        return completed(plan, kept, progress, began), kept
+
+    with telling_of_compilation():
+        resolved = chosen.resolve(data, priors, settings)
+        result, kept = _compared(chosen, method, resolved, fitted, checkpoint), None
+        if result is None:
+            result, kept = fitted(resolved, checkpoint)
         release(_num_rows(data))
         warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
+
+
+def _compared(member: Model, method: str, resolved: Resolved, fitted: Callable, checkpoint: Any) -> Fit | None:
+    """Return the best of several fits where a setting is to be found by comparing them; None where there is none."""
+    engine, _ = _choose(member, method, resolved)
+    if not isinstance(engine, Gibbs) or engine.compared is None:
+        return None
+
+    def one(resolved: Resolved) -> Fit:
+        if checkpoint is not None:
+            text = "fits that are compared keep no checkpoint; leave out {checkpoint}, or give all settings"
+            raise UnsupportedRequest(text, Remedy("checkpoint"))
+        return fitted(resolved)[0]
+
+    return engine.compared(resolved, one)
 
 
 def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:
@@ -484,7 +505,7 @@ def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     ascent = plan.member.engine("cavi")
     chains: Any = plan.limits.chains
     where = {"start": "the end of CAVI"}
-    if plan.starts is not None:
+    if plan.starts is not None and plan.starts.words:
         words = plan.starts.words
         where = {"starts": "; ".join(words[chain % len(words)] for chain in range(chains))}
     if plan.engine.name == "nuts":
@@ -496,7 +517,7 @@ def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
         resolved = plan.resolved if plan.engine.begin_with is None else plan.engine.begin_with(plan.resolved)
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
             return (ascent, resolved, ascent.prepare(resolved)), where
-    return None, {} if plan.starts is None else where
+    return None, where if plan.starts is not None and plan.starts.words else {}
 
 
 def _ascended(plan: Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:

@@ -158,7 +158,7 @@ class Starts:
     Parameters
     ----------
     draws, chains, warmup : of a run for which the user says nothing else.
-    words : where each start is; chains take them in turn.
+    words : where each start is; chains take them in turn. Chains that have none, though they start apart, are to meet.
     """
 
     draws: int
@@ -176,6 +176,8 @@ class Gibbs:
     prepare : ``prepare(resolved)`` -> problem, as in `Ascent`.
     start : ``start(key, problem)`` -> state of one chain; chains should start apart, so that R-hat can tell. Where
         ``starts`` is given it takes the number of the chain as a third argument.
+    compared : ``compared(resolved, fitted)`` -> the fit to return where a setting is to be found by comparing fits,
+        which ``fitted(resolved)`` makes; None where all settings are given, or of a sampler that compares none.
     starts : ``starts(resolved)`` -> `Starts` of data for which the sampler has starts of its own, else None; None of a
         sampler that has none.
     sweep : ``sweep(key, state, problem)`` -> state after every variable was updated once.
@@ -210,6 +212,7 @@ class Gibbs:
     sites: Callable[..., Mapping[str, Any]]
     host: bool = False
     warmed: Callable[[Any, Any, int, int], Any] | None = None
+    compared: Callable[[Resolved, Callable[[Resolved], Any]], Any] | None = None
     hidden: Callable[[dict[str, Any], Resolved], tuple[dict[str, Any], dict[str, Any]]] | None = None
     starts: Callable[[Resolved], Starts | None] | None = None
     begin_at: Callable[[Any, Posterior], Any] | None = None

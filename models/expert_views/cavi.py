@@ -102,6 +102,8 @@ def prepare(resolved: Resolved) -> Problem:
     UnsupportedRequest : there are more clusters than items in pairs.
     """
     chosen, given = resolved.settings, resolved.given
+    found, standard = judgements(resolved.data, bool(chosen.standardize))
+    check_clusters(chosen.clusters, len(found.item), "coordinate ascent")
     if given.logits is not None or given.weight is not None:
         raise NotConjugate(
             "site 'weight': coordinate ascent needs the linear link with normal weights of mean zero; a link or a "
@@ -111,8 +113,6 @@ def prepare(resolved: Resolved) -> Problem:
         text = "{experts}: knowledge and guess have no conjugate update; take {method}"
         raise NotConjugate(text, Remedy("experts", "spammer"), Remedy("method", "gibbs"))
     sensitivity, specificity = (resolved.concentration(site) for site in ("sensitivity", EXPERTS[chosen.experts][-1]))
-    found, standard = judgements(resolved.data, bool(chosen.standardize))
-    check_clusters(chosen.clusters, len(found.item))
     return problem_of(
         found, standard, sensitivity, specificity, clusters=chosen.clusters, views=resolved.size("view"),
         restarts=chosen.restarts, concentration=given.concentration, weight_scale=given.weight_scale,

@@ -33,7 +33,7 @@ exponent rises to one. Ladders that agree have not kept what they started with.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -41,6 +41,7 @@ import numpy as np
 from scipy.special import betaln
 
 from consilience.arrays import Float, Int
+from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import (
     FIRST_RUNGS,
     MOST_RUNGS,
@@ -51,17 +52,19 @@ from consilience.inference.tempering import (
     stepping_stones,
     swapped,
 )
-from consilience.models.expert_views.judgements import Judgements, judgements
+from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
 from consilience.models.expert_views.likelihood import Answering, spammer_answering
 from consilience.models.expert_views.links import link_for
 from consilience.models.expert_views.priors import check_logits, weight_prior
 from consilience.models.expert_views.settings import EXPERTS, check_clusters
 from consilience.models.interface import Gibbs, Starts
 from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 _SEARCHES, _SEARCH_SWEEPS, _FIRST_EXPONENT = 6, 100, 0.05
 _WALKS, _LONGEST_WALK, _SHORTEST_WALK = 16, 2.0, 0.05    # Of spammers' sites, in each sweep; in log odds.
 _ADAPTATIONS, _FEWEST_SWEEPS = 5, 10    # Parts of the warm-up, of which the last keeps the ladder; sweeps of one.
+_MOST_COMPARED, _CLEARLY = 8, 5.0    # Numbers of clusters, and nats of log evidence.
 EXPONENT, LOG_LIKELIHOOD, SWAPPED, REPLICA = range(4)
 """What is kept of each rung in every draw, under the name `LADDER`; rungs that are not there have a negative exponent."""
 
@@ -170,9 +173,8 @@ def prepare(resolved: Resolved) -> Problem:
 
 
 def starts(resolved: Resolved) -> Starts:
-    """Return how many ladders there are, and where they start."""
-    words = ("draws of the prior", f"the best of {_SEARCHES} searches whose exponent rises")
-    return Starts(draws=500, chains=resolved.settings.ladders, warmup=300, words=words)
+    """Return how many ladders there are; they start apart, and are to meet."""
+    return Starts(draws=500, chains=resolved.settings.ladders, warmup=300, words=())
 
 
 def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> State:
@@ -463,7 +465,34 @@ def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any],
     return samples, found | {"evidence": np.array([row], float)}
 
 
+def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
+    """Return the fit with the most evidence of 2, 3, … clusters, which holds the evidence of all of them.
+
+    No more are tried after two in a row that lie 5 nats and two standard errors below the best.
+    """
+    chosen, best, rows = resolved.settings, None, list[np.ndarray]()
+    if chosen.clusters != "auto":
+        return None
+    if chosen.rungs == 1:
+        text = "{clusters} compares evidence, which a chain without tempering does not have; leave out {rungs}"
+        raise UnsupportedRequest(text, Remedy("clusters", "auto"), Remedy("rungs"))
+    number = len(judged_items(resolved.data))
+    for clusters in range(2, min(_MOST_COMPARED, number) + 1):
+        one = fitted(resolved.replace(settings=dataclasses.replace(chosen, clusters=clusters)))
+        if one.is_empty or not len(one.posterior.evidence):
+            return best or one
+        rows.append(one.posterior.evidence[0])
+        if rows[-1][1] == max(row[1] for row in rows):
+            best, most = one, rows[-1]
+        below = [most[1] - row[1] > _CLEARLY + 2 * np.hypot(row[2], most[2]) for row in rows[-2:]]
+        if len(below) == 2 and all(below):
+            break
+    assert best is not None
+    best.posterior.hidden["evidence"] = np.array(rows)
+    return best
+
+
 GIBBS = Gibbs(
-    prepare=prepare, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites, hidden=hidden, host=True
+    prepare=prepare, compared=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites, hidden=hidden, host=True
 )
 """The sampler, for the driver."""

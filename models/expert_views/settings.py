@@ -10,6 +10,7 @@ import numpy as np
 from consilience.errors import UnsupportedRequest
 from consilience.models import settings
 from consilience.models.settings import REQUIRED, setting
+from consilience.notes import Remedy
 
 _MOST_CLUSTERS = int(np.iinfo(np.int8).max)
 """Of a view: the numbers of clusters are kept in a byte for each item and draw."""
@@ -77,13 +78,20 @@ class Settings(settings.Settings):
         return {"view": self.views or max(1, usual), "cluster": self.clusters}
 
 
-def check_clusters(clusters: int, num_judged: int) -> None:
+def check_clusters(clusters: int | str, num_judged: int, what: str = "the density") -> None:
     """Refuse more clusters than there are items to be in them, or than their numbers have room for.
+
+    Parameters
+    ----------
+    what : has no evidence, by which numbers of clusters could be compared.
 
     Raises
     ------
-    UnsupportedRequest : there are more clusters than judged items, or more than 127.
+    UnsupportedRequest : there are more clusters than judged items, or more than 127, or they are to be compared.
     """
+    if isinstance(clusters, str):
+        text = f"{{clusters}} compares evidence, which {what} does not have; use {{method}}, or give a number"
+        raise UnsupportedRequest(text, Remedy("clusters", "auto"), Remedy("method", "gibbs"))
     if clusters > _MOST_CLUSTERS:
         raise UnsupportedRequest(f"clusters is {clusters}; a view may have {_MOST_CLUSTERS} of them at most")
     if clusters > num_judged:
