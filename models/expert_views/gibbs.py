@@ -66,9 +66,8 @@ _WALKS, _LONGEST_WALK, _SHORTEST_WALK = 16, 2.0, 0.05    # Of spammers' sites, i
 _ADAPTATIONS, _FEWEST_SWEEPS = 5, 10    # Parts of the warm-up, of which the last keeps the ladder; sweeps of one.
 _MOST_COMPARED, _CLEARLY = 8, 5.0    # Numbers of clusters, and nats of log evidence.
 EXPONENT, LOG_LIKELIHOOD, SWAPPED, REPLICA = range(4)
-"""What is kept of each rung in every draw, under the name `LADDER`; rungs that are not there have a negative exponent."""
-
 LADDER = "ladder"
+"""What is kept of each rung in every draw; rungs that are not there have a negative exponent."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -493,6 +492,7 @@ def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
 
 
 GIBBS = Gibbs(
-    prepare=prepare, compared=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites, hidden=hidden, host=True
-)
+    prepare=prepare, compared=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites,
+    hidden=hidden, host=True,
+)  # fmt: skip
 """The sampler, for the driver."""
