@@ -36,7 +36,7 @@ from consilience.errors import (
     UnsupportedRequest,
 )
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.compilation import telling_of_compilation
+from consilience.inference.compilation import keep_compiled_at_first_fit
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
 from consilience.inference.loop import Progress
@@ -272,13 +272,13 @@ def fit(
             raise UnsupportedRequest(text, Remedy("checkpoint"))
         return completed(plan, kept, progress, began), kept
 
-    with telling_of_compilation():
-        resolved = chosen.resolve(data, priors, settings)
-        result, kept = _compared(chosen, method, resolved, fitted, checkpoint), None
-        if result is None:
-            result, kept = fitted(resolved, checkpoint)
-        release(_num_rows(data))
-        warn_of(result, stacklevel=3)
+    keep_compiled_at_first_fit()
+    resolved = chosen.resolve(data, priors, settings)
+    result, kept = _compared(chosen, method, resolved, fitted, checkpoint), None
+    if result is None:
+        result, kept = fitted(resolved, checkpoint)
+    release(_num_rows(data))
+    warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result

@@ -125,7 +125,8 @@ def test_new_items_are_predicted_by_the_command(folder, fit, printed, tmp_path):
 
 def test_the_fit_says_what_was_read_and_what_to_do_next(folder, printed):
     words = ["fit", "expert-views", str(folder / "pairs.csv"), "--features", str(folder / "items.csv")]
-    out = printed(*words, "--clusters", "3", "--views", "3", "--method", "cavi", "--restarts", "4", "-o", folder / "run", "--force")
+    options = ["--clusters", "3", "--views", "3", "--method", "cavi", "--restarts", "4"]
+    out = printed(*words, *options, "-o", folder / "run", "--force")
     assert "1,200 constraints, 10 experts, 41 items, 4 features" in out
     assert "views    number of views, cavi: 2.0" in out
     assert "note     1 of 41 items are in no pair; features alone tell their clusters" in out
