@@ -6,6 +6,7 @@
 * groupings: 200 items in two views of three clusters, ten experts with 120 pairs each; accuracies of .85, one expert
   who guesses, or .6.
 * prior: data drawn from the model, 60 items, six experts with 50 pairs each, three views of three clusters.
+* ascent: a quarter of the same sets by coordinate ascent, for comparison.
 * clusters: log evidence of 2, 3 and 5 clusters where three are true, and its standard error against its spread.
 * time: CPU seconds of whole processes, without and with what is kept of compilation, and beside coordinate ascent.
 """
@@ -30,7 +31,7 @@ import numpy as np
 
 from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
 
-PARTS = ("exact", "groupings", "prior", "clusters", "time")
+PARTS = ("exact", "groupings", "prior", "ascent", "clusters", "time")
 _ACCURACY, _GUESSER, _SECOND = "accuracy .85", "a guesser", "accuracy .6, second set"
 _GUESSERS, _CLUSTER_SETS, _SPREAD = (6, 7, 8, 9, 10), (0, 20, 21, 22, 23), (0, 1, 2, 3, 4)
 _LEVEL, _LEAST_IN_BIN = 0.9, 100
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
             "groupings": lambda: _groupings(kept),
             "prior": lambda: [kept.row("prior", (seed,), functools.partial(_prior, seed))
                               for seed in range(arguments.sets)],
+            "ascent": lambda: [kept.row("ascent", (seed,), functools.partial(_prior, seed, "cavi"))
+                               for seed in range(arguments.sets // 4)],
             "clusters": lambda: _clusters(kept),
             "time": lambda: kept.row("time", ("accuracy .85 and 600 items",), _time),
         }  # fmt: skip
@@ -145,24 +148,24 @@ def _grouping(accuracy: np.ndarray, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _prior(seed: int) -> dict[str, Any]:
+def _prior(seed: int, method: str = "gibbs") -> dict[str, Any]:
     import jax
 
     from consilience.models.expert_views import simulate
 
     sizes = {"num_items": 60, "num_experts": 6, "num_features": 3, "num_pairs": 50}
     data, values = simulate(jax.random.key(seed), **sizes, clusters=3, views=3)
-    fit, seconds = _fitted(data, seed, views=3)
+    fit, seconds = _fitted(data, seed, views=3, method=method)
     held = 0
     for site in ("sensitivity", "specificity"):
-        low, high = np.quantile(fit.posterior.value(site), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+        _, _, low, high = fit.posterior.summary(site, level=_LEVEL)
         held += int(((low <= values[site]) & (values[site] <= high)).sum())
     one, other = np.triu_indices(6, 1)
     view = np.asarray(values["view_of_expert"])
     return {
         "held": held, "accuracies": 12, "same view, said": fit.same_view()["probability"].round(4).tolist(),
         "same view, true": (view[one] == view[other]).astype(int).tolist(),
-        "round trips": int(sum(fit.posterior.ladder_trips)), "CPU s": seconds,
+        "round trips": int(sum(fit.posterior.hidden.get("ladder_trips", ()))), "CPU s": seconds,
     }  # fmt: skip
 
 
@@ -211,9 +214,11 @@ def _tell(record: Recording, kept: Kept) -> None:
         record.section(part)
         if not rows:
             record.say("Not measured.")
-        elif part == "prior":
+        elif part in ("prior", "ascent"):
             record.data(part, rows)
-            record.table("same view", _bins(rows))
+            held, number = (sum(row[name] for row in rows) for name in ("held", "accuracies"))
+            record.say(f"{held:,} of {number:,} accuracies were in their 90 % intervals ({held / number:.3f}).")
+            record.table(f"same view, {part}", _bins(rows))
         else:
             record.table(part, [{name: row.get(name) for name in rows[0]} for row in rows])
     tell_bars(record, _bars({part: kept.rows(part) for part in PARTS}))

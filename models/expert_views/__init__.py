@@ -98,13 +98,13 @@ _CLOSE = 3.0    # Nats within which another grouping is worth a word: a twentiet
 def says(account: Account) -> Iterator[Note]:
     """Say what is wrong with the outcome, what the data leave to the prior, and what was never judged."""
     if account.posterior.form == "closed":
+        for text, *remedies in _wrong(account.posterior, account.resolved.data):
+            yield Note(Level.error, text, tuple(remedies))
         text = (
             "the number of views, who shares one and the accuracies are of one optimum: how probable other groupings "
             "of the experts are, and how much wider intervals, {method} says"
         )
         yield Note(Level.note, text, (_SAMPLER,))
-        for text, *remedies in _wrong(account.posterior, account.resolved.data):
-            yield Note(Level.error, text, tuple(remedies))
     trips = account.posterior.hidden.get("ladder_trips", ())
     if len(trips) and account.resolved.settings.rungs != 1 and sum(trips) < _FEW_TRIPS:
         text = (
