@@ -286,7 +286,7 @@ def test_what_is_said_of_a_fit(constraints, posterior, fitted):
     assert same.said("4 of 4 experts gave answers of one kind only")
     assert same.said("2 of 2 features are constant")
     assert fitted(posterior, constraints).said()[0].startswith("all 2 views are used; there may be more")
-    assert fitted(posterior, constraints).said("the number of views, who shares one and the accuracies are of one optimum")
+    assert fitted(posterior, constraints).said("who shares one and the accuracies are of one optimum")
     few = fitted({}, constraints)
     few.posterior.hidden["ladder_trips"] = np.array([3, 4])
     assert few.said("exchanged 7 times between free and full answers")
