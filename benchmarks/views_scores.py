@@ -20,10 +20,10 @@ import numpy as np
 from scipy import special, stats
 
 import consilience as cs
-from benchmarks import clustering_baselines as baselines
 from benchmarks.views_data import Known
 from consilience.arrays import Bool, Float, Int
 from consilience.data import Constraints
+from consilience.evaluation.clustering import baselines
 from consilience.evaluation.partitions import contingency, score
 from consilience.models.expert_views.simulation import Experts
 

@@ -1,4 +1,4 @@
-r"""What `benchmarks views` is compared with: clusterings of items from pairs that experts judged, one view at a time.
+r"""What views of experts are compared with: clusterings of items from pairs that experts judged, one view at a time.
 
 Each takes the answers of experts who are known to judge the same view, `of_experts`, and the right number of clusters.
 Only `meta_clustering` looks for the groups of experts. Features are taken as they stand: standardise them first. The
@@ -19,6 +19,7 @@ are of the seed given.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +29,67 @@ from scipy.spatial.distance import pdist
 
 from consilience.arrays import Float, Int
 from consilience.data import Constraints
+from consilience.data.codes import names_or_codes
+from consilience.errors import UnknownName
 from consilience.evaluation.partitions import contingency, score
 
 _STARTS = 10
 _PASSES = 3
 _FEWEST_SHARED = 20
 _MOST_FOR_PERCENTILES = 2000
+
+
+# By name ------------------------------------------------------------------------------------------------------------
+
+
+def baseline(
+    name: str, data: Constraints, clusters: int, *, experts: Any = None, standardize: bool = True, seed: int = 0
+) -> Int[np.ndarray, " item"]:
+    """Cluster items by a method of one view.
+
+    Parameters
+    ----------
+    name : itml, mpc-k-means, cspa or semi-crowd, which read the answers; or k-means, of the features alone.
+    data : answers and features.
+    clusters : how many.
+    experts : ids or codes of those whose answers count, who should have one view; all by default.
+    standardize : whether features are brought to mean 0 and standard deviation 1.
+    seed : of random starts.
+
+    Returns
+    -------
+    the cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
+
+    Raises
+    ------
+    UnknownName : there is no such method or expert.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> answers = {"expert": ["ann"] * 3, "item_a": [*"aba"], "item_b": [*"bcc"],
+    ...            "answer": ["together", "apart", "apart"]}
+    >>> data = cs.read_constraints(answers, features={"item": [*"abc"], "size": [1.0, 1.2, 9.0]})
+    >>> label = cs.baseline("itml", data, clusters=2)
+    >>> bool(label[0] == label[1] != label[2])
+    True
+    """
+    methods: dict[str, Any] = {
+        "cspa": cspa, "itml": itml, "k-means": lambda data, *rest: k_means(data.feature, *rest),
+        "mpc-k-means": mpc_k_means, "semi-crowd": semi_crowd,
+    }  # fmt: skip
+    if name not in methods:
+        raise UnknownName(f"no baseline is called '{name}'; there are {', '.join(methods)}")
+    if experts is not None:
+        names = {str(one): code for code, one in enumerate(names_or_codes(data.experts, data.num_experts, "expert"))}
+        unknown = [str(one) for one in experts if str(one) not in names]
+        if unknown:
+            raise UnknownName(f"the data have no expert {', '.join(map(repr, unknown[:10]))}")
+        data = of_experts(data, np.array([names[str(one)] for one in experts]))
+    if standardize and data.num_features:
+        spread = data.feature.std(axis=0)
+        data = data.replace(feature=(data.feature - data.feature.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+    return methods[name](data, clusters, seed)
 
 
 # Answers --------------------------------------------------------------------------------------------------------------
