@@ -197,7 +197,7 @@ def _time() -> dict[str, Any]:
             whole = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             row |= {f"{name}, first fit ends": found["first"], f"{name}, second fit":
                     found["second fit"], f"{name}, process with both": whole}  # fmt: skip
-    data, _ = simulate_experts(three_clusters(), protocol="own")
+    data, _ = simulate_experts(*three_clusters(), protocol="own")
     for _ in range(2):  # the second one is warm
         _, row["600 items, cavi"] = _fitted(data, 0, method="cavi", views=5)
     _, row["600 items, gibbs"] = _fitted(data, 0)
