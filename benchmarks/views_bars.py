@@ -265,7 +265,7 @@ def _bars(rows: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[Bar]:
     of_clusters = rows["clusters"]
     if of_clusters:
         value = {key: row["log evidence"] for key, row in of_clusters.items()}
-        sets = sorted({key[0] for key in of_clusters})
+        sets = [one for one in _CLUSTER_SETS if all((one, number, 0) in value for number in (2, 3, 5))]
         right = sum(value[one, 3, 0] > max(value[one, 2, 0], value[one, 5, 0]) for one in sets)
         again = [row for key, row in of_clusters.items() if key[:2] == (0, 3)]
         spread = np.std([row["log evidence"] for row in again], ddof=1)

@@ -274,7 +274,8 @@ def fit(
 
     keep_compiled_at_first_fit()
     resolved = chosen.resolve(data, priors, settings)
-    result, kept = _compared(chosen, method, resolved, fitted, checkpoint), None
+    engine, kept = _choose(chosen, method, resolved)[0], None
+    result = engine.compared(resolved, lambda one: fitted(one)[0], checkpoint) if isinstance(engine, Gibbs) else None
     if result is None:
         result, kept = fitted(resolved, checkpoint)
     release(_num_rows(data))
@@ -282,21 +283,6 @@ def fit(
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
-
-
-def _compared(member: Model, method: str, resolved: Resolved, fitted: Callable, checkpoint: Any) -> Fit | None:
-    """Return the best of several fits where a setting is to be found by comparing them; None where there is none."""
-    engine, _ = _choose(member, method, resolved)
-    if not isinstance(engine, Gibbs) or engine.compared is None:
-        return None
-
-    def one(resolved: Resolved) -> Fit:
-        if checkpoint is not None:
-            text = "fits that are compared keep no checkpoint; leave out {checkpoint}, or give all settings"
-            raise UnsupportedRequest(text, Remedy("checkpoint"))
-        return fitted(resolved)[0]
-
-    return engine.compared(resolved, one)
 
 
 def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:
@@ -499,8 +485,8 @@ def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gene
 def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     """Return where chains start, and that in words; None and nothing where they start at random.
 
-    Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent at whose end chains are to start: its engine,
-    what it was resolved to and its problem.
+    Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent at whose end chains are to start, and its
+    problem.
     """
     ascent = plan.member.engine("cavi")
     chains: Any = plan.limits.chains
@@ -514,21 +500,20 @@ def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
         values = chain_starts(plan.member, plan.resolved, key=plan.key("start"), chains=chains)
         return values, {} if values is None else {"start": "draws of CAVI"}
     if isinstance(plan.engine, Gibbs) and plan.engine.begin_at is not None and ascent is not None:
-        resolved = plan.resolved if plan.engine.begin_with is None else plan.engine.begin_with(plan.resolved)
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
-            return (ascent, resolved, ascent.prepare(resolved)), where
+            return (ascent, ascent.prepare(plan.resolved)), where
     return None, where if plan.starts is not None and plan.starts.words else {}
 
 
-def _ascended(plan: Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
+def _ascended(plan: Plan, start: tuple[Ascent, Any]) -> Posterior:
     """Return what the ascent ends with at which chains start."""
     from consilience.inference.ascent import run_ascent
 
-    ascent, resolved, problem = start
+    ascent, problem = start
     run = run_ascent(ascent, problem, key=plan.key("inference"), progress=False)
     if run.result is Result.interrupted:
         raise KeyboardInterrupt  # no chain has begun, so that there is nothing to keep
-    return posterior_of(plan.member, ascent, run, resolved)
+    return posterior_of(plan.member, ascent, run, plan.resolved)
 
 
 def posterior_of(member: Model, engine: Engine, run: GenericRun, resolved: Resolved) -> Posterior:

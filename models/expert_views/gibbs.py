@@ -33,7 +33,7 @@ exponent rises to one. Ladders that agree have not kept what they started with.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -165,7 +165,7 @@ def prepare(resolved: Resolved) -> Problem:
     return Problem(
         judged._replace(together=judged.together[None].astype(float), apart=judged.apart[None].astype(float)),
         np.asarray(prior, float), float(given.concentration), link,
-        np.searchsorted(end[order], np.arange(number + 1)), other[order], order % len(judged.first),
+        np.searchsorted(end[order], np.arange(number + 1)), other[order], (order % len(judged.first)).astype(np.int32),
         geometric_ladder(chosen.rungs or FIRST_RUNGS), not chosen.rungs, chosen.experts, resolved.size("view"),
         chosen.clusters,
     )  # fmt: skip
@@ -400,25 +400,6 @@ def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray
     }  # fmt: skip
 
 
-def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
-    """Return the state of one rung at true values; clusters may be those of all items or of those that were judged."""
-
-    def logs(value: Any) -> np.ndarray:
-        value = np.clip(np.asarray(value, float), np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
-        return np.stack([np.log(value), np.log1p(-value)], axis=-1)
-
-    cluster, item = np.asarray(values["cluster"]), problem.judged.item
-    if cluster.shape[1] != len(item):
-        cluster = cluster[:, item]
-    experts = np.stack([logs(values[site]) for site in EXPERTS[problem.experts]], axis=-2)
-    experts = experts if problem.experts == "per-view" else experts[:, None]
-    stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
-    weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
-    parts = (cluster.astype(np.int8), view, experts, stick, weight)
-    state = State(*(part[None] for part in parts), *(np.zeros(0),) * 2, np.ones(1), *(np.zeros(0),) * 3, 0)
-    return _on_ladder(_counted(state, problem), np.ones(1))
-
-
 def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple[State, Problem]:
     """Return the problem with one answer drawn anew for every expert and pair, on each rung one of its own."""
     judged, view = problem.judged, state.view_of_expert
@@ -468,6 +449,10 @@ def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
     """Return the fit with the most evidence of 2, 3, … clusters, which holds the evidence of all of them.
 
     No more are tried after two in a row that lie 5 nats and two standard errors below the best.
+
+    Raises
+    ------
+    UnsupportedRequest : there is no ladder.
     """
     chosen, best, rows = resolved.settings, None, list[np.ndarray]()
     if chosen.clusters != "auto":
@@ -492,7 +477,7 @@ def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
 
 
 GIBBS = Gibbs(
-    prepare=prepare, compared=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites,
+    prepare=prepare, compares=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites,
     hidden=hidden, host=True,
 )  # fmt: skip
 """The sampler, for the driver."""

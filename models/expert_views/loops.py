@@ -55,7 +55,7 @@ def draw_clusters(
     rungs, views, clusters, items = logits.shape
     pull, total = np.empty((views, begin[-1] // 2)), np.empty(clusters)
     for rung in range(rungs):
-        own = rung if len(together) > 1 else 0
+        own, answers_count = rung if len(together) > 1 else 0, gain[rung].any()
         pull[:] = 0.0
         for answer in range(len(answer_pair)):
             expert = answer_expert[answer]
@@ -63,7 +63,8 @@ def draw_clusters(
                 together[own, answer] * gain[rung, expert, 0] + apart[own, answer] * gain[rung, expert, 1]
             )
         for view in range(views):
-            of_view, of_pair, used = cluster[rung, view], pull[view], (view_of_expert[rung] == view).any()
+            of_view, of_pair = cluster[rung, view], pull[view]
+            used = answers_count and (view_of_expert[rung] == view).any()
             for item in range(items):
                 for k in range(clusters):
                     total[k] = logits[rung, view, k, item]
