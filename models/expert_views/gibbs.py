@@ -134,8 +134,11 @@ class State(NamedTuple):
 
     def on(self, rung: Any) -> State:
         """Return the state with those of some rungs in their places; exponents stay where they are."""
-        moved = [part[rung] for part in self[: State._fields.index("exponent")]]
-        return State(*moved, self.exponent, self.replica[rung], *self[State._fields.index("swap_rate") :])
+        moved: dict[str, Any] = {name: getattr(self, name)[rung] for name in (*_OF_STATE, "replica")}
+        return self._replace(**moved)
+
+
+_OF_STATE = State._fields[: State._fields.index("exponent")]
 
 
 # ---- the problem ----
@@ -342,7 +345,7 @@ def _answering(experts: Float[np.ndarray, "rung expert own site 2"], problem: Pr
     return Answering(first[..., 0], first[..., 1], last[..., 0], last[..., 1])
 
 
-def _own(values: Float[np.ndarray, "rung expert own"], view: Int[np.ndarray, "rung expert"]) -> np.ndarray:
+def _own(values: Any, view: Int[np.ndarray, "rung expert"]) -> np.ndarray:
     """Return what stands in the column of each expert's own view, or in the only column."""
     return values[..., 0] if values.shape[-1] == 1 else np.take_along_axis(values, view[..., None], axis=-1)[..., 0]
 

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs
 """The two loops of the sampler over answers and items, as machine code; the first axis is the rung of a ladder."""
 
 from __future__ import annotations

@@ -75,7 +75,8 @@ class Settings(settings.Settings):
                 f"{data.num_experts} at most"
             )
         usual = min(data.num_experts, max(2, (data.num_experts + 1) // 2 + 1))
-        return {"view": self.views or max(1, usual), "cluster": self.clusters}
+        found: dict[str, Any] = {"view": self.views or max(1, usual), "cluster": self.clusters}
+        return found
 
 
 def check_clusters(clusters: int | str, num_judged: int, what: str = "the density") -> None:
