@@ -1,7 +1,6 @@
 """The bound of the evidence: the worked example, its identities, Monte Carlo, and what the pruned one leaves out."""
 
 import dataclasses
-import itertools
 
 import jax
 import jax.numpy as jnp
