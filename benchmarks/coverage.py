@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
         "whose closed interval holds the true number, 'error' the mean of the draws less that number with its standard "
         "error, 'uniform' the p-value of a Kolmogorov-Smirnov test that the true number is anywhere among the draws, "
         "'outside' how many links the model expects among pairs that could not be linked, 'model refused' the share of "
-        f"sets in which the predictive check says that the model does not hold. Gibbs: {_CHAINS} chains of "
+        f"sets in which the misfit check says that the model does not hold. Gibbs: {_CHAINS} chains of "
         f"{arguments.draws} draws after {_WARMUP} sweeps; 'ESS' is the effective number of draws of the number of "
         "entities, and CPU seconds include compilation where a set has a new shape."
     )
@@ -117,7 +117,7 @@ def measure(
         "mean": float(drawn.mean()), "sd": float(drawn.std()),
         "low": float(low), "high": float(high), "rank": float(rank),
         "ESS": float(mixing["ess_bulk"]), "R-hat": float(mixing["r_hat"]),
-        "outside": float(fit.truth.links_outside), "p": fit.truth.predictive.p_value,
+        "outside": float(fit.truth.links_outside), "refused": float(bool(fit.truth.doubt)),
         "CPU s": seconds,
         "EM mean": float(by_em.value), "EM low": float(by_em.interval[0]), "EM high": float(by_em.interval[1]),
     }  # fmt: skip
@@ -131,7 +131,7 @@ def summary(kind: str, likelihood: str, rows: list[dict[str, Any]]) -> dict[str,
         "data": kind, "likelihood": likelihood, "sets": len(error),
         "Gibbs: hold": _held(of, ""), "error": _with_error(error), "sd of the error": float(error.std(ddof=1)),
         "mean sd": float(of["sd"].mean()), "uniform": float(stats.kstest(of["rank"], "uniform").pvalue),
-        "outside": float(of["outside"].mean()), "model refused": float((of["p"] < 0.01).mean()),
+        "outside": float(of["outside"].mean()), "model refused": float(of["refused"].mean()),
         "ESS": float(of["ESS"].mean()), "CPU s": float(of["CPU s"].mean()),
         "EM: hold": _held(of, "EM "), "EM: error": _with_error(of["EM mean"] - of["true"]),
     }  # fmt: skip

@@ -214,6 +214,29 @@ def coverage(first: str, last: str, records: str, likelihood: str) -> dict[str, 
     }  # fmt: skip
 
 
+def candidates(records: str, engine: str, settings: str) -> dict[str, Any]:
+    """Find candidates with an engine and with NumPy, at starting values and the threshold 6, and compare them.
+
+    Parameters
+    ----------
+    records : how many are simulated.
+    engine, settings : its name, and a JSON object.
+    """
+    import consilience as cs
+    from consilience.models.block_linkage.em import candidates as found_by
+    from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+    from consilience.models.block_linkage.starting import starting_parameters
+
+    data = cs.simulate_records(int(records), seed=7, **SIMULATED)
+    given = (data, starting_parameters(data, 6), LIKELIHOODS["hit-miss"], 6.0, "none")
+    expected, made, row = found_by(*given), getattr(cs.engines, engine)(**json.loads(settings)), dict[str, Any]()
+    with _measured(row):
+        found = found_by(*given, made)
+    same = all(np.array_equal(one, other) for one, other in zip(found[:2], expected[:2], strict=True))
+    apart = float(np.abs(found.log_odds - expected.log_odds).max()) if same else np.nan
+    return {"pairs": len(found.first), "of NumPy": len(expected.first), "same": same, "log odds apart": apart, **row}
+
+
 def whole(path: str, engine: str, settings: str) -> dict[str, Any]:
     """Link a Parquet file with an engine, and score it.
 
@@ -233,6 +256,7 @@ def whole(path: str, engine: str, settings: str) -> dict[str, Any]:
         with _measured(row):
             table = cs.link(path, entity="entity", engine=made).entities()
     row["peak, MB"] = _peak_mb()
+    table = table if engine == "local" else table.to_arrow().to_pandas()
     truth = pyarrow.parquet.read_table(path, columns=["id", "entity"]).to_pandas()
     found = table.set_index(table["record"].astype(str))["entity"].reindex(truth["id"].astype(str)).to_numpy()
     return row | _pairwise(found, truth["entity"].to_numpy())
@@ -251,7 +275,7 @@ def command(path: str, *words: str) -> dict[str, Any]:
 
 PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "link": link_file, "repeated": repeated, "formats": formats, "coverage": coverage, "whole": whole,
-    "command": command,
+    "candidates": candidates, "command": command,
 }  # fmt: skip
 
 if __name__ == "__main__":

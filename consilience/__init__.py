@@ -23,6 +23,7 @@ _HOME = {
         "read_mentions", "read_partition", "read_predictions", "read_rankings", "read_ratings", "read_records",
         "read_verdicts", "write_conll", "write_mentions", "write_records",
     ),
+    "consilience.data.samples": ("example",),
     "consilience.data.coding": ("code",),
     "consilience.data.coded": ("shards",),
     "consilience.inference.compilation": ("keep_compiled",),

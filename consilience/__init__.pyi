@@ -33,6 +33,7 @@ from consilience.data import read_verdicts as read_verdicts
 from consilience.data import write_conll as write_conll
 from consilience.data import write_mentions as write_mentions
 from consilience.data import write_records as write_records
+from consilience.data.samples import example as example
 from consilience.data.coding import code as code
 from consilience.data.coded import shards as shards
 from consilience.inference.compilation import keep_compiled as keep_compiled
@@ -322,7 +323,7 @@ class PlackettLuceFit(Fit):
 class BlockLinkageFit(Fit):
     """A fit of `block-linkage`: records of the same entity, their true values and errors summed out."""
 
-    def entities(self) -> pandas.DataFrame:
+    def entities(self) -> Any:
         """The records: the entity of each in the most probable partition, named by its first record."""
 
     def pairs(self) -> pandas.DataFrame:
@@ -334,7 +335,7 @@ class BlockLinkageFit(Fit):
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
 
-    def canonical(self) -> pandas.DataFrame:
+    def canonical(self, *, limit: Any = ...) -> pandas.DataFrame:
         """The true values of all entities: of each field the most probable one and the next."""
 
     def fields(self) -> pandas.DataFrame:
@@ -412,7 +413,7 @@ class DirichletEntityFit(Fit):
 class HitMissFit(Fit):
     """A fit of `hit-miss`: records of the same entity, links and parameters by Gibbs sampling (SMERED)."""
 
-    def entities(self) -> pandas.DataFrame:
+    def entities(self) -> Any:
         """The records: the entity of each in the most probable partition, named by its first record."""
 
     def pairs(self) -> pandas.DataFrame:
@@ -424,7 +425,7 @@ class HitMissFit(Fit):
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
 
-    def canonical(self) -> pandas.DataFrame:
+    def canonical(self, *, limit: Any = ...) -> pandas.DataFrame:
         """The true values of all entities: of each field the most probable one and the next."""
 
     def fields(self) -> pandas.DataFrame:
@@ -903,7 +904,6 @@ def fit(
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     prior: Literal['labels', 'partitions', 'entities'] = ...,
-    moves: Literal['blocks', 'split-merge'] = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
@@ -1292,7 +1292,6 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     prior: Literal['labels', 'partitions', 'entities'] = ...,
-    moves: Literal['blocks', 'split-merge'] = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,

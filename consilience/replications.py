@@ -1,7 +1,8 @@
 """Replications of members whose items share parameters: thousands of small data sets, each a chain of its own.
 
 All data sets have the shapes of one that the member simulates. Parameters are drawn from the prior of the NumPyro
-model, data by the sampler's ``redraw``, and sweeps run under ``vmap``. `consilience.checking` puts them to its tests.
+model, data by the sampler's ``redraw``, and sweeps run under ``vmap``. Samplers on the host go through the data sets
+one by one, from parameters that the simulation draws. `consilience.checking` puts them to its tests.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Replications:
-    """The compiled functions, of all replications at once; keys are split among them.
+    """The functions of all replications at once, compiled where the sampler is; keys are split among them.
 
     Parameters
     ----------
@@ -83,6 +84,14 @@ def replications_of(
     if np.any(np.asarray(getattr(data, "weight", 1)) != 1):
         raise UnsupportedRequest(f"'{member.name}' simulates rows with weights; data are drawn anew of weight one only")
     resolved = member.resolve(data, priors, settings)
+    if gibbs.host:
+        template = gibbs.prepare(resolved)
+
+        def begin(random: np.random.Generator) -> Chain:
+            _, values = member.simulate(jax.random.key(int(random.integers(1 << 62))), priors, **sizes, **settings)
+            return Chain(*gibbs.redraw(random, gibbs.at(values, resolved, template), template))
+
+        return _on_host(gibbs, begin, sweeps=sweeps, warmup=warmup, draws=draws, thinning=thinning)
     template = jax.tree.map(jnp.asarray, gibbs.prepare(resolved))
     density: Any = member.density
 
@@ -120,6 +129,47 @@ def _swept(gibbs: Gibbs, key: Key, chain: Chain, number: int) -> Any:
         return gibbs.sweep(jax.random.fold_in(key, step), state, chain.problem)
 
     return jax.lax.fori_loop(0, number, body, chain.state)
+
+
+def _on_host(
+    gibbs: Any, begin: Callable[[np.random.Generator], Chain], *, sweeps: int, warmup: int, draws: int, thinning: int
+) -> Replications:
+    """Return the same of a sampler on the host, whose chains are a list.
+
+    Parameters
+    ----------
+    begin : ``begin(random)`` -> a chain at draws of the prior, with data of its own.
+    """
+
+    def generators(keys: Key) -> list[np.random.Generator]:
+        return [np.random.default_rng(seed) for seed in np.asarray(jax.random.key_data(keys)).tolist()]
+
+    def swept(random: np.random.Generator, chain: Chain, number: int) -> Chain:
+        for _ in range(number):
+            chain = chain._replace(state=gibbs.sweep(random, chain.state, chain.problem))
+        return chain
+
+    def drawn(random: np.random.Generator, chain: Chain) -> dict[str, Array]:
+        chain, found = swept(random, chain._replace(state=gibbs.start(random, chain.problem)), warmup), []
+        for _ in range(draws):
+            chain = swept(random, chain, thinning)
+            found.append(_quantities(gibbs, *chain))
+        return _stacked(found)
+
+    def of_each(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda keys, *chains: [function(*each) for each in zip(generators(keys), *chains, strict=True)]
+
+    posterior = of_each(drawn)
+    return Replications(
+        start=of_each(begin), redraw=of_each(lambda random, chain: Chain(*gibbs.redraw(random, *chain))),
+        sweep=of_each(lambda random, chain: swept(random, chain, sweeps)),
+        quantities=lambda chains: _stacked([_quantities(gibbs, *chain) for chain in chains]),
+        posterior=lambda keys, chains: _stacked(posterior(keys, chains)),
+    )  # fmt: skip
+
+
+def _stacked(found: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
 def _quantities(gibbs: Any, state: Any, problem: Any) -> dict[str, Array]:

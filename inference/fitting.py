@@ -288,6 +288,8 @@ def fit(
 def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:
     """Choose the engine and prepare it; raises before anything is run."""
     engine, reason = _choose(member, method, resolved)
+    if isinstance(engine, Exact) and engine.engines is not None:
+        limits = dataclasses.replace(limits, engine=engine.engines(limits.engine, resolved.data))
     try:
         prepared, dtype = _prepared(member, engine, resolved, limits)
     except NotConjugate as problem:
@@ -333,7 +335,7 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     _check_parts(member, engine, limits)
     _check_shared(member, engine, resolved.data, limits)
     if isinstance(engine, Exact):
-        given: dict[str, Any] = limits.of("engine") if engine.engines else {}
+        given: dict[str, Any] = limits.of("engine") if engine.engines is not None else {}
         if limits.devices is not None:
             from consilience.inference.sharding import item_mesh
 
@@ -370,7 +372,7 @@ def _check_shared(member: Model, engine: Engine, data: Contract, limits: Limits)
 
 def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
     """Refuse to divide what runs on one device, or in one process."""
-    if limits.engine not in (None, "auto", "local") and not (isinstance(engine, Exact) and engine.engines):
+    if limits.engine not in (None, "auto", "local") and not (isinstance(engine, Exact) and engine.engines is not None):
         raise UnsupportedRequest(
             f"'{member.name}' by {engine.name} runs in memory; leave out {{engine}}, which is for estimators that go "
             "through records in parts",
@@ -545,6 +547,7 @@ def _account(plan: Plan, run: GenericRun | None, attributes: dict[str, Any]) -> 
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,
         draws=plan.limits.draws or _USUAL["draws"], posterior=posterior, result=result, run=run, attributes=attributes,
+        engine=None if plan.limits.engine in ("auto", "local") else plan.limits.engine,
     )  # fmt: skip
     attributes |= _worst(found)
     return found

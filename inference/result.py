@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import jax
 import numpy as np
 
+from consilience.data.codes import named
 from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.inference.generic import GenericRun
@@ -58,6 +59,7 @@ class Fit:
     run : the driver's own account, without the draws; None for an exact posterior and after loading.
     said : what a loaded fit said when it was fitted, with priors that it may know in words only now.
     attributes : limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
+    engine : that went through the data in the place of arrays, and keeps large tables; None after loading.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class Fit:
     run: GenericRun | None = None
     said: tuple[Note, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
+    engine: Any = None
 
     def __post_init__(self) -> None:
         for table in self.member.tables:
@@ -90,13 +93,13 @@ class Fit:
             self.__dict__[table.name] = bound
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is bound to the fit, and what is kept of it, such as the truth; both are made anew."""
-        bound = {table.name for table in self.member.tables}
+        """Leave out the engine; and what is bound to the fit or kept of it, such as the truth, which is made anew."""
+        bound = {"engine", *(table.name for table in self.member.tables)}
         bound |= {name for name, own in vars(type(self)).items() if isinstance(own, cached_property)}
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(state, engine=None)
         self.__post_init__()
 
     # ---- what was fitted
@@ -314,17 +317,19 @@ class Fit:
 
     # ---- tables
 
-    def table(self, name: str, **choice: Any) -> pandas.DataFrame:
-        """Return one of the member's tables as a data frame, with the user's own ids.
+    def table(self, name: str, **choice: Any) -> Any:
+        """Return one of the member's tables as a data frame, with the user's own ids, or as the engine keeps it.
 
         Parameters
         ----------
         name : of the table.
         choice : which part of it, where the member offers one, such as ``annotators`` by their codes.
         """
+        kept = None if self.engine is None or name in self.member.measured_tables else self.member.table(name).kept
         import pandas
 
-        return pandas.DataFrame(self.table_columns(name, **choice))
+        own = self.posterior, self.resolved, self.truth if kept else None
+        return kept(self.engine, *own) if kept else pandas.DataFrame(self.table_columns(name, **choice))
 
     def table_columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:
         """Return a table as `table` does, as arrays, which takes a fraction of the time where rows are many.
@@ -348,7 +353,7 @@ class Fit:
         if codes:
             return columns
         ids = {column.name: truth.ids.get(column.codes) for column in table.columns if column.codes}
-        return {column: _named(values, ids.get(column)) for column, values in columns.items()}
+        return {column: named(values, ids.get(column)) for column, values in columns.items()}
 
     def measure(self, name: str, *arguments: Any, **choice: Any) -> Any:
         """Return what the fit answers under a name beside its tables, such as ``num_entities``.
@@ -587,8 +592,3 @@ def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
     ask.__name__ = ask.__qualname__ = measure.name
     ask.__doc__ = _help_of(measure) if measure.columns else measure.help
     return ask
-
-
-def _named(values: np.ndarray, ids: Any) -> np.ndarray:
-    """Put ids in the place of codes; what is text already stays."""
-    return values if ids is None or np.asarray(values).dtype.kind not in "iu" else np.asarray(ids, object)[values]

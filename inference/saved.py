@@ -66,8 +66,8 @@ _KINDS_OF_TEXT = {
     "model": str, "method": str, "reason": str, "options": dict, "attributes": dict, "seed": int, "draws": int,
 }  # fmt: skip
 
-# Options of format 2 that told how a result is computed, not which.
-_GONE = ("links",)
+# Options of earlier versions that told how a result is computed, not which.
+_GONE = ("links", "moves")
 
 # What reading a file raises where parts are missing, or are of another kind.
 _TORN = (KeyError, TypeError, ValueError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
@@ -151,7 +151,7 @@ def read(
             arrays = {name: stored[name] for name in stored.files}
         if text["format"] == 2:
             arrays = _from_format_2(arrays)
-            text["options"] = {name: value for name, value in text["options"].items() if name not in _GONE}
+        text["options"] = {name: value for name, value in text["options"].items() if name not in _GONE}
         if "shards" in text:
             data, found = joined(folder, text)
             arrays |= {f"posterior.hidden.{name}": values for name, values in found.items()}

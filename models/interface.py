@@ -72,13 +72,15 @@ class Exact:
     solve : ``solve(resolved)`` -> `Posterior`; raises `NotConjugate` for priors for which it does not hold. It takes
         ``mesh=`` where ``devices``, and ``engine=`` where ``engines``.
     name : of the method: "exact", or "em" of an estimator that no driver runs.
-    devices, engines : whether devices, or an engine for tables such as DuckDB or Spark, can take over what is large.
+    devices : whether devices can take over what is large.
+    engines : ``engines(engine, data)`` -> the engine for tables, such as DuckDB or Spark, that a user means; "local"
+        where arrays in memory do. None where there is no other.
     """
 
     solve: Callable[..., Posterior]
     name: str = "exact"
     devices: bool = False
-    engines: bool = False
+    engines: Callable[[Any, Any], Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +199,7 @@ class Gibbs:
         no auxiliary variable has forgotten them. The joint-distribution test starts there.
     redraw : ``redraw(key, state, problem)`` -> (state, problem) with data drawn anew given the parameters of the state,
         in arrays of the same shapes (rows of weight one), and auxiliary variables of the state that go with them; pure,
-        as ``at`` then is. Of members whose items share parameters: `check` replicates whole problems.
+        as ``at`` then is, or on the host. Of members whose items share parameters: `check` replicates whole problems.
     log_likelihood : ``log_likelihood(state, problem)`` -> log probability of the data, hidden labels summed out where
         that can be done; pure.
     lengths : as in `Ascent`, of the sites.
@@ -289,12 +291,15 @@ class Table:
     name, help : how it is called, and one line about it.
     columns : those that it may have, in order.
     make : ``make(posterior, resolved, truth, **choice)`` -> dict of arrays by column, ids as codes.
+    kept : ``kept(engine, posterior, resolved, truth)`` -> the table as an engine keeps it, of fits by one; None where
+        that is a data frame all the same.
     """
 
     name: str
     help: str
     columns: tuple[Column, ...]
     make: Callable[..., dict[str, Any]]
+    kept: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

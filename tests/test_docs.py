@@ -6,6 +6,7 @@ they have to make it warn, and no other block may. A command with the comment ``
 
 import contextlib
 import doctest
+import os
 import re
 import shlex
 import warnings
@@ -47,6 +48,9 @@ def run_page(page, with_slow):
         elif language == "console":
             for line in re.findall(r"^\$ (consilience .*)", code, re.MULTILINE):
                 run_command(line)
+        elif language == "sh" and page.name == "README.md":  # as typed
+            for line in re.findall(r"^(cd \w+|consilience .*)", code, re.MULTILINE):
+                os.chdir(line[3:]) if line.startswith("cd ") else run_command(line)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -540,9 +540,11 @@ def _build_models(sub: argparse.ArgumentParser) -> None:
 
 
 def _build_data(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("action", choices=("list", "get", "describe"), help="what there is, fetch it, what is known of it")
-    sub.add_argument("name", nargs="?", metavar="NAME")
+    actions = ("list", "get", "describe", "example")
+    sub.add_argument("action", choices=actions, help="list, fetch or describe data; copy the sample files to a folder")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="of data, or of the folder (consilience-example)")
     _add_json(sub)
+    _add_force(sub)
 
 
 def _build_cite(sub: argparse.ArgumentParser) -> None:

@@ -106,14 +106,16 @@ def _indented(text: str) -> str:
 
 
 def data(arguments: Arguments) -> None:
-    """List, fetch or describe public data.
+    """List, fetch or describe public data, or write the sample files.
 
     Raises
     ------
+    OutputRefused : a sample file is there already, and ``--force`` is not given.
     UnknownName : no data set is named, or there is none of this name.
     DataUnavailable : it cannot be fetched, or its checksum differs.
     """
     from consilience.data import catalogue
+    from consilience.data.samples import write_samples
 
     if arguments.action == "list":
         rows = [
@@ -125,6 +127,12 @@ def data(arguments: Arguments) -> None:
         ]  # fmt: skip
         hint = "consilience fit MODEL NAME reads one by its name"
         print(json_text(rows) if arguments.json else _wide_text(rows, hint))
+        return
+    if arguments.action == "example":
+        folder = arguments.name or "consilience-example"
+        paths = write_samples(folder, force=arguments.force)
+        listed = json_text({"folder": folder, "files": list(paths)})
+        print(listed if arguments.json else "\n".join(map(str, paths.values())))
         return
     if arguments.name is None:
         raise UnknownName(f"say which data set; there are {', '.join(catalogue.names())}")

@@ -179,7 +179,7 @@ class Contract:
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """Return the names of what numbers about these data lie along, as texts, by dimension."""
-        return {dimension: np.asarray(names).astype(str) for dimension, names in self.ids.items()}
+        return {dimension: np.asarray(names, object).astype(str) for dimension, names in self.ids.items()}
 
     @classmethod
     def recognises(cls, source: Any) -> bool:
@@ -331,9 +331,9 @@ class Contract:
                 for start in range(0, len(values), _BLOCK):
                     digest.update(np.ascontiguousarray(values[start : start + _BLOCK]).tobytes())
             else:
-                texts = np.ravel(np.asarray(value, dtype=object))
+                texts = np.ravel(value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object))
                 for start in range(0, len(texts), _BLOCK):
-                    joined = "\x1f".join(map(str, texts[start : start + _BLOCK]))
+                    joined = "\x1f".join(map(str, texts[start : start + _BLOCK].tolist()))
                     digest.update(f"\x1f{joined}".encode() if start else joined.encode())
         return digest.hexdigest()
 

@@ -8,14 +8,14 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from consilience.data.cells import Table
-from consilience.data.codes import object_array, recode, repeated
+from consilience.data.codes import object_array, recode, repeated, text_array
 from consilience.data.column_names import known_as, meant, name_columns
 from consilience.data.columns import Column, all_columns
 from consilience.data.contract import Contract, array, ids, per, size
@@ -52,8 +52,9 @@ class Records(Contract):
     near, distance : int32, shape ``(near, 2)``, and float64, shape ``(near,)``; the pairs of values of these fields
         that are near, as places in ``values``, the lower one first, sorted, and how far apart they are; else ``None``.
     num_records, num_fields, num_sources, num_values : sizes; ``num_values`` is that of all vocabularies together.
-    records, fields, sources, values, entities : object arrays of the user's own ids and texts, in code order;
-        ``None`` in a copy that went through JAX.
+    fields, sources, values : object arrays of the user's own ids and texts, in code order; ``None`` in a copy that went
+        through JAX.
+    records, entities : ids as these, arrays of NumPy's texts (`numpy.dtypes.StringDType`), as there may be millions.
 
     Examples
     --------
@@ -91,6 +92,12 @@ class Records(Contract):
     sources: Any = ids("file")
     values: Any = ids()  # the texts of all vocabularies, which name nothing without their field
     entities: Any = ids("known_entity")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("records", "entities"):
+            if (texts := getattr(self, name)) is not None:
+                object.__setattr__(self, name, text_array(texts))
 
     def problem(self) -> str | None:
         """Return in words what no reader makes; see `Contract.problem`."""
@@ -300,9 +307,9 @@ def records_and_ids(
         source=np.repeat(np.arange(len(tables), dtype=np.int32), lengths),
         entity=None if entities is None else entities[0],
         num_records=sum(lengths), num_fields=len(joined), num_sources=len(tables),
-        records=object_array(_across_sources(records, list(tables))),
+        records=text_array(_across_sources(records, list(tables))),
         fields=object_array(fields), sources=object_array(tables),
-        entities=None if entities is None else object_array(entities[1]),
+        entities=None if entities is None else text_array(entities[1]),
         **_joined_vocabularies([names for _, names in joined]),
     )  # fmt: skip
     return read, id_columns
@@ -402,7 +409,7 @@ def _record_ids(table: Table, id_column: str) -> list[str]:
     return np.append(object_array(names), [""])[codes].tolist()
 
 
-def _across_sources(records: Sequence[list[str]], names: Sequence[str]) -> Iterable[str]:
+def _across_sources(records: Sequence[list[str]], names: Sequence[str]) -> list[str]:
     """Return the ids of all records; one that several sources have is written ``source:id``."""
     if len(records) == 1:
         return records[0]
@@ -410,11 +417,11 @@ def _across_sources(records: Sequence[list[str]], names: Sequence[str]) -> Itera
     if len(set(joined)) == len(joined):
         return joined
     counts = collections.Counter(joined)
-    return (
+    return [
         record if counts[record] == 1 else f"{name}:{record}"
         for name, own in zip(names, records, strict=True)
         for record in own
-    )
+    ]
 
 
 def _join(tables: dict[str, Table], field: str, missing_values: Sequence[str]) -> tuple[np.ndarray, list[str]]:
@@ -472,7 +479,7 @@ def write_records(records: Records, path: str | os.PathLike, *, force: bool = Fa
     _check_names(records, to_file)
     columns = {"id": records.records, **{field: records.column(field) for field in records.fields}}
     if records.entity is not None:
-        columns["entity"] = np.append(records.entities, [None])[records.entity]
+        columns["entity"] = np.append(np.asarray(records.entities, object), [None])[records.entity]
     first = np.searchsorted(records.source, np.arange(records.num_sources + 1))
 
     def write(stream: BinaryIO, code: int) -> None:

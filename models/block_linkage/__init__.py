@@ -27,7 +27,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
-| `large_parts`, `part_sweep` | parts too large for that: partitions are drawn |
+| `large_parts` | parts too large for that: partitions are drawn |
 | `texts` | texts, hardly ever written twice in one way |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `linking`, `em`, `starting`, `field_weights` | the pipeline; learning on a sample; its start; weights of fields |
@@ -37,7 +37,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `gibbs` | links and all hyperparameters drawn, on a wide graph |
-| `sampler`, `densities`, `conjugate` | what draws them: partitions in machine code, hyperparameters given these |
+| `sampler`, `densities`, `conjugate`, `machine` | what draws: partitions in machine code, hyperparameters given these |
 | `entity_interval` | the number of entities after EM, by a short Gibbs run |
 | `simulation`, `words` | records with known entities |
 
@@ -61,14 +61,13 @@ from consilience.data.records import Records
 from consilience.models import settings
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
-from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
 from consilience.models.block_linkage.gibbs.sampler import GIBBS, wide_threshold
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
-from consilience.models.block_linkage.linking import estimate
-from consilience.models.block_linkage.misfit import LEAST_LINKS
+from consilience.models.block_linkage.linking import engine_for, estimate
+from consilience.models.block_linkage.misfit import LEAST_LINKS, Misfit
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
@@ -181,7 +180,7 @@ def says(account: Account) -> Iterator[Note]:
     elif "cluster" in posterior.sites:
         if np.size(posterior.cluster):  # the run did not end before its first draw
             yield from _wrong_with_draws(account.truth, data)
-            yield predictive_finding(account.truth.predictive)
+            yield holding(account.truth.misfit)
             yield outside_finding(account.truth.outside)
     else:
         if "class_share" not in posterior.sites:
@@ -203,10 +202,18 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
     # In records with many errors they are often distorted by definition.
     if not len(posterior.class_share):
         yield from often_distorted(posterior.distortion, data)
-    if (check := posterior.misfit()).fails:
-        remedy, remedies = _OTHER_ERRORS[bool(len(posterior.class_share))]
-        if len(posterior.tried):
-            remedy, remedies = "hit-miss and error-classes were tried, and neither holds", remedies[:0]
+    remedy, remedies = _OTHER_ERRORS[bool(len(posterior.class_share))]
+    if len(posterior.tried):
+        remedy, remedies = "hit-miss and error-classes were tried, and neither holds", remedies[:0]
+    yield from not_holding(posterior.misfit(), data, remedy, remedies)
+    yield from _closed(posterior)
+    yield from _unsettled(posterior)
+    yield from _given_up(posterior, Level.error)
+
+
+def not_holding(check: Misfit, data: Records, remedy: str, remedies: tuple[Remedy, ...]) -> Iterator[Note]:
+    """Say that the model does not hold, where it does not, and what to try."""
+    if check.fails:
         given = ", or the pairs given leave out what differs more" if data.candidate is not None else ""
         yield Note(
             Level.error,
@@ -214,9 +221,12 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
             f"trust small probabilities of pairs either; {remedy}",
             remedies,
         )
-    yield from _closed(posterior)
-    yield from _unsettled(posterior)
-    yield from _given_up(posterior, Level.error)
+
+
+def holding(check: Misfit, *, besides: str = "") -> Note:
+    """Return under which conditions the interval of the number of entities holds; ``besides`` names one more."""
+    fits = f"; linked records differ in as many fields as it expects ({check})" if check.holds else ""
+    return Note(Level.note, f"the interval of the number of entities holds if the model does{besides}{fits}")
 
 
 def _too_large(largest: int) -> Note:
@@ -231,7 +241,7 @@ def _wrong_with_draws(truth: DrawnLinks, data: Records) -> Iterator[Note]:
     if not with_classes:
         yield from often_distorted(truth.draws["distortion"].mean(axis=0), data)
     remedy, remedies = _OTHER_ERRORS[with_classes]
-    yield from predictive_warning(truth.predictive, remedy=remedy, remedies=remedies)
+    yield from not_holding(truth.misfit, data, remedy, remedies)
     yield from outside_warning(truth.outside, float(truth.num_clusters().std()), truth.threshold)
     size_share, counts = truth.draws["size_share"], truth.size_counts()
     largest = size_share.shape[1]
@@ -402,7 +412,8 @@ MODEL = Model(
     ),
     density=density,
     engines=(
-        Exact(solve=estimate, name="em", devices=True, engines=True), Generic(name="nuts", prepare=prepared), GIBBS,
+        Exact(solve=estimate, name="em", devices=True, engines=engine_for),
+        Generic(name="nuts", prepare=prepared), GIBBS,
     ),
     truth=truth,
     tables=TABLES,

@@ -12,6 +12,7 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.interface import Column, Table
 from consilience.models.posterior import Posterior
@@ -19,14 +20,24 @@ from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import PartitionTruth
 
 
-def canonical(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+def canonical(
+    posterior: Posterior, resolved: Resolved, truth: PartitionTruth, *, limit: int | None = None
+) -> dict[str, np.ndarray]:
     """Return the true values of all entities of the estimate: of each field the most probable one and the next.
 
     ``values`` is how many different values its records show; a field that all of them lack has no row. The runner-up
     may be a value that none of them shows; it is empty where the field has one value only.
+
+    Parameters
+    ----------
+    limit : of so many entities alone, those with the most records; the values of all are in memory together.
+
+    Raises
+    ------
+    UnsupportedRequest : ``limit`` is no whole number above 0.
     """
     data: Records = resolved.data
-    shown = _shown(data, truth.estimate())
+    shown = _shown(data, *_limited(truth.estimate(), limit))
     value_share, distortion = hyperparameters(posterior, data)
     share, own = value_share[shown.value], distortion[shown.cell % data.num_fields]
     log_weight = np.log(share) + shown.number * np.log1p((1 - own) / (own * share))
@@ -79,11 +90,28 @@ class _Shown(NamedTuple):
     number: Int[np.ndarray, " shown"]
 
 
-def _shown(data: Records, cluster: Int[np.ndarray, " record"]) -> _Shown:
-    code = np.asarray(data.value)
-    field, record = np.nonzero(code >= 0)
-    value = code[field, record] + np.asarray(data.first_value)[field]
-    cell = cluster[record].astype(np.int64) * data.num_fields + field
+def _limited(
+    cluster: Int[np.ndarray, " record"], limit: int | None
+) -> tuple[Int[np.ndarray, " chosen"], Int[np.ndarray, " chosen"]]:
+    """Return the records of so many of the largest clusters, and the cluster of each."""
+    record = np.arange(len(cluster))
+    if limit is None:
+        return record, cluster
+    if not isinstance(limit, int | np.integer) or limit < 1:
+        raise UnsupportedRequest(f"limit={limit!r} entities cannot be shown; give a whole number above 0")
+    number = np.bincount(cluster, minlength=len(cluster))
+    among = np.zeros(len(cluster), bool)
+    among[np.argsort(-number, kind="stable")[:limit]] = True
+    record = np.flatnonzero(among[cluster])
+    return record, cluster[record]
+
+
+def _shown(data: Records, record: Int[np.ndarray, " chosen"], cluster: Int[np.ndarray, " chosen"]) -> _Shown:
+    """Return what some records show, of which each is in a cluster."""
+    code = np.asarray(data.value)[:, record]
+    field, place = np.nonzero(code >= 0)
+    value = code[field, place] + np.asarray(data.first_value)[field]
+    cell = cluster[place].astype(np.int64) * data.num_fields + field
     key, number = np.unique(cell * data.num_values + value, return_counts=True)
     return _Shown(*np.divmod(key, data.num_values), number)
 

@@ -75,7 +75,7 @@ def _compared(em: Any, parameters: Any) -> tuple[Any, float, float]:
     """Return what is learned from some of the components, with the log evidence and the disagreement on them."""
     some = thinned(em, _NUM_COMPONENTS)
     learned, evidence = some.phase(parameters, complete=False, most=_MOST_PASSES)
-    return learned, evidence[-1], some.check(learned).disagreement
+    return learned, evidence[-1], some.check(learned, some.statistics(learned)).disagreement
 
 
 def thinned(em: Any, most: int) -> Any:

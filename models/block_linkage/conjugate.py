@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.models.block_linkage.densities import ERROR_CLASSES, LEAST, MOST, Density, given, machine_code, tables
+from consilience.models.block_linkage.densities import ERROR_CLASSES, LEAST, MOST, Density, given, tables
+from consilience.models.block_linkage.machine import inner, machine_code
 
 
 class Counts(NamedTuple):
@@ -81,7 +82,7 @@ def draw_counts(
         np.bincount(alone[alone >= 0], minlength=len(density.value_share)).astype(float), np.zeros((num_fields, 2)),
         np.zeros(3),
     )  # fmt: skip
-    read = _Read(tuple(map(float, density.class_share)), np.ascontiguousarray(value, np.int32), *tables(density))
+    read = _Read(tuple(map(float, density.class_share)), np.ascontiguousarray(value, np.int64), *tables(density)[:2])
     uniform = random.random((len(member), num_fields + 2, 3))
     if density.kind == ERROR_CLASSES:
         _count_classes(uniform, member, begin, read, *found)
@@ -133,7 +134,7 @@ def _count_values(uniform, member, begin, read, cumulated, ends, counted, distor
                     distorted[column, 1] += 1
 
 
-@machine_code
+@inner
 def _true_value(uniform, shown, number, weight, distinct, values):
     """Return the value that is copied, -1 if the true value is free."""
     highest = 0.0
@@ -154,7 +155,7 @@ def _true_value(uniform, shown, number, weight, distinct, values):
     return shown[at]
 
 
-@machine_code
+@inner
 def _free(uniform, low, high, cumulated):
     """Return a value of a field, in the shares θ."""
     before = cumulated[low - 1] if low > 0 else 0.0
@@ -208,7 +209,7 @@ def times_again(uniform, other):
     return np.floor(math.log(max(uniform, LEAST)) / math.log1p(-min(max(other, LEAST), 1 - 1e-16)))
 
 
-@machine_code
+@inner
 def _head(uniform, member, read):
     """Return the place of the head among the records of a cluster."""
     log_weight = np.zeros(len(member))
@@ -224,7 +225,7 @@ def _head(uniform, member, read):
     return place
 
 
-@machine_code
+@inner
 def _class_of(uniform, record, head, read):
     """Return the error class of a record given its head."""
     exact, once, _, many = given(record, head, read)

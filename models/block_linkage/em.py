@@ -211,37 +211,42 @@ class Em(NamedTuple):
     def run(self, parameters: Parameters) -> tuple[Parameters, Misfit, Trace]:
         """Maximise; complete the statistics in a second phase if the pairs found differ as the model predicts."""
         parameters, evidence = self.phase(parameters, complete=False)
-        check = self.check(parameters)
+        statistics = self.statistics(parameters)
+        check = self.check(parameters, statistics)
         known = self.rule.join is not None and self.likelihood.additive
         if not (known and check.holds):
             return parameters, check, Trace(evidence, len(evidence))
-        parameters, more = self.phase(parameters, complete=True)
+        parameters, more = self.phase(parameters, complete=True, statistics=statistics)
         return parameters, check, Trace(evidence + more, len(evidence))
 
     def phase(
-        self, parameters: Parameters, *, complete: bool, most: int = _MOST_PASSES
+        self, parameters: Parameters, *, complete: bool, statistics: _Statistics | None = None, most: int = _MOST_PASSES
     ) -> tuple[Parameters, list[float]]:
         """Repeat until no distortion and no share of a size moves, or so many times at most.
 
         The new intensity and shares raise the evidence with the prior, as EM does. The new distortion matches moments,
         and need not: without completion, a step that lowers it is taken again with the old distortion.
+
+        Parameters
+        ----------
+        statistics : under the first hyperparameters, where they are known.
         """
         evidence: list[float] = []
         before, fixed = parameters, False
         for _ in range(most):
-            statistics = self.statistics(parameters)
+            statistics = statistics or self.statistics(parameters)
             now = _log_values(self.value_counts, parameters) + _log_apart(self.records, parameters)
             now += statistics.evidence + _log_alone(self.value_counts, parameters, self.likelihood)
             now += log_prior(self.prior, parameters, self.likelihood)
             # Of draws the evidence is noise, too.
             if not complete and evidence and now < evidence[-1] and not fixed and not self.large:
-                parameters, fixed = parameters._replace(distortion=before.distortion), True
+                parameters, fixed, statistics = parameters._replace(distortion=before.distortion), True, None
                 continue
             evidence.append(now)
             seen = self.rule.found(self.records, parameters, self.likelihood) if complete else None
             if seen is not None:
                 statistics = _complete(statistics, seen)
-            before, parameters = parameters, self.maximise(statistics, parameters)
+            before, parameters, statistics = parameters, self.maximise(statistics, parameters), None
             if fixed:
                 parameters = parameters._replace(distortion=before.distortion)
             # Those of error classes move on for dozens of passes that gain next to nothing.
@@ -310,15 +315,15 @@ class Em(NamedTuple):
 
     def entity_shares(self, large: DrawnStatistics) -> Float[np.ndarray, " value"]:
         """Return how common values are where those of large parts count for entities and errors, not for records."""
-        codes = self.large.codes[:, self.large.drawn_rows]
-        weight = np.broadcast_to(self.large.rows.weight[self.large.drawn_rows], codes.shape)
+        codes = self.large.codes
+        weight = np.broadcast_to(self.large.weight, codes.shape)
         inside = np.bincount(codes[codes >= 0], weight[codes >= 0], len(self.value_counts))
         return shares_of(self.records, self.value_counts - inside + large.values)
 
-    def check(self, parameters: Parameters) -> Misfit:
+    def check(self, parameters: Parameters, statistics: _Statistics) -> Misfit:
         """Compare the pairs that were found with those that are predicted."""
         pairs, linked = [np.zeros((2, self.records.num_fields, 0), int)], [np.zeros(0)]
-        for block, probability in zip(self.sample.blocks, self.statistics(parameters).linked, strict=True):
+        for block, probability in zip(self.sample.blocks, statistics.linked, strict=True):
             ends = block.values[np.array(pairs_within(len(block.values)))].transpose(0, 2, 1, 3)
             pairs.append(ends.reshape(*ends.shape[:2], -1))
             linked.append(probability.ravel())

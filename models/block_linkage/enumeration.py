@@ -86,7 +86,7 @@ def links_of_partitions(num_records: int) -> Int[np.ndarray, " partition"]:
 @functools.cache
 def subset_sizes(num_records: int) -> Int[np.ndarray, " subset"]:
     """Return the number of members of every subset."""
-    return _members(num_records).sum(axis=1, dtype=np.int32)
+    return members_of_subsets(num_records).sum(axis=1, dtype=np.int32)
 
 
 @functools.cache
@@ -104,7 +104,7 @@ def together(num_records: int) -> Bool[np.ndarray, "pair partition"]:
 
 
 @functools.cache
-def _members(num_records: int) -> Int[np.ndarray, "subset record"]:
+def members_of_subsets(num_records: int) -> Int[np.ndarray, "subset record"]:
     """Return 1 where a record is in a subset."""
     return np.arange(2**num_records)[:, None] >> np.arange(num_records) & 1
 
@@ -139,6 +139,13 @@ def size_terms(intensity: Any, size_share: Float[Array, " size"], largest: int, 
     log_intensity = xp.log(intensity)
     terms = log_intensity + log_factorial + log_share - size * (log_intensity + log_share[0])
     return xp.concatenate([xp.zeros(2), terms[1:], xp.full(largest - known, -math.inf)])
+
+
+def log_size_weights(intensity: float, size_share: Float[np.ndarray, " size"]) -> Float[np.ndarray, " sizes_and_none"]:
+    """Return log m s! μ_s for s = 0, 1, …, the weights of clusters of Poisson-Kolchin partitions; of none 0."""
+    share = np.maximum(np.asarray(size_share, float), 1e-300)    # ratios stay numbers
+    number = np.arange(len(share) + 1)
+    return size_terms(intensity, share, len(share), np) + number * np.log(intensity * share[0])
 
 
 def gather_values(

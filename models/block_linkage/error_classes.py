@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.block_linkage.enumeration import subset_probabilities
+from consilience.models.block_linkage.enumeration import members_of_subsets, subset_probabilities
 from consilience.models.block_linkage.likelihood import Likelihood, draw_values
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
@@ -170,7 +170,7 @@ class ErrorClasses(Likelihood):
         """Sum over the head and the classes of the others."""
         given = self._given(values, share, distortion, xp)
         by_head, highest, total = _heads(given.whole, xp)
-        number = np.maximum(_inside(len(values)).sum(1), 1)
+        number = np.maximum(members_of_subsets(len(values)).sum(1), 1)
         return highest + xp.log(total / number.astype(share.dtype)[:, None])
 
     def _given(self, values: Any, share: Any, distortion: Any, xp: Any) -> GivenHead:
@@ -208,7 +208,7 @@ class ErrorClasses(Likelihood):
         given = self.at(parameters)._given(values, share, parameters.distortion, np)
         by_head, _, total = _heads(given.whole, np)
         weight = subset_probabilities(partition.astype(float), len(values))[:, None] * by_head / total[:, None]
-        inside = _inside(len(values)).astype(float)
+        inside = members_of_subsets(len(values)).astype(float)
         heads = np.einsum("shc,si->hic", weight, inside)
         classes = heads * given.classes
         both = (values[:, None] >= 0) & (values[None] >= 0)
@@ -233,18 +233,13 @@ class ErrorClasses(Likelihood):
         return float(CLASS_PRIOR @ np.log(parameters.class_share))
 
 
-def _inside(num_records: int) -> np.ndarray:
-    """Return 1 where a record is in a subset, ``(subset, record)``."""
-    return np.arange(2**num_records)[:, None] >> np.arange(num_records) & 1
-
-
 def _heads(whole: Any, xp: Any) -> tuple[Any, Any, Any]:
     """Return the weight of each head in each subset, relative to the best; the logarithm of that one; and the sum."""
     num_records = len(whole)
     total = xp.zeros((1, *whole[:, 0].shape), whole.dtype)
     for record in range(num_records):
         total = xp.concatenate([total, total + whole[:, record]])
-    inside = _inside(num_records).astype(bool)
+    inside = members_of_subsets(num_records).astype(bool)
     inside[0, 0] = True  # the empty set has the likelihood one of a record alone
     masked = xp.where(inside[..., None], total, -math.inf)
     highest = masked.max(1)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from consilience.arrays import Float
+from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
-from consilience.models.block_linkage.join import (
-    CandidatePairs,
-)
+from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
 from consilience.models.block_linkage.similar import SimilarHitMiss
 from consilience.notes import Remedy
@@ -42,7 +40,7 @@ def powers_of(
     return np.array([float(weights.get(name, 1.0)) for name in names])
 
 
-def dependence_weights(pairs: CandidatePairs, num_fields: int) -> Float[np.ndarray, " field"]:
+def dependence_weights(pairs: CandidatePairs, value: Int[np.ndarray, "field record"]) -> Float[np.ndarray, " field"]:
     """Return weights of fields that err together: 1 / (1 + the sum of the absolute correlations with the others).
 
     The correlations are those of disagreement among candidates, each as much of a link as it is probable for itself.
@@ -50,13 +48,14 @@ def dependence_weights(pairs: CandidatePairs, num_fields: int) -> Float[np.ndarr
     Parameters
     ----------
     pairs : candidates.
+    value : codes of the records within each field, -1 where missing.
     """
     weight = expit(pairs.log_odds)
-    bits = np.arange(num_fields, dtype=np.uint64)[:, None]
-    observed = (pairs.observed >> bits & 1).astype(float)
-    differs = observed - (pairs.agree >> bits & 1)
-    total = np.zeros(num_fields)
-    for one in range(num_fields):
+    own, others = value[:, pairs.first], value[:, pairs.second]
+    observed = ((own >= 0) & (others >= 0)).astype(float)
+    differs = observed * (own != others)
+    total = np.zeros(len(value))
+    for one in range(len(value)):
         for other in range(one):
             own = weight * observed[one] * observed[other]
             number = max(own.sum(), np.finfo(float).tiny)

@@ -20,16 +20,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
-from consilience.errors import TooLarge
 from consilience.models.block_linkage.keys import FoundPairs, JoinRule, Keys, find_pairs
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 
 _BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
-_BITS = 64                  # of a set of fields
 _MOST_FIELDS = 7            # sets of more fields would be more work than the pairs that they save
 _OTHER_FIELDS = 4.0         # log odds that the fields outside the sets are given in advance
 LEAST_DIFFER = -50.0        # a field without distortion has minus infinity, with which there is no reckoning
@@ -42,22 +41,18 @@ class CandidatePairs(NamedTuple):
     Parameters
     ----------
     first, second : int32, shape ``(pair,)``; codes of records, the first one lower; sorted by both.
-    agree, observed : uint64, shape ``(pair,)``; bit f says whether the two agree in field f, and whether both have it.
     log_odds : float64, shape ``(pair,)``; that they describe one entity, were there no other records.
     unseen : how many pairs at most were not looked at, because what they agree in is too common.
     """
 
     first: Int[np.ndarray, " pair"]
     second: Int[np.ndarray, " pair"]
-    agree: np.ndarray
-    observed: np.ndarray
     log_odds: Float[np.ndarray, " pair"]
     unseen: int = 0
 
     def where(self, keep: Bool[np.ndarray, " pair"]) -> CandidatePairs:
         """Return some of the pairs."""
-        first, second, agree, observed, log_odds, unseen = self
-        return CandidatePairs(first[keep], second[keep], agree[keep], observed[keep], log_odds[keep], unseen)
+        return CandidatePairs(self.first[keep], self.second[keep], self.log_odds[keep], self.unseen)
 
     def allowed(self, source: Int[np.ndarray, " record"], restriction: str) -> CandidatePairs:
         """Return the pairs whose records may be together, by a name in `RESTRICTIONS`."""
@@ -65,6 +60,15 @@ class CandidatePairs(NamedTuple):
             return self
         same = source[self.first] == source[self.second]
         return self.where(same if restriction == "within" else ~same)
+
+
+def neighbours(
+    first: Int[np.ndarray, " pair"], second: Int[np.ndarray, " pair"], num_records: int
+) -> tuple[Int[np.ndarray, " records_and_one"], Int[np.ndarray, " edge"]]:
+    """Return where the neighbours of each record begin, and these; every pair is there twice."""
+    ends = np.concatenate([first, second]), np.concatenate([second, first])
+    graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(num_records, num_records)).tocsr()
+    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
 
 
 def prior_log_odds(parameters: Parameters) -> float:
@@ -81,39 +85,24 @@ def pair_log_odds(
     likelihood: Likelihood,
     first_value: Int[np.ndarray, " fields_and_one"],
 ) -> CandidatePairs:
-    """Compare pairs of records; all are returned, in the order given.
-
-    Raises
-    ------
-    UnsupportedRequest : there are more than 64 fields.
-    """
-    _check_fields(len(value))
+    """Compare pairs of records; all are returned, in the order given."""
     likelihood = likelihood.at(parameters)
     agree_term, differ_term = likelihood.pair_terms(parameters, first_value)
-    agree, observed = np.zeros((2, len(first)), np.uint64)
     log_odds = np.full(len(first), prior_log_odds(parameters))
     if not likelihood.additive:
         agree_term, differ_term = np.zeros_like(agree_term), np.zeros_like(differ_term)
         _add_log_pairs(log_odds, value, first, second, parameters, likelihood, first_value)
     for field, column in enumerate(value):
         of_value = agree_term[first_value[field] : first_value[field + 1]]
-        bit = np.uint64(1 << field)
+        if not len(of_value):
+            continue
         for begin in range(0, len(first), _BLOCK):
             part = slice(begin, begin + _BLOCK)
             one, other = column[first[part]], column[second[part]]
             both = (one >= 0) & (other >= 0)
             same = both & (one == other)
-            if len(of_value):
-                log_odds[part] += np.where(same, of_value[one], np.where(both, differ_term[field], 0))
-            agree[part] |= same * bit
-            observed[part] |= both * bit
-    return CandidatePairs(first, second, agree, observed, log_odds)
-
-
-def _check_fields(number: int) -> None:
-    """Refuse more fields than there are bits for where a pair agrees."""
-    if number > _BITS:
-        raise TooLarge(f"records with {number} fields; at most {_BITS} can be compared")
+            log_odds[part] += np.where(same, of_value[one], np.where(both, differ_term[field], 0))
+    return CandidatePairs(first, second, log_odds)
 
 
 def _add_log_pairs(
@@ -146,13 +135,12 @@ def join(
     Parameters
     ----------
     exact : see `join_rule`.
-    search : of an engine, where the likelihood has no search of its own; then what pairs agree in is left out.
+    search : of an engine, where the likelihood has no search of its own.
 
     Raises
     ------
-    UnsupportedRequest : for more pairs than memory holds, and for more than 64 fields.
+    UnsupportedRequest : for more pairs than memory holds.
     """
-    _check_fields(records.num_fields)
     rule = join_rule(records, parameters, likelihood, threshold=threshold, exact=exact)
     own = likelihood.find_pairs(records, rule, parameters)
     if own is None and search is not None:
@@ -163,8 +151,8 @@ def join(
         part = pair_log_odds(records.value, *ends, parameters, likelihood, records.first_value)
         kept.append(part.where(part.log_odds > -threshold))
     columns = zip(*(part[:-1] for part in kept), strict=True)
-    first, second, agree, observed, log_odds = (np.concatenate(parts) for parts in columns)
-    return CandidatePairs(first, second, agree, observed, log_odds, found.unseen)
+    first, second, log_odds = (np.concatenate(parts) for parts in columns)
+    return CandidatePairs(first, second, log_odds, found.unseen)
 
 
 def join_rule(

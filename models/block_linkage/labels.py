@@ -48,8 +48,8 @@ def with_labels(
     more = own.where(~np.isin(labelled, key))
     order = np.argsort(np.concatenate([key, labelled[~np.isin(labelled, key)]]))
     columns: Any = zip(found[:-1], more[:-1], strict=True)
-    first, second, agree, observed, log_odds = (np.concatenate(both)[order] for both in columns)
-    joined = CandidatePairs(first, second, agree, observed, log_odds, found.unseen)
+    first, second, log_odds = (np.concatenate(both)[order] for both in columns)
+    joined = CandidatePairs(first, second, log_odds, found.unseen)
     return joined._replace(log_odds=joined.log_odds + label_log_odds(records, joined.first, joined.second))
 
 

@@ -6,22 +6,18 @@ together; see `collapsed`. A part with such a row is drawn, whatever its number 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
-from scipy.special import gammaln
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.enumeration import size_terms
-from consilience.models.block_linkage.join import CandidatePairs, pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.enumeration import log_size_weights, size_terms
+from consilience.models.block_linkage.join import CandidatePairs, neighbours, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
-from consilience.models.block_linkage.parts import Parts, parts_of
+from consilience.models.block_linkage.parts import Parts, merged, parts_of
 from consilience.models.block_linkage.repeats import record_keys
-from consilience.models.truth.partitions import first_in_rows
 
 CERTAIN = 4.5
 """Log odds of a pair beyond which its records are together in the second start."""
@@ -63,7 +59,7 @@ def collapsed(
     not be together.
     """
     number = records.num_records
-    every = Rows(records, np.ones(number, int), np.arange(number))
+    every = Rows(records, np.broadcast_to(1, number), np.arange(number, dtype=np.int32))
     if records.candidate is not None or restriction == "across":
         return every
     key = record_keys(records)
@@ -125,24 +121,11 @@ class DrawnStatistics(NamedTuple):
         )  # fmt: skip
 
 
-class _Part(NamedTuple):
-    """A part as `draw_part` takes it; ``cluster`` has the two chains."""
-
-    rows: Int[np.ndarray, " row"]
-    value: Int[np.ndarray, "row field"]
-    code: Int[np.ndarray, " value"]
-    first: Int[np.ndarray, " fields_and_one"]
-    near: Float[np.ndarray, " entry"]
-    begin_near: Int[np.ndarray, " field"]
-    edge: Int[np.ndarray, "edge 2"]
-    first_neighbour: Int[np.ndarray, " rows_and_one"]
-    neighbour: Int[np.ndarray, " neighbour"]
-    labels: tuple[np.ndarray, np.ndarray, np.ndarray]
-    cluster: Int[np.ndarray, "chain row"]
-
-
 class LargeParts:
-    """Parts that are drawn, and the chains of each.
+    """Parts that are drawn, and two chains of all of them.
+
+    What is called a place here is that of a row among those of the parts, one part after the other, and those alone
+    that stand for several records.
 
     Parameters
     ----------
@@ -158,93 +141,46 @@ class LargeParts:
         size_limit: int,
     ) -> None:  # fmt: skip
         self.rows, self.likelihood, self.apart = rows, likelihood, restriction == "across"
-        groups = [own for members in parts.members for own in members[(rows.weight[members] > 1).any(axis=1)]]
-        groups += parts.large
+        self.parts = [own for members in parts.members for own in members[(rows.weight[members] > 1).any(axis=1)]]
+        self.parts += parts.large
         alone = rows.weight > 1
-        alone[np.concatenate([np.zeros(0, int), *groups])] = False
+        alone[np.concatenate([np.zeros(0, int), *self.parts])] = False
         self.alone = np.flatnonzero(alone)
         self.members = tuple(m[(rows.weight[m] == 1).all(axis=1)] for m in parts.members)
-        self.codes = value_codes(np.asarray(rows.records.value), rows.records.first_value)
-        self.num_values = rows.records.num_values
         self.generator = np.random.default_rng(0)
-        self.parts = self._parts(groups, pairs)
-        heaviest = max((int(rows.weight[part.rows].max()) for part in self.parts), default=1)
-        self.largest = max(size_limit, heaviest, int(rows.weight.max()))
+        self.drawn_rows = np.concatenate([np.zeros(0, int), *self.parts, self.alone])
+        self.codes = value_codes(np.asarray(rows.records.value)[:, self.drawn_rows], rows.records.first_value)
+        lengths = np.append([len(own) for own in self.parts], np.ones(len(self.alone))).astype(int)
+        self.part = np.repeat(np.arange(len(lengths)), lengths)
+        self.place = np.full(rows.records.num_records, -1)
+        self.place[self.drawn_rows] = np.arange(len(self.drawn_rows))
+        self.weight = rows.weight[self.drawn_rows]
+        self.largest = max(size_limit, int(rows.weight.max(initial=1)))
+        inside, number = self._inside(pairs), len(self.part)
+        self.first_neighbour, self.neighbour = neighbours(inside.first, inside.second, number)
+        one, other, *_ = inside.where((inside.log_odds > CERTAIN) & (not self.apart))
+        closed = merged(one, other, np.arange(len(one)), np.full(len(one), number), number)
+        closed = np.where(np.bincount(closed, self.weight)[closed] > self.largest, np.arange(number), closed)
+        self.cluster = np.stack([np.arange(number), closed])
 
     def __bool__(self) -> bool:
-        return bool(len(self.parts) + len(self.alone))
+        return len(self.part) > 0
 
-    @property
-    def drawn_rows(self) -> Int[np.ndarray, " row"]:
-        """The rows whose partition is drawn, and those alone that stand for several records."""
-        return np.concatenate([self.alone, *(part.rows for part in self.parts)])
-
-    def _parts(self, groups: list[np.ndarray], pairs: CandidatePairs) -> list[_Part]:
-        """Prepare every part: its values, what is near among them, its candidates and the two starts."""
-        of_row = np.full(self.rows.records.num_records, -1)
-        place = np.zeros(len(of_row), int)
-        for number, own in enumerate(groups):
-            of_row[own], place[own] = number, np.arange(len(own))
-        inside = np.flatnonzero((of_row[pairs.first] >= 0) & (of_row[pairs.first] == of_row[pairs.second]))
-        inside = inside[np.argsort(of_row[pairs.first[inside]], kind="stable")]
-        bounds = np.searchsorted(of_row[pairs.first[inside]], np.arange(len(groups) + 1))
-        found = []
-        for number, own in enumerate(groups):
-            chosen = inside[bounds[number] : bounds[number + 1]]
-            edge = np.stack([place[pairs.first[chosen]], place[pairs.second[chosen]]], axis=1)
-            strong = edge[pairs.log_odds[chosen] > CERTAIN]
-            graph = coo_array((np.ones(len(strong)), strong.T), shape=(len(own), len(own)))
-            closed = connected_components(graph, directed=False)[1]
-            starts = np.stack([np.arange(len(own)), np.arange(len(own)) if self.apart else closed]).astype(np.int64)
-            found.append(self._part(np.asarray(own, int), edge.astype(np.int64), starts))
-        return found
-
-    def _part(self, own: np.ndarray, edge: np.ndarray, starts: np.ndarray) -> _Part:
-        codes, value, first, near, begin = [], [], [0], [np.zeros(0)], []
-        graph = near_matrix(edge, len(own), np.ones(len(edge)))
-        for field, column in enumerate(self.codes[:, own]):
-            known, local = np.unique(column[column >= 0], return_inverse=True)
-            shown = np.full(len(own), -1)
-            shown[column >= 0] = local
-            codes.append(known)
-            value.append(shown)
-            first.append(first[-1] + len(known))
-            kernel = self.likelihood.near_kernel(field, known)
-            begin.append(-1 if kernel is None else sum(map(len, near)))
-            if kernel is not None:
-                near.append(np.asarray(kernel, float).ravel())
-        return _Part(
-            own, np.stack(value, axis=1).astype(np.int64), np.concatenate(codes), np.array(first, np.int64),
-            np.concatenate(near), np.array(begin, np.int64), edge, graph.indptr.astype(np.int64),
-            graph.indices.astype(np.int64), self._labels(own), starts,
-        )  # fmt: skip
-
-    def _labels(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the labels of pairs in a part, by row, as `draw_part` takes them."""
-        from consilience.models.block_linkage.part_sweep import SURE
-
-        records = self.rows.records
-        if records.labelled is None:
-            return np.zeros(len(own) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        inside = np.isin(records.labelled, own).all(axis=1)
-        one, other = np.searchsorted(own, records.labelled[inside]).T  # rows of a part are increasing
-        worth = np.clip(records.label_log_odds[inside], -SURE, SURE)
-        row = np.concatenate([one, other])
-        order = np.argsort(row, kind="stable")
-        begin = np.searchsorted(row[order], np.arange(len(own) + 1))
-        return begin.astype(np.int64), np.concatenate([other, one])[order].astype(np.int64), np.tile(worth, 2)[order]
+    def _inside(self, pairs: CandidatePairs) -> CandidatePairs:
+        """Return the pairs inside of parts, the places of their records."""
+        one, other = self.place[pairs.first], self.place[pairs.second]
+        part = np.append(self.part, -1)
+        inside = (one >= 0) & (part[one] == part[other])
+        return pairs._replace(first=one, second=other).where(inside)
 
     def statistics(self, parameters: Parameters) -> DrawnStatistics:
         """Go on with the chains for some sweeps, and count."""
         order = self.generator.permutation(len(self.parts))
-        size = np.cumsum([len(self.parts[place].rows) for place in order])
+        size = np.cumsum([len(self.parts[number]) for number in order])
         chosen = order[: int(np.searchsorted(size, _ROWS_OF_EM)) + 1]
-        total = self._nothing()
-        for place in chosen:
-            _, own = self._draw(self.parts[place], parameters, _SWEEPS_OF_EM)
-            total = total.plus(own)
+        _, total, _ = self._draw(np.isin(self.part, chosen), parameters, _SWEEPS_OF_EM)
         scale = size[-1] / size[len(chosen) - 1] if len(size) else 1.0
-        return self._of_alone(parameters).plus(total, scale)
+        return self._draw(self.part >= len(self.parts), parameters, 1)[1].plus(total, scale)
 
     def parted(self, pairs: CandidatePairs, at: float) -> float:
         """Return the share of pairs in large parts with log odds above ``at`` that the chains have apart.
@@ -253,135 +189,114 @@ class LargeParts:
         4.5 one time in a hundred. Where fields err together, as those of two editions of a paper do, an entity is torn
         into several that each err alike, and many are.
         """
-        cluster = np.full((2, len(self.rows.weight)), -1)
-        begin = 0
-        for part in self.parts:
-            cluster[:, part.rows] = begin + part.cluster
-            begin += len(part.rows)
-        strong = pairs.where(pairs.log_odds > at)
-        one, other = cluster[:, strong.first], cluster[:, strong.second]
-        inside = (one >= 0) & (other >= 0)
-        return float((one != other)[inside].mean()) if inside.any() else 0.0
+        one, other, *_ = self._inside(pairs.where(pairs.log_odds > at))
+        return float((self.cluster[:, one] != self.cluster[:, other]).mean()) if len(one) else 0.0
 
     def linked_pairs(self) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:
         """Return the pairs of rows that are together where the chains are, and how many pairs of records they are.
 
         Codes are those of all values. Of very many parts some tell.
         """
-        pairs, weight = [np.tile(self.drawn_rows, (2, 1))], [self.rows.weight[self.drawn_rows].astype(float)]
-        weight[0] *= (weight[0] - 1) / 2
-        for part in self.parts:
+        pairs, weight = [np.tile(self.drawn_rows, (2, 1))], [self.weight * (self.weight - 1) / 2]
+        for rows in self.parts:
             if sum(map(len, weight)) > _PAIRS_OF_CHECK:
                 break
-            for cluster in part.cluster:
+            for cluster in self.cluster[:, self.place[rows]]:
                 one, other = np.nonzero(np.triu(cluster[:, None] == cluster, 1))
-                pairs.append(part.rows[np.stack([one, other])])
-                weight.append(self.rows.weight[pairs[-1]].prod(axis=0) / len(part.cluster))
-        return self.codes[:, np.concatenate(pairs, axis=1)].transpose(1, 0, 2), np.concatenate(weight)
+                pairs.append(rows[np.stack([one, other])])
+                weight.append(self.rows.weight[pairs[-1]].prod(axis=0) / len(self.cluster))
+        places = self.place[np.concatenate(pairs, axis=1)]
+        return self.codes[:, places].transpose(1, 0, 2), np.concatenate(weight)
 
     def settle(self, parameters: Parameters) -> tuple[Drawn, float]:
-        """Draw until the two chains of every part agree; return draws of all records in them, and the evidence."""
-        columns, numbers, unsettled = [], [], 0
-        evidence = float(self._of_alone(parameters).evidence)
-        for number, part in enumerate(self.parts):
-            kept, own, agreed = self._settle_part(part, parameters)
-            evidence += float(own.evidence)
-            unsettled += not agreed
-            columns.append(part.rows[kept])
-            numbers.append(np.full(len(part.rows), number))
-        columns.append(np.tile(self.alone, (_NUM_KEPT, 1)))
-        numbers.append(len(self.parts) + np.arange(len(self.alone)))
-        drawn, part_of = (np.concatenate([own[-1], *own[:-1]], axis=-1) for own in (columns, numbers))
-        place = np.full(self.rows.records.num_records, -1)
-        place[self.drawn_rows] = np.arange(len(self.drawn_rows))
-        # Records are expanded here: those of one row are together in every draw.
-        record = np.flatnonzero(place[self.rows.row] >= 0)
-        own = place[self.rows.row[record]]
-        return Drawn(record, part_of[own], drawn[:, own], unsettled), evidence
+        """Draw until the two chains of every part agree on its number of entities, or for long enough.
 
-    def _settle_part(self, part: _Part, parameters: Parameters) -> tuple[np.ndarray, DrawnStatistics, bool]:
-        """Draw a part until the chains agree on the number of entities: the later half of the draws of both."""
-        draws = np.zeros((2, 0, len(part.rows)), np.int64)
-        most = int(np.clip(_MOST_ROWS / len(part.rows), _LEAST_SWEEPS, _MOST_SWEEPS))
-        while True:
-            new, statistics = self._draw(part, parameters, _BLOCK)
+        Return the later half of the draws of both, of all records in large parts, and the evidence.
+        """
+        place = np.arange(len(self.part))
+        kept, unsettled = np.tile(place, (_NUM_KEPT, 1)), 0
+        evidence = self._draw(self.part >= len(self.parts), parameters, 1)[1].evidence
+        active = place[self.part < len(self.parts)]
+        draws = np.zeros((2, 0, len(active)), np.int32)
+        while len(active):
+            new, _, log_weight = self._draw(np.isin(place, active), parameters, _BLOCK)
             draws = np.concatenate([draws, new], axis=1)
             later = draws[:, draws.shape[1] // 2 :]
-            number = np.array([[len(np.unique(draw)) for draw in chain] for chain in later])
-            apart = abs(np.diff(number.mean(axis=1))[0])
-            agreed = bool(apart < 0.1 * np.sqrt(number.var(axis=1).sum()) + 0.5)
-            if agreed or draws.shape[1] >= most:
-                break
-        thinned = later[:, np.linspace(0, later.shape[1] - 1, _NUM_KEPT // 2).astype(int)]
-        cluster = thinned.reshape(-1, len(part.rows))
-        return first_in_rows(cluster, int(cluster.max(initial=0)) + 1), statistics, agreed
+            begin = np.flatnonzero(np.diff(self.part[active], prepend=-1))
+            num_rows = np.diff(begin, append=len(active))
+            number = np.add.reduceat(later == active, begin, axis=2, dtype=int)  # named by their first rows
+            apart = np.abs(np.diff(number.mean(axis=1), axis=0))[0]
+            agreed = apart < 0.1 * np.sqrt(number.var(axis=1).sum(axis=0)) + 0.5
+            ended = agreed | (draws.shape[1] >= np.clip(_MOST_ROWS / num_rows, _LEAST_SWEEPS, _MOST_SWEEPS))
+            unsettled += int((ended & ~agreed).sum())
+            done = np.repeat(ended, num_rows)
+            evidence += float(log_weight[done].sum())
+            thinned = later[:, np.linspace(0, later.shape[1] - 1, _NUM_KEPT // 2).astype(int)]
+            kept[:, active[done]] = thinned[:, :, done].reshape(_NUM_KEPT, -1)
+            draws, active = draws[:, :, ~done], active[~done]
+        # Records are expanded here: those of one row are together in every draw.
+        record = np.flatnonzero(self.place[self.rows.row] >= 0)
+        own = self.place[self.rows.row[record]]
+        return Drawn(record, self.part[own], kept[:, own], unsettled), evidence
 
-    def _draw(self, part: _Part, parameters: Parameters, sweeps: int) -> tuple[np.ndarray, DrawnStatistics]:
-        from consilience.models.block_linkage.part_sweep import draw_part  # numba takes long to import
+    def _draw(
+        self, chosen: Bool[np.ndarray, " place"], parameters: Parameters, sweeps: int
+    ) -> tuple[Int[np.ndarray, "chain sweep row"], DrawnStatistics, Float[np.ndarray, " row"]]:
+        """Go on with the chains of whole parts, and leave them there.
 
-        total, draws = self._nothing(), []
-        urn = self._urn(parameters)
-        term = _size_term(parameters, self.largest)
-        weight = self.rows.weight[part.rows].astype(np.int64)
-        share = parameters.value_share[part.code]
-        for cluster in part.cluster:
-            drawn, log_joint = np.empty((sweeps, len(cluster)), np.int64), np.empty(sweeps)
-            counted, sizes = np.zeros(len(part.code)), np.zeros(len(term))
-            distorted, values = np.zeros((2, len(part.begin_near)))
-            draw_part(
-                int(self.generator.integers(2**31)), cluster, sweeps, -(-len(cluster) // _PER_MOVE), part.value, weight,
-                np.asarray(self.rows.records.source)[part.rows].astype(np.int64), self.apart, part.edge,
-                part.first_neighbour, part.neighbour, part.labels, term, share, part.first, part.near, part.begin_near,
-                *urn, drawn, log_joint, counted, distorted, values, sizes,
-            )  # fmt: skip
-            draws.append(drawn)
-            every = np.zeros(self.num_values)
-            every[part.code] = counted / sweeps
-            mean = float(log_joint.mean()) - self._apart(part.rows, parameters)
-            own = DrawnStatistics(sizes[1:] / sweeps, every, distorted / sweeps, values / sweeps, mean)
-            total = total.plus(own, 1 / len(part.cluster))
-        return np.stack(draws), total
+        Return the draws of both, clusters named by the first of their places; mean statistics; and the evidence of each
+        part in some places of it.
+        """
+        values, fields = len(parameters.value_share), len(self.codes)
+        where = np.flatnonzero(chosen)
+        added = np.zeros(values), np.zeros(fields), np.zeros(fields), np.zeros(len(where))
+        sizes = np.zeros(self.largest)
+        draws = np.empty((2, sweeps, len(where)), np.int32)
+        if not len(where):
+            return draws, DrawnStatistics(sizes, *added[:3], 0.0), added[3]
+        from consilience.models.block_linkage import densities, sampler  # numba takes long to import
 
-    def _apart(self, rows: np.ndarray, parameters: Parameters) -> float:
-        """Return the log probability of the records of rows if each were an entity."""
-        codes = self.codes[:, rows]
-        log_share = np.log(np.append(parameters.value_share, 1)) + np.append(
-            np.broadcast_to(self.likelihood.log_alone(parameters.distortion, np), self.num_values), 0
-        )
-        alone = np.log(parameters.intensity * parameters.size_share[0])
-        return float(self.rows.weight[rows] @ (alone + log_share[codes].sum(axis=0)))
-
-    def _of_alone(self, parameters: Parameters) -> DrawnStatistics:
-        """Return the statistics of rows that are in no part: each is an entity."""
-        total = self._nothing()
-        if not len(self.alone):
-            return total
-        np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
-        codes = self.codes[:, self.alone]
-        np.add.at(total.values, codes[codes >= 0], 1)
-        miss, far, strength, power = self._urn(parameters)
-        number, evidence = self.rows.weight[self.alone], 0.0
-        for field, code in enumerate(codes):
-            own, has = parameters.value_share[code], code >= 0
-            own, count = own[has], number[has]
-            given = miss[field] * far[field] * own
-            same = np.log(own) + _log_rise(given + 1 - miss[field], count, strength[field])
-            other = np.log1p(-np.minimum(own, 1 - 1e-12)) + _log_rise(given, count, strength[field])
-            evidence += power[field] * np.logaddexp(same, other).sum()
-        evidence += _size_term(parameters, self.largest)[number].sum()
-        return total._replace(evidence=float(evidence) - self._apart(self.alone, parameters))
-
-    def _urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        urn = self.likelihood.urn(parameters)
+        graph = self._graph(chosen)
+        urn, first_value = self.likelihood.urn(parameters), self.rows.records.first_value
         if urn is None:
             raise ValueError(f"{self.likelihood} has no urn to draw from")
-        return urn
+        field = np.repeat(np.arange(fields), np.diff(first_value))
+        density = densities.Density(densities.HIT_MISS, field, parameters.value_share, **urn)
+        # Before sizes are learned, those of heavy rows are as improbable as the largest one that has a share.
+        share = parameters.size_share[: self.largest]
+        log_size = log_size_weights(parameters.intensity, np.pad(share, (0, self.largest - len(share)), "edge"))
+        renumbered = np.cumsum(chosen) - 1
+        for chain in range(2):
+            drawn = sampler.draw(
+                self.generator, renumbered[self.cluster[chain, where]], graph, density, log_size, sweeps=sweeps,
+                splits=-(-len(where) // _PER_MOVE), expected=sampler.Expected(*added),
+            )  # fmt: skip
+            draws[chain] = where[drawn]
+            self.cluster[chain, where] = draws[chain, -1]
+            for cluster in drawn:
+                of_size = np.bincount(np.bincount(cluster, graph.weight).astype(int))[1:]
+                sizes[: len(of_size)] += of_size
+        value, distorted, values_drawn, log_weight = (total / (2 * sweeps) for total in added)
+        log_weight -= graph.weight * log_size[1]
+        mean = DrawnStatistics(sizes / (2 * sweeps), value, distorted, values_drawn, float(log_weight.sum()))
+        return draws, mean, log_weight
 
-    def _nothing(self) -> DrawnStatistics:
-        fields = len(self.codes)
-        return DrawnStatistics(
-            np.zeros(self.largest), np.zeros(self.num_values), np.zeros(fields), np.zeros(fields), 0.0
-        )
+    def _graph(self, chosen: Bool[np.ndarray, " place"]) -> Any:
+        """Return the `Graph` of the rows of some parts."""
+        from consilience.models.block_linkage.sampler import SURE, Graph
+
+        rows, renumbered = self.drawn_rows[chosen], np.cumsum(chosen) - 1
+        number = np.diff(self.first_neighbour)
+        neighbour = renumbered[self.neighbour[np.repeat(chosen, number)]]
+        records = self.rows.records
+        label, worth = np.zeros((0, 2), int), np.zeros(0)
+        if records.labelled is not None:
+            label = self.place[records.labelled]
+            inside = (label >= 0).all(axis=1) & chosen[label].all(axis=1)
+            label, worth = renumbered[label[inside]], np.clip(records.label_log_odds[inside], -SURE, SURE)
+        source = np.asarray(records.source)[rows] if self.apart else np.zeros(0, int)
+        first = np.append(0, np.cumsum(number[chosen]))
+        return Graph(self.codes[:, chosen].T, self.weight[chosen], source, first, neighbour, False, label, worth)
 
 
 class Drawn(NamedTuple):
@@ -410,35 +325,12 @@ def divided(
     heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
     term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
     most = len(parameters.size_share) // 2
-    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
-    log_odds = found.log_odds.copy()
-    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
-    found = found._replace(log_odds=log_odds)
+    if len(heavy):
+        one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
+        log_odds = found.log_odds.copy()
+        log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
+        found = found._replace(log_odds=log_odds)
     above = found.where(found.log_odds > -threshold)
     parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
     large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
     return parts._replace(members=large.members), large
-
-
-def _log_rise(given: np.ndarray, number: np.ndarray, strength: float) -> np.ndarray:
-    """Return the log probability of so many equal values in an urn, or of independent ones."""
-    if np.isinf(strength):
-        return number * np.log(given)
-    rise = gammaln(strength * given + number) - gammaln(strength * given)
-    return rise - gammaln(strength + number) + gammaln(strength)
-
-
-def _size_term(parameters: Parameters, largest: int) -> Float[np.ndarray, " sizes_and_none"]:
-    """Return log m s! μ_s of clusters of 0, 1, … records."""
-    size, share = np.arange(1, largest + 1), parameters.size_share[:largest]
-    # Before sizes are learned, those of heavy rows are as improbable as the largest one that has a share.
-    share = np.append(share, np.full(largest - len(share), share[-1]))
-    with np.errstate(divide="ignore"):
-        return np.append(0.0, np.log(parameters.intensity) + gammaln(size + 1) + np.log(share))
-
-
-def near_matrix(near: np.ndarray, number: int, entry: np.ndarray) -> csr_array:
-    """Return a symmetric matrix with these entries for near values."""
-    one, other = near.T
-    index = np.concatenate([one, other]), np.concatenate([other, one])
-    return csr_array((np.tile(entry, 2), index), shape=(number, number))

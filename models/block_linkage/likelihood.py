@@ -225,15 +225,11 @@ class Likelihood(ABC):
         """Return the log density of the hyperparameters of this likelihood alone, up to a constant."""
         return 0.0
 
-    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return b, r, a and the power of each field as `part_sweep.draw_part` takes them; ``None`` if it is none.
+    def urn(self, parameters: Parameters) -> dict[str, Any] | None:
+        """Return what `densities.Density` takes beside the shares of values; ``None`` if it is none of hit-miss.
 
         Parts too large to enumerate are drawn where there is one, and cut where there is none.
         """
-        return None
-
-    def near_kernel(self, field: int, codes: Int[np.ndarray, " value"]) -> Float[np.ndarray, "value value"] | None:
-        """Return K(x, y) of values of a field, row x and column y; ``None`` if it is compared for equality."""
         return None
 
     def candidates(self, values: Int[np.ndarray, "member field component"]) -> Any:

@@ -31,12 +31,12 @@ class HitMiss(Likelihood):
     additive = True
     strength: float = math.inf
 
-    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return b and the strength of copying; see `Likelihood.urn`. None of one's own likelihood that is none."""
+    def urn(self, parameters: Parameters) -> dict[str, Any] | None:
+        """Return b, the strength of copying and powers; see `Likelihood.urn`. None of one's own likelihood."""
         if type(self).log_marginals is not HitMiss.log_marginals:
             return None
-        one = np.ones(len(parameters.distortion))
-        return np.asarray(parameters.distortion, float), one, self.strength * one, self.power(len(one))
+        power = self.power(len(parameters.distortion))
+        return {"distortion": parameters.distortion, "strength": self.strength, "power": power}
 
     def log_marginals(
         self,
@@ -105,7 +105,7 @@ class HitMiss(Likelihood):
 class Copies(HitMiss):
     """Hit-miss whose values are copied from record to record, errors and all: a Pólya urn of strength 1.
 
-    The distortion is that of a value that is no copy of another record's; see `part_sweep`.
+    The distortion is that of a value that is no copy of another record's; see `densities`.
     """
 
     strength = 1.0
@@ -129,10 +129,10 @@ class DirichletMultinomial(Likelihood):
 
     additive = True
 
-    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    def urn(self, parameters: Parameters) -> dict[str, Any]:
         """Return an urn of values as common as they are; see `Likelihood.urn`."""
-        one, differ = np.ones(len(parameters.distortion)), differing(parameters.distortion)
-        return one, one, differ / (1 - differ), one
+        differ = differing(parameters.distortion)
+        return {"distortion": np.ones(len(differ)), "strength": differ / (1 - differ)}
 
     def log_marginals(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ from consilience.models.block_linkage.enumeration import set_partitions
 from consilience.models.block_linkage.misfit import Misfit
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.posterior import Estimate, Posterior
+from consilience.models.rows import row_blocks
 
+_PIECE = 1 << 20  # probabilities of partitions
 _SITES = ("distortion", "size_share", "intensity", "class_share")
 
 
@@ -157,6 +160,12 @@ class Linkage(NamedTuple):
                 )
             )
         return found
+
+    def pieces(self) -> Iterator[Group]:
+        """Yield the same in pieces, so that what is computed of them in double precision is never that of all."""
+        for members, partition in self.groups():
+            blocks = row_blocks(len(partition), partition.shape[1], _PIECE)
+            yield from (Group(members[rows], partition[rows]) for rows in blocks)
 
 
 def flatten(groups: list[Group]) -> dict[str, Any]:

@@ -67,6 +67,11 @@ _MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: be
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
+def engine_for(engine: Any, data: Records) -> Any:
+    """Return the engine for records, as `engine_of` does, or "local"."""
+    return engine_of(engine, data.value.size) or "local"
+
+
 def estimate(resolved: Resolved, *, mesh: Mesh | None = None, engine: Any = None) -> Estimate:
     """Link records, with hyperparameters by EM; see `fit_em`."""
     return fit_em(resolved, mesh=mesh, engine=engine).estimate()
@@ -171,7 +176,7 @@ def _decided(resolved: Resolved, num_sampled: int, mesh: Mesh | None, engine: En
     given = _Given(rows, value_counts(original), prior, chosen, num_sampled, mesh, engine)
     learned = given.learn(parameters, resolved, settings.largest)
     if settings.weights == "auto":
-        powers = dependence_weights(learned.found, original.num_fields)
+        powers = dependence_weights(learned.found, rows.records.value)
         given = given._replace(likelihood=chosen.weighted(powers))
         learned = given.learn(learned.parameters, resolved, settings.largest)
     tried = np.zeros((0, 3))
@@ -295,7 +300,7 @@ def parts_under(
     if settings.decision == "closure":
         return _closed(found, rows, settings.at)
     parts, large = _parts_under(found, rows, parameters, likelihood, settings)
-    for members in (*parts.members, *(one.rows[None] for one in large.parts)):
+    for members in (*parts.members, *(own[None] for own in large.parts)):
         part[members] = members[:, :1]
     return np.unique(rows.row, return_index=True)[1][part[rows.row]]
 
@@ -367,6 +372,8 @@ def _rows(records: Records, parameters: Parameters, likelihood: Likelihood, sett
 
 def _of_records(groups: list[Group], rows: Rows) -> list[Group]:
     """Return groups of rows as those of records."""
+    if len(rows.weight) == len(rows.row):
+        return groups
     first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
     return [Group(first[group.members], group.partition) for group in groups]
 

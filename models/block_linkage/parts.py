@@ -13,7 +13,6 @@ touch either, so that Kruskal's algorithm meets both unchanged.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -71,19 +70,25 @@ def parts_of(pairs: CandidatePairs, num_records: int, *, largest: int, size_limi
     limit = np.where(pairs.log_odds > 0, np.int32(size_limit), np.int32(largest))
     limit[pairs.log_odds == np.inf] = num_records  # sure labels pass every cap
     part = merged(pairs.first, pairs.second, order, limit, num_records)
-    limit[:] = num_records
-    component = merged(pairs.first, pairs.second, order, limit, num_records)
-    size = np.bincount(component, minlength=num_records)
+    del order, limit  # of all pairs, which may be many
+    return Parts(*members_of(part, largest), _cut(pairs, part))
+
+
+def _cut(pairs: CandidatePairs, part: Int[np.ndarray, " record"]) -> Cut:
+    """Return what is in other parts than the pairs alone would make."""
+    every, number = np.arange(len(pairs.first)), np.full(len(pairs.first), len(part), np.int32)
+    component = merged(pairs.first, pairs.second, every, number, len(part))
+    del every, number
+    size = np.bincount(component, minlength=len(part))
     dropped = part[pairs.first] != part[pairs.second]
     divided = np.unique(component[pairs.first[dropped]])
-    cut = Cut(
+    return Cut(
         components=len(divided),
         records=int(size[divided].sum()),
         largest=int(size.max(initial=0)),
         pairs=int(dropped.sum()),
         weight=float(expit(pairs.log_odds[dropped]).sum()),
     )
-    return Parts(*members_of(part, largest), cut)
 
 
 def merged(
@@ -126,14 +131,9 @@ def members_of(
 
 @functools.cache
 def _compiled(function: Callable) -> Callable:
-    """Compile at the first call, and keep the code on disk where a folder for it can be written."""
-    import numba  # takes longer to import than all of linkage
+    from consilience.models.block_linkage.machine import machine_code  # numba takes longer than all of linkage
 
-    function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
-    try:
-        return numba.njit(cache=True)(function)
-    except RuntimeError:
-        return numba.njit(function)
+    return machine_code(function)
 
 
 def _merge(first: Any, second: Any, order: Any, limit: Any, part: Any, size: Any) -> None:

@@ -16,9 +16,11 @@ from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
+from consilience.models.rows import row_blocks
 
 _NEARLY_UNIQUE = 0.8  # distinct values per record that has the field
 _BY_CHANCE = 0.1      # agreement elsewhere, corrected for chance, of records that share a value
+_BLOCK = 65_536       # records looked at together
 _EXPECTED = 0.1       # links of a record that are worth telling
 
 
@@ -83,20 +85,23 @@ def alike_apart(
     threshold : candidates have log odds above minus this.
     restriction : as in `fit_em`; pairs that it forbids are not counted.
     """
-    value = np.asarray(records.value)
-    codes = value_codes(value, records.first_value)
-    if likelihood.additive:
-        agree = np.append(likelihood.pair_terms(parameters, records.first_value)[0], 0.0)
-        log_odds = log_prior_odds + sum(agree[column] for column in codes)
-    else:
-        log_odds = log_prior_odds + likelihood.at(parameters).log_pairs(np.stack([codes, codes]), parameters)
-    common = np.flatnonzero(log_odds <= -threshold)
+    agree, own = np.append(likelihood.pair_terms(parameters, records.first_value)[0], 0.0), likelihood.at(parameters)
+    chosen, log_odds = [np.zeros(0, int)], [np.zeros(0)]
+    for rows in row_blocks(records.num_records, 1, _BLOCK):
+        codes = value_codes(np.asarray(records.value)[:, rows], records.first_value)
+        of_values = agree[codes].sum(axis=0)
+        if not likelihood.additive:
+            of_values = own.log_pairs(np.stack([codes, codes]), parameters)
+        below = np.flatnonzero(log_prior_odds + of_values <= -threshold)
+        chosen.append(below + rows.start)
+        log_odds.append(log_prior_odds + of_values[below])
+    common, of_common = np.concatenate(chosen), np.concatenate(log_odds)
     if not len(common):
         return Alike(0, 0, 0.0)
     key = record_keys(records, common)
     _, first, group, number = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     pairs = _allowed_pairs(group, number, np.asarray(records.source)[common], restriction)
-    weight = pairs * expit(log_odds[common[first]])
+    weight = pairs * expit(of_common[first])
     told = 2 * weight >= _EXPECTED * number
     return Alike(int(number[told].sum()), int(pairs[told].sum()), float(weight[told].sum()))
 

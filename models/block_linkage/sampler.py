@@ -7,12 +7,13 @@ r"""Partitions of records drawn in machine code: sweeps, splits and mergers, for
 
 with :math:`m(C)` the likelihood of a cluster relative to its records apart, w the weights of sizes and d the links,
 records less clusters; **if** every cluster is connected in the graph of neighbours, is no larger than ``log_size``
-says, and has no two records of one source. Of a complete graph that is every partition.
+says, and has no two records of one source. Of a complete graph that is every partition; and of any one where clusters
+need not be connected: neighbours then only say where records are moved to.
 
 | argument | what it is |
 |---|---|
-| `Graph` | values, neighbours, sources, and the weight of each record: one of weight n counts as n equal members |
-| `Density` | θ, b, and which likelihood: `HIT_MISS`, `DIRICHLET_MULTINOMIAL`, `ERROR_CLASSES` |
+| `Graph` | values, neighbours, sources, labels, and weights of records: one of weight n counts as n equal members |
+| `Density` | θ, b, and which likelihood: `ERROR_CLASSES`, or `HIT_MISS` with urn, near values and powers of fields |
 | ``log_size`` | log w of 0, 1, … records: log m n! μ_n (Poisson-Kolchin, `log_size_weights`), zeros, or what you like |
 | ``labelled`` | whether labels of entities, and not partitions, are as likely (Steorts, Hall and Fienberg 2014) |
 
@@ -32,10 +33,10 @@ from consilience.models.block_linkage.densities import (
     CELL,
     CLUSTERS,
     ENTRY,
-    HIT_MISS,
     LEAST,
     MARKS,
     MOST,
+    OTHER,
     RECORD,
     SLOT,
     Density,
@@ -45,7 +46,7 @@ from consilience.models.block_linkage.densities import (
     factor,
     give_back,
     joined,
-    machine_code,
+    log_of_others,
     new_slot,
     pair,
     put,
@@ -53,6 +54,11 @@ from consilience.models.block_linkage.densities import (
     tables,
     take_out,
 )
+from consilience.models.block_linkage.enumeration import log_size_weights as log_size_weights
+from consilience.models.block_linkage.machine import inner, machine_code
+
+SURE = 1e3
+"""What a sure label adds: no partition against it is ever drawn, once there was one without."""
 
 
 class Graph(NamedTuple):
@@ -65,6 +71,10 @@ class Graph(NamedTuple):
     source : int32, shape ``(record,)``; records of one source are never together. Empty where all may be.
     first_neighbour : int32, shape ``(record + 1,)``; where the neighbours of each record begin.
     neighbour : int64, shape ``(edge,)``; every pair is there twice.
+    connected : whether clusters have to be.
+    label : int, shape ``(label, 2)``; pairs of records of which users have told whether they belong together.
+    label_worth : float64, shape ``(label,)``; what they add to the log probability where the pair is together, up to
+        `SURE` and down to less that.
     """
 
     value: Any
@@ -72,18 +82,33 @@ class Graph(NamedTuple):
     source: Any
     first_neighbour: Any
     neighbour: Any
+    connected: bool = True
+    label: Any = np.zeros((0, 2), int)
+    label_worth: Any = np.zeros(0)
 
 
-def log_size_weights(intensity: float, size_share: Float[np.ndarray, " size"]) -> Float[np.ndarray, " sizes_and_none"]:
-    """Return log m n! μ_n for n = 0, 1, …, the weights of clusters of Poisson-Kolchin partitions; of none 0."""
-    share = np.maximum(np.asarray(size_share, float), LEAST)
-    factorial = np.cumsum(np.log(np.arange(1, len(share) + 1)))
-    return np.append(0.0, math.log(intensity) + factorial + np.log(share))
+class Expected(NamedTuple):
+    """What draws with hit-miss add up, expected numbers given the partition.
+
+    Parameters
+    ----------
+    value : shape ``(value,)``; how often each was drawn: for an entity, or by an error. Copies in an urn that repeat
+        an error are none.
+    distorted, drawn : shape ``(field,)``; of the values drawn for entities with several records, those by an error, and
+        all. Of records without neighbours, which are as equal as their weight says, there are none.
+    log_weight : shape ``(record,)``; of clusters and labels, at some record of each, but for sure labels.
+    """
+
+    value: Float[np.ndarray, " value"]
+    distorted: Float[np.ndarray, " field"]
+    drawn: Float[np.ndarray, " field"]
+    log_weight: Float[np.ndarray, " record"]
 
 
 def draw(
     random: np.random.Generator, cluster: Int[np.ndarray, " record"], graph: Graph, density: Density,
     log_size: Float[np.ndarray, " sizes_and_none"], *, labelled: bool = False, sweeps: int = 1, splits: int = 0,
+    expected: Expected | None = None,
 ) -> Int[np.ndarray, "sweep record"]:  # fmt: skip
     """Draw partitions, one after another.
 
@@ -96,6 +121,7 @@ def draw(
     labelled : whether a partition of d links has the factor 1 / d!.
     sweeps : how many partitions; in each every record is drawn anew.
     splits : how many splits and mergers are tried after each sweep.
+    expected : to which each sweep adds.
 
     Returns
     -------
@@ -123,6 +149,8 @@ def draw(
             # As many as one step may need, and as all do on average.
             uniform = random.random(2 * len(cluster) + 10 * left)
             left -= _split_and_merge(uniform, left, work, log_size, restricted, links, waiting)
+        if expected is not None:
+            _expect(work, log_size, *expected)
         drawn[step] = _named(work.records["slot"])
     return drawn
 
@@ -148,14 +176,17 @@ def _started(
     slots["first"], entries["following"] = np.arange(1, len(slots) + 1), np.arange(1, len(entries) + 1)
     slots["first"][-1] = cells["first"][...] = -1           # the last slot stays empty
     slots["looked"] = -1
-    values, fields = tables(density)
+    cells["kept"] = 1.0
+    labels, of_label = np.zeros(2 * len(graph.label), OTHER), np.concatenate([*graph.label.T, np.zeros(0, int)])
+    order = np.argsort(of_label, kind="stable")
+    labels["code"], labels["worth"] = np.roll(of_label, len(graph.label))[order], np.tile(graph.label_worth, 2)[order]
+    ends = np.searchsorted(of_label[order], np.arange(number + 1))
+    records["label"], records["last_label"] = ends[:-1], ends[1:]
     work = Work(
-        density.kind, tuple(map(float, density.class_share)), records, slots, cells, entries,
-        np.array([0, 0, np.count_nonzero(size), 0]), np.ascontiguousarray(graph.value, np.int32),
-        np.ascontiguousarray(graph.neighbour, np.int64), values, fields,
+        density.kind, graph.connected, tuple(map(float, density.class_share)), records, slots, cells, entries,
+        np.array([0, 0, np.count_nonzero(size), 0]), np.ascontiguousarray(graph.value, np.int64),
+        np.ascontiguousarray(graph.neighbour, np.int64), *tables(density), labels,
     )  # fmt: skip
-    if density.kind == HIT_MISS:
-        cells["kept"][:, :num_fields] = 1 - fields["rate"]
     _begin(cluster, size, work)
     return work
 
@@ -185,18 +216,21 @@ def _sweep(uniform, work, log_size, growth, restricted, links, choice, total, wa
             continue
         own = work.records[record]["slot"]
         if own >= 0:
-            if not _stays_connected(record, own, work, waiting):
+            if not _may_leave(record, own, work, waiting):
                 continue
             take_out(record, own, work)
         else:
             work.counter[CLUSTERS] -= 1
         weight = work.records[record]["weight"]
-        if weight == 1:
-            number = _weigh(record, work, growth, restricted, choice, total)
-            alone = math.exp(log_size[1])
+        plain = weight == 1 and len(work.near) == 0 and (
+            work.records[record]["label"] == work.records[record]["last_label"]
+        )
+        number = _weigh(record, plain, work, log_size, growth, restricted, choice, total)
+        alone = log_size[weight]
+        if plain:
+            alone = math.exp(alone)
         else:
-            number = _weigh_several(record, work, log_size, restricted, choice, total)
-            alone = log_size[weight] + joined(record, len(work.slots) - 1, work)
+            alone += joined(record, len(work.slots) - 1, work) if weight > 1 else 0.0
             highest = alone
             for at in range(number):
                 highest = max(highest, total[at])
@@ -228,57 +262,82 @@ def _sweep(uniform, work, log_size, growth, restricted, links, choice, total, wa
         reckon(own, work)
 
 
-@machine_code
-def _weigh(record, work, growth, restricted, choice, total):
-    """Set the choices of a record of weight one, slots or -1 - record, and the weights; return how many there are."""
-    number, largest = 0, len(growth)
-    for at in range(work.records[record]["begin"], work.records[record]["end"]):
-        one = work.neighbour[at]
-        there = work.records[one]["slot"]
-        if there < 0:
-            if largest < 2 or (restricted and work.records[one]["source"] == work.records[record]["source"]):
-                continue
-            choice[number] = -1 - one
-            total[number] = growth[1] * pair(record, one, work)
-        else:
-            size = work.slots[there]["size"]
-            if work.slots[there]["looked"] == record or size >= largest:
-                continue
-            work.slots[there]["looked"] = record
-            if restricted and _has_source(record, there, work):
-                continue
-            choice[number] = there
-            total[number] = growth[size] * factor(record, there, work)
-        number += 1
-    return number
+@inner
+def _weigh(record, plain, work, log_size, growth, restricted, choice, total):
+    """Set the choices of a record, slots or -1 - record, and the weights; return how many there are.
 
-
-@machine_code
-def _weigh_several(record, work, log_size, restricted, choice, total):
-    """Set the choices of a record of a weight above one, and logarithms of the weights; return how many there are."""
+    They are logarithms but for plain records, those of weight one without labels or near values.
+    """
     number, weight = 0, work.records[record]["weight"]
     for at in range(work.records[record]["begin"], work.records[record]["end"]):
         one = work.neighbour[at]
         there = work.records[one]["slot"]
         size = work.slots[there]["size"] if there >= 0 else 1
-        if size + weight >= len(log_size) or (there >= 0 and work.slots[there]["looked"] == record):
+        if size + weight >= len(log_size):
             continue
-        total[number] = log_size[size + weight] - log_size[size]
         if there < 0:
             if restricted and work.records[one]["source"] == work.records[record]["source"]:
                 continue
             choice[number] = -1 - one
-            own = new_slot(work)
-            total[number] += add(one, own, work) + joined(record, own, work)
-            give_back(own, work)
         else:
+            if work.slots[there]["looked"] == record:
+                continue
             work.slots[there]["looked"] = record
             if restricted and _has_source(record, there, work):
                 continue
             choice[number] = there
-            total[number] += joined(record, there, work)
+        if plain:
+            total[number] = growth[size] * (factor(record, there, work) if there >= 0 else pair(record, one, work))
+        else:
+            total[number] = log_size[size + weight] - log_size[size]
+            if there < 0:
+                own = new_slot(work)
+                total[number] += add(one, own, work) + joined(record, own, work)
+                give_back(own, work)
+            else:
+                total[number] += joined(record, there, work)
         number += 1
     return number
+
+
+@machine_code
+def _expect(work, log_size, value, distorted, drawn, log_weight):
+    """Add up what is expected given the clusters as they are."""
+    for record in range(len(work.records)):
+        own = work.records[record]["slot"]
+        if own < 0:
+            log_weight[record] += log_size[1]
+            for code in work.value[record]:
+                if code >= 0:
+                    value[code] += 1
+            continue
+        for at in range(work.records[record]["label"], work.records[record]["last_label"]):
+            if work.records[work.labels[at]["code"]]["slot"] == own and abs(work.labels[at]["worth"]) < SURE:
+                log_weight[record] += work.labels[at]["worth"] / 2
+        if work.slots[own]["first"] != record:
+            continue
+        log_weight[record] += log_size[work.slots[own]["size"]]
+        lonely = work.records[record]["begin"] == work.records[record]["end"]
+        for column in range(work.value.shape[1]):
+            cell, field, known = work.cells[own, column], work.fields[column], 0
+            at = cell["first"]
+            while at >= 0:
+                entry, share = work.entries[at], work.values[work.entries[at]["value"]]["share"]
+                number = entry["number"]
+                others = log_of_others(entry["value"], 0, number, known, column, work)
+                log_weight[record] += field["power"] * others
+                known += number
+                draws = float(number) if field["strength"] == np.inf else 1.0
+                right = (1 - field["rate"]) / max(1 - field["rate"] + field["rate"] * share, LEAST)
+                true = entry["kept"] * share
+                wrong = draws * (1 - true * right)
+                if lonely or cell["number"] == 1:
+                    draws, true, wrong = 0.0, 1.0, 0.0
+                value[entry["value"]] += true + wrong
+                distorted[column] += wrong
+                drawn[column] += draws
+                at = entry["following"]
+            log_weight[record] += field["power"] * cell["log_sum"]
 
 
 # ---- splits and mergers ----
@@ -286,24 +345,22 @@ def _weigh_several(record, work, log_size, restricted, choice, total):
 
 @machine_code
 def _split_and_merge(uniform, steps, work, log_size, restricted, links, waiting):
-    """Try splits and mergers while there are random numbers; return how many were tried."""
+    """Try splits and mergers of random neighbours while there are random numbers; return how many were tried."""
     place = 0
     for step in range(steps):
-        if place + 2 + 2 * len(work.records) > len(uniform):
+        if place + 3 + 2 * len(work.records) > len(uniform):
             return step
-        edge = int(uniform[place] * len(work.neighbour))
-        other, low, high = work.neighbour[edge], 0, len(work.records)
-        while high - low > 1:                               # the record that the edge belongs to
-            middle = (low + high) // 2
-            if work.records[middle]["begin"] <= edge:
-                low = middle
-            else:
-                high = middle
-        place = _split_or_merge(uniform, place + 1, low, other, work, log_size, restricted, links, waiting)
+        one = int(uniform[place] * len(work.records))
+        begin, end = work.records[one]["begin"], work.records[one]["end"]
+        if begin < end:
+            other = work.neighbour[begin + int(uniform[place + 1] * (end - begin))]
+            place = _split_or_merge(uniform, place + 2, one, other, work, log_size, restricted, links, waiting)
+        else:
+            place += 2
     return steps
 
 
-@machine_code
+@inner
 def _split_or_merge(uniform, place, one, other, work, log_size, restricted, links, waiting):
     """Try to split the cluster of two neighbours, or to merge their two, by sequential allocation (Dahl 2003).
 
@@ -347,7 +404,7 @@ def _split_or_merge(uniform, place, one, other, work, log_size, restricted, link
     log_uniform = math.log(max(uniform[place], LEAST))
     place += 1
     split = log_uniform < log_ratio if together else log_uniform >= -log_ratio
-    if split and together:
+    if split and together and work.connected:
         split = _connected(first, work, waiting) and _connected(second, work, waiting)
     if not split:
         empty(first, work)
@@ -363,7 +420,7 @@ def _split_or_merge(uniform, place, one, other, work, log_size, restricted, link
     return place
 
 
-@machine_code
+@inner
 def _members(own, work):
     """Return how many records a slot has."""
     number, record = 0, work.slots[own]["first"] if own >= 0 else -1
@@ -373,7 +430,7 @@ def _members(own, work):
     return number
 
 
-@machine_code
+@inner
 def _gathered(own, mark, one, other, loose, number, work):
     """Write the members of a slot but two behind so many that are there, with a mark, and free it; return how many."""
     if own < 0:
@@ -389,14 +446,14 @@ def _gathered(own, mark, one, other, loose, number, work):
     return number
 
 
-@machine_code
+@inner
 def _allotted(record, own, work, log_size):
     """Return the log weight of a cluster with another record, relative to it without."""
     size = work.slots[own]["size"]
     return log_size[size + work.records[record]["weight"]] - log_size[size] + joined(record, own, work)
 
 
-@machine_code
+@inner
 def _may_merge(one, other, work, largest, restricted):
     """Return whether the clusters of two records are small enough together, and have no source in common."""
     own, there = work.records[one]["slot"], work.records[other]["slot"]
@@ -416,7 +473,7 @@ def _may_merge(one, other, work, largest, restricted):
     return True
 
 
-@machine_code
+@inner
 def _connected(own, work, waiting):
     """Return whether a cluster is connected."""
     work.counter[MARKS] += 1
@@ -437,9 +494,12 @@ def _connected(own, work, waiting):
     return left == 0
 
 
-@machine_code
-def _stays_connected(record, own, work, waiting):
-    """Return whether a cluster is connected without a record, that is whether its neighbours in it are."""
+@inner
+def _may_leave(record, own, work, waiting):
+    """Return whether a record may leave: where a cluster is connected without it, that is its neighbours in it are.
+
+    Where clusters need not be connected, it may leave what it could come back to.
+    """
     work.counter[MARKS] += 2
     wanted, reached, left = work.counter[MARKS] - 1, work.counter[MARKS], 0
     for at in range(work.records[record]["begin"], work.records[record]["end"]):
@@ -448,6 +508,8 @@ def _stays_connected(record, own, work, waiting):
             work.records[one]["mark"] = wanted
             waiting[0] = one
             left += 1
+    if not work.connected:
+        return left > 0 or work.slots[own]["size"] == work.records[record]["weight"]
     if left <= 1:
         return True
     work.records[waiting[0]]["mark"], work.records[record]["mark"] = reached, reached
@@ -470,7 +532,7 @@ def _stays_connected(record, own, work, waiting):
     return False
 
 
-@machine_code
+@inner
 def _has_source(record, own, work):
     """Return whether a cluster has a record of the source of this one."""
     one = work.slots[own]["first"]

@@ -38,7 +38,7 @@ from consilience.models.block_linkage.likelihood import draw_values
 from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Copies, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
-from consilience.models.block_linkage.texts import TextHitMiss
+from consilience.models.block_linkage.texts import SomeSimilar, TextHitMiss, near_matrix
 from consilience.notes import Remedy
 
 DECAY = 2.0
@@ -111,7 +111,7 @@ class Candidates(NamedTuple):
     ratio: Float[Array, "candidate member field component"]
 
 
-class SimilarHitMiss(HitMiss):
+class SimilarHitMiss(SomeSimilar):
     """Hit-miss with some fields that are compared by similarity.
 
     Parameters
@@ -121,8 +121,6 @@ class SimilarHitMiss(HitMiss):
     value_share : how common every value is.
     xp : the array module of ``value_share``.
     """
-
-    additive = False
 
     def urn(self, parameters: Parameters) -> None:
         """Return none: its kernel, of all values at once, is not drawn from."""
@@ -333,20 +331,7 @@ class SimilarHitMiss(HitMiss):
 
     # ---- pairs that are drawn ----
 
-    def draw_pairs(
-        self, generator: np.random.Generator, number: int, parameters: Parameters,
-        first_value: Int[np.ndarray, " fields_and_one"],
-    ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
-        """Draw true values and two records of each, all of as much weight."""
-        true = draw_values(generator, number, parameters, first_value)
-        pairs = np.stack([true, true])
-        for record in pairs:
-            other = self._distortions(generator, true, parameters, first_value)
-            distorted = generator.random(true.shape) < parameters.distortion[:, None]
-            record[distorted] = other[distorted]
-        return pairs, np.ones(number)
-
-    def _distortions(
+    def distortions(
         self, generator: np.random.Generator, true: Int[np.ndarray, "field record"], parameters: Parameters,
         first_value: Int[np.ndarray, " fields_and_one"],
     ) -> Int[np.ndarray, "field record"]:  # fmt: skip
@@ -382,11 +367,7 @@ class SimilarHitMiss(HitMiss):
 
     def log_alone(self, distortion: Float[Array, " field"], xp: Any) -> Float[Array, " value"]:
         """Return how much more probable each value is in a record alone than it is common: logarithms."""
-        similar = np.zeros(len(distortion), bool)
-        similar[list(self.fields)] = True
-        miss, number = xp.where(similar, distortion, 0), self.first_value[1:] - self.first_value[:-1]
-        given = {} if xp is np else {"total_repeat_length": len(self.value_share)}
-        return xp.log1p(xp.repeat(miss, number, **given) * (self._alone(xp) - 1))
+        return xp.log1p(self.of_similar(distortion, len(self.value_share), xp) * (self._alone(xp) - 1))
 
     # ---- distortion ----
 
@@ -452,26 +433,11 @@ class SimilarHitMiss(HitMiss):
         key, of_key = key[once], of_key[once]
         return key[np.sort(_highest(key // number, of_key, _MOST_SHARED))]
 
-    def of_components(
-        self, values: Int[Array, "member field component"], table: Float[Array, " values_and_one"],
-        distortion: Float[Array, " field"], candidates: Candidates, xp: Any,
-    ) -> Float[Array, "subset component"]:  # fmt: skip
+    def log_similar(
+        self, own: Int[Array, "member similar component"], table: Float[Array, " values_and_one"],
+        miss: Float[Array, "similar 1"], candidates: Candidates, xp: Any,
+    ) -> Float[Array, "subset similar component"]:  # fmt: skip
         """Sum over the true values."""
-        index = np.array(self.fields)
-        rest = np.setdiff1d(np.arange(values.shape[1]), index)
-        exact = self.log_marginals(values[:, rest], table[values[:, rest]], distortion[rest], xp)
-        joint = self._by_subset(values[:, index], table, distortion[index][:, None], candidates, xp)
-        similar = xp.log(joint).sum(1)
-        # Relative to the records apart.
-        for record in range(len(values)):
-            has = np.arange(len(similar)) >> record & 1
-            exact = exact - has[:, None] * similar[1 << record]
-        return exact + similar
-
-    def _by_subset(
-        self, own: Any, table: Any, miss: Any, candidates: Candidates, xp: Any
-    ) -> Float[Array, "subset field component"]:
-        """Return the likelihood of every subset in each similar field, relative to the shares of the values."""
         share, there = table[own], candidates.value >= 0
         weight = xp.where(there, table[candidates.value], 0)
         inverse = xp.where(there, 1 / self.normaliser[candidates.value], 0).astype(share.dtype)
@@ -493,7 +459,7 @@ class SimilarHitMiss(HitMiss):
             near = [xp.where(value == other, ratio[:, record] * inverse, inverse) for other in own]
             counted = counted + xp.where(last[:, None], _products(near, observed, xp) - alone, 0)
         rest = rest - (weight * counted).sum(1)
-        return total + miss**subsets.number * xp.maximum(rest, 0)
+        return xp.log(total + miss**subsets.number * xp.maximum(rest, 0))
 
 
 def _products(factors: list[Any], observed: Any, xp: Any) -> Float[Array, "subset candidate field component"]:
@@ -548,10 +514,7 @@ class _Neighbours(NamedTuple):
     @classmethod
     def of(cls, near: Int[np.ndarray, "near 2"], num_values: int) -> _Neighbours:
         """Sort near values by one and the other."""
-        one, other = near.T
-        pair = np.tile(np.arange(len(near), dtype=np.int32), 2)
-        index = np.concatenate([one, other]), np.concatenate([other, one])
-        matrix = csr_array((pair, index), shape=(num_values, num_values))
+        matrix = near_matrix(near, num_values, np.arange(len(near), dtype=np.int32))
         return cls(matrix.data, matrix.indices, matrix.indptr)
 
     def matrix(self, entries: Float[np.ndarray, " entry"]) -> csr_array:

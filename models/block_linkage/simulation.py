@@ -147,7 +147,7 @@ def simulate(
         raise UnsupportedRequest(f"moves is {moves}; give a share from 0 to 1")
     if num_entities is not None and (num_entities < 1 or intensity is not None):
         raise UnsupportedRequest(f"num_entities is {num_entities}; give 1 or more, and no intensity besides")
-    of_records, *of_fields = _generators(key, 1 + num_fields)
+    of_records, *of_fields = generators(key, 1 + num_fields)
     entity, place = _entities(of_records, num_records, shares / shares.sum(), num_entities, intensity)
     num_records = len(entity)
     source = _sources(of_records, entity, place, num_sources, repeats)
@@ -164,20 +164,9 @@ def simulate(
         )
         for field, generator in enumerate(of_fields)
     ]  # fmt: skip
-    entity, entities = _in_order_of_appearance(entity, int(entity.max()) + 1)
-    data = Records(
-        value=np.stack([field.value for field in fields]),
-        source=source.astype(np.int32),
-        first_value=np.cumsum([0, *(len(field.vocabulary) for field in fields)]).astype(np.int32),
-        entity=entity,
-        num_records=num_records, num_fields=num_fields, num_sources=num_sources,
-        num_values=sum(len(field.vocabulary) for field in fields),
-        records=numbered("r", num_records),
-        fields=numbered("field_", num_fields),
-        sources=numbered("file_", num_sources),
-        values=np.concatenate([field.vocabulary for field in fields]),
-        entities=numbered("e", len(entities)),
-    )  # fmt: skip
+    entity, _ = _in_order_of_appearance(entity, int(entity.max()) + 1)
+    value = np.stack([field.value for field in fields])
+    data = with_names(value, source, entity, [field.vocabulary for field in fields], num_sources)
     return data, {
         "distorted": np.stack([field.distorted for field in fields]),
         "true_value": np.stack([field.true_value for field in fields]),
@@ -186,12 +175,34 @@ def simulate(
     }  # fmt: skip
 
 
+def with_names(
+    value: Int[np.ndarray, "field record"], source: Int[np.ndarray, " record"], entity: Int[np.ndarray, " record"],
+    vocabulary: Sequence[np.ndarray], num_sources: int,
+) -> Records:  # fmt: skip
+    """Return records whose ids, fields, files and entities have numbers for names.
+
+    Parameters
+    ----------
+    value : codes into the vocabulary of each field, -1 where missing.
+    entity : 0, 1, …
+    """
+    (num_fields, num_records), sizes = value.shape, [len(words) for words in vocabulary]
+    return Records(
+        value=value.astype(np.int32), source=source.astype(np.int32),
+        first_value=np.cumsum([0, *sizes]).astype(np.int32), entity=entity.astype(np.int32), num_records=num_records,
+        num_fields=num_fields, num_sources=num_sources, num_values=sum(sizes), records=numbered("r", num_records),
+        fields=numbered("field_", num_fields), sources=numbered("file_", num_sources),
+        values=np.concatenate(vocabulary), entities=numbered("e", int(entity.max()) + 1),
+    )  # fmt: skip
+
+
 def numbered(stem: str, number: int) -> np.ndarray:
     """Return names that end in 1, 2, …, and begin alike."""
     return object_array(f"{stem}{place}" for place in range(1, number + 1))
 
 
-def _generators(key: Any, number: int) -> list[np.random.Generator]:
+def generators(key: Any, number: int) -> list[np.random.Generator]:
+    """Return independent generators of random numbers, the same for a key of JAX or a whole number."""
     if isinstance(key, int | np.integer):
         entropy = np.array([key], object)
     else:

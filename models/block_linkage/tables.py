@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from consilience.data.codes import object_array
+from consilience.data.codes import object_array, text_array
 from consilience.data.records import Records
 from consilience.errors import TooLarge
 from consilience.models.block_linkage.canonical import CANONICAL
+from consilience.models.block_linkage.engines import Kept
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.review import REVIEW, THRESHOLDS
 from consilience.models.block_linkage.starting import hyperparameters
@@ -18,10 +19,12 @@ from consilience.models.block_linkage.weights import CANDIDATES, EXPLAIN, UNLINK
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
 from consilience.models.posterior import Draws, Posterior
+from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import PartitionTruth
 
 _FEW_SOURCES = 4    # of which all sets are listed
+_PIECE = 65_536     # rows that an engine is given at a time
 _MOST_SOURCES = 62  # bits of a set of them
 
 
@@ -35,8 +38,30 @@ def entities(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) ->
     data, own = resolved.data, assigned(truth)
     if data.records is None or data.sources is None:
         return own
-    records, files = np.asarray(data.records, object), np.asarray(data.sources, object)[np.asarray(data.source)]
-    return own | {"file": files, "original_id": records if data.num_sources == 1 else _original_ids(records, files)}
+    return own | {"file": np.asarray(data.sources, object)[np.asarray(data.source)], "original_id": _original_ids(data)}
+
+
+def entities_kept(engine: Any, posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> Kept:
+    """Return the same rows as an engine keeps them, numbered, as long as the truth is there; it gets them in pieces."""
+    import pyarrow as pa
+
+    if "entities" in vars(truth):
+        return vars(truth)["entities"]
+    data, own = resolved.data, assigned(truth)
+    names, files = text_array(data.records), text_array(data.sources)
+    original = names if data.num_sources == 1 else text_array(_original_ids(data))
+
+    def batch(rows: slice) -> Any:
+        return pa.record_batch({
+            "row": own["record"][rows], "record": names[rows], "entity": names[own["entity"][rows]],
+            "certainty": own["certainty"][rows], "file": files[data.source[rows]], "original_id": original[rows],
+        })  # fmt: skip
+
+    schema = pa.schema([("row", pa.int64()), *((name, pa.string()) for name in ("record", "entity")),
+                        ("certainty", pa.float64()), *((name, pa.string()) for name in ("file", "original_id"))])
+    batches = (batch(rows) for rows in row_blocks(data.num_records, 1, _PIECE))
+    found = Kept(engine, engine.table(pa.RecordBatchReader.from_batches(schema, batches)))
+    return vars(truth).setdefault("entities", found)
 
 
 def assigned(truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -47,9 +72,12 @@ def assigned(truth: PartitionTruth) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def _original_ids(records: np.ndarray, files: np.ndarray) -> np.ndarray:
+def _original_ids(data: Records) -> np.ndarray:
     """Return the ids in the files: without the name of the file, where an id is of several ones."""
-    ids = records.copy()
+    records = np.asarray(data.records, object)
+    if data.num_sources == 1:
+        return records
+    files, ids = np.asarray(data.sources, object)[np.asarray(data.source)], records.copy()
     pairs = zip(records, files, strict=True)
     marked = np.array([record.startswith(f"{file}:") for record, file in pairs], bool)
     if not marked.any():
@@ -182,7 +210,7 @@ ENTITIES = Table(
         Column("certainty", help="probability that the entity is exactly these records"),
         Column("file", help="from which the record comes"), Column("original_id", help="its id in that file"),
     ),
-    make=entities,
+    make=entities, kept=entities_kept,
 )  # fmt: skip
 PAIRS = Table(
     name="pairs", help="The pairs of records that may be of one entity, the most probable first.",

@@ -14,13 +14,13 @@ would add is left out. Where one field of the records is such a text, all simila
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.block_linkage.large_parts import near_matrix
 from consilience.models.block_linkage.likelihood import draw_values
 from consilience.models.block_linkage.likelihoods import HitMiss
 from consilience.models.block_linkage.parameters import Parameters
@@ -36,17 +36,76 @@ DECAY = 2.0
 _MOST_PAIRS = 20_000_000  # of records that have near values in a field, by which candidates are searched
 
 
-class TextHitMiss(HitMiss):
+class SomeSimilar(HitMiss):
+    """Hit-miss with some fields, at the places ``fields``, that are compared by similarity."""
+
+    additive = False
+    fields: tuple[int, ...]
+    first_value: Any
+
+    @abstractmethod
+    def distortions(
+        self, generator: np.random.Generator, true: Int[np.ndarray, "field record"], parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> Int[np.ndarray, "field record"]:  # fmt: skip
+        """Draw distorted values of all fields, given the true ones."""
+
+    @abstractmethod
+    def log_similar(
+        self, own: Int[Array, "member similar component"], table: Float[Array, " values_and_one"],
+        miss: Float[Array, "similar 1"], candidates: Any, xp: Any,
+    ) -> Float[Array, "subset similar component"]:  # fmt: skip
+        """Return the log likelihood of every subset in each similar field, relative to the shares of the values."""
+
+    def draw_pairs(
+        self, generator: np.random.Generator, number: int, parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
+        """Draw true values and two records of each, all of as much weight."""
+        true = draw_values(generator, number, parameters, first_value)
+        pairs = np.stack([true, true])
+        for record in pairs:
+            other = self.distortions(generator, true, parameters, first_value)
+            distorted = generator.random(true.shape) < parameters.distortion[:, None]
+            record[distorted] = other[distorted]
+        return pairs, np.ones(number)
+
+    def of_components(
+        self, values: Int[Array, "member field component"], table: Float[Array, " values_and_one"],
+        distortion: Float[Array, " field"], candidates: Any, xp: Any,
+    ) -> Float[Array, "subset component"]:  # fmt: skip
+        """Sum over the true values, relative to the records apart: one alone has likelihood one, whatever it shows."""
+        index = np.array(self.fields)
+        rest = np.setdiff1d(np.arange(values.shape[1]), index)
+        power = self.power(values.shape[1]).astype(table.dtype)[:, None]
+        exact = self.by_field(values[:, rest], table[values[:, rest]], distortion[rest], xp)
+        exact = (exact * power[rest]).sum(1)
+        similar = self.log_similar(values[:, index], table, distortion[index][:, None], candidates, xp)
+        similar = (similar * power[index]).sum(1)
+        for record in range(len(values)):
+            has = np.arange(len(similar)) >> record & 1
+            exact = exact - has[:, None] * similar[1 << record]
+        return exact + similar
+
+    def of_similar(self, own: Any, number_of_values: int, xp: Any) -> Any:
+        """Return numbers of fields for each value, ``(value,)``, zero in fields compared for equality."""
+        similar = np.zeros(len(own), bool)
+        similar[list(self.fields)] = True
+        number = self.first_value[1:] - self.first_value[:-1]
+        given = {} if xp is np else {"total_repeat_length": number_of_values}
+        return xp.repeat(xp.where(similar, own, 0), number, **given)
+
+
+class TextHitMiss(SomeSimilar):
     """Hit-miss with some fields that are compared by similarity, far values bounded.
 
     Parameters
     ----------
     fields : the places of these fields.
     data : `Records`, or `Linkable` ones, with the values that are near.
-    strength : of the urn of large parts, infinite for hit-miss; see `part_sweep`.
+    strength : of the urn of large parts, infinite for hit-miss; see `densities`.
     """
 
-    additive = False
     arrays = ("first_value", "near", "kernel", "matrix")
 
     def __init__(self, fields: tuple[int, ...], data: Any, strength: float, xp: Any = np) -> None:
@@ -57,15 +116,11 @@ class TextHitMiss(HitMiss):
         if xp is np:
             self.matrix = near_matrix(np.asarray(self.near), int(self.first_value[-1]), self.kernel)
 
-    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return b, the share of far values, and the strength of copying; see `Likelihood.urn`."""
-        one, far = np.ones((2, len(parameters.distortion)))
+    def urn(self, parameters: Parameters) -> dict[str, Any] | None:
+        """Return b, the share of far values, what is near, the strength of copying and powers; see `Likelihood.urn`."""
+        far = np.ones(len(parameters.distortion))
         far[list(self.fields)] = FAR
-        return np.asarray(parameters.distortion, float), far, self.strength * one, self.power(len(one))
-
-    def near_kernel(self, field: int, codes: Int[np.ndarray, " value"]) -> Float[np.ndarray, "value value"] | None:
-        """Return K(x, y) of values of a field; see `Likelihood.near_kernel`."""
-        return self.matrix[codes][:, codes].toarray() if field in self.fields else None
+        return (super().urn(parameters) or {}) | {"far": far, "near": self.matrix}
 
     # ---- pairs ----
 
@@ -124,12 +179,8 @@ class TextHitMiss(HitMiss):
 
     def log_alone(self, distortion: Float[Array, " field"], xp: Any) -> Float[Array, " value"]:
         """Return how much less probable values are in a record alone than they are common: logarithms."""
-        similar = np.zeros(len(distortion), bool)
-        similar[list(self.fields)] = True
-        own = xp.where(similar, xp.log1p(-distortion * (1 - FAR)), 0) * self.power(len(distortion))
-        number = self.first_value[1:] - self.first_value[:-1]
-        given = {} if xp is np else {"total_repeat_length": int(self.first_value[-1])}
-        return xp.repeat(own, number, **given)
+        power = self.power(len(distortion))
+        return self.of_similar(xp.log1p(-distortion * (1 - FAR)) * power, int(self.first_value[-1]), xp)
 
     def find_pairs(
         self, records: Any, rule: Any, parameters: Parameters
@@ -159,26 +210,30 @@ class TextHitMiss(HitMiss):
         one, other = np.divmod(np.unique(np.concatenate(keys)), number)
         return one.astype(np.int32), other.astype(np.int32)
 
+    def distortions(
+        self, generator: np.random.Generator, true: Int[np.ndarray, "field record"], parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> Int[np.ndarray, "field record"]:  # fmt: skip
+        """Draw values near the true one in the similar fields, but for a share of far ones, and any in the others."""
+        other, number = draw_values(generator, true.shape[1], parameters, first_value), true.shape[1]
+        sums = np.concatenate([[0.0], np.cumsum(self.matrix.data)])
+        for field in self.fields:
+            begin, end = (self.matrix.indptr[true[field] + step] for step in (0, 1))
+            mass = sums[end] - sums[begin]
+            near = generator.random(number) * (mass + FAR) < mass
+            place = np.searchsorted(sums, sums[begin] + generator.random(number) * mass, side="right") - 1
+            other[field, near] = self.matrix.indices[np.clip(place, begin, end - 1)[near]]
+        return other
+
     def draw_pairs(
         self, generator: np.random.Generator, number: int, parameters: Parameters,
         first_value: Int[np.ndarray, " fields_and_one"],
     ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
-        """Draw true values and two records of each, all of as much weight."""
-        true = draw_values(generator, number, parameters, first_value)
-        pairs, sums = np.stack([true, true]), np.concatenate([[0.0], np.cumsum(self.matrix.data)])
-        for record in pairs:
-            other = draw_values(generator, number, parameters, first_value)
-            for field in self.fields:
-                begin, end = (self.matrix.indptr[true[field] + step] for step in (0, 1))
-                mass = sums[end] - sums[begin]
-                near = generator.random(number) * (mass + FAR) < mass
-                place = np.searchsorted(sums, sums[begin] + generator.random(number) * mass, side="right") - 1
-                other[field, near] = self.matrix.indices[np.clip(place, begin, end - 1)[near]]
-            distorted = generator.random(true.shape) < parameters.distortion[:, None]
-            record[distorted] = other[distorted]
-        copied = generator.random(true.shape) < 1 / (1 + self.strength)
+        """Draw true values and two records of each, of which one may be a copy of the other."""
+        pairs, weight = super().draw_pairs(generator, number, parameters, first_value)
+        copied = generator.random(pairs.shape[1:]) < 1 / (1 + self.strength)
         pairs[1][copied] = pairs[0][copied]
-        return pairs, np.ones(number)
+        return pairs, weight
 
     # ---- components ----
 
@@ -192,23 +247,18 @@ class TextHitMiss(HitMiss):
             found[both] = self.matrix[one[both], other[both]]
         return found
 
-    def of_components(
-        self, values: Int[Array, "member field component"], table: Float[Array, " values_and_one"],
-        distortion: Float[Array, " field"], candidates: Any, xp: Any,
-    ) -> Float[Array, "subset component"]:  # fmt: skip
+    def log_similar(
+        self, own: Int[Array, "member similar component"], table: Float[Array, " values_and_one"],
+        miss: Float[Array, "similar 1"], candidates: Any, xp: Any,
+    ) -> Float[Array, "subset similar component"]:  # fmt: skip
         """Sum over the true values: those that the members of each subset show, and another one."""
-        index = np.array(self.fields)
-        rest = np.setdiff1d(np.arange(values.shape[1]), index)
-        power = self.power(values.shape[1]).astype(table.dtype)[:, None]
-        exact = self.by_field(values[:, rest], table[values[:, rest]], distortion[rest], xp)
-        exact = (exact * power[rest]).sum(1)
-        own, share, miss = values[:, index], table[values[:, index]], distortion[index][:, None]
-        observed, kernel = own >= 0, candidates.astype(share.dtype)
+        share, observed = table[own], own >= 0
+        kernel = candidates.astype(share.dtype)
         same = (own[:, None] == own[None]) & observed[:, None]
         weight = xp.where(observed, share / xp.maximum(same.sum(0), 1).astype(share.dtype), 0)
         joint = xp.concatenate([weight, xp.ones_like(weight[:1])])[None]
         log_scale = xp.zeros_like(share[:1])
-        for record in range(len(values)):
+        for record in range(len(own)):
             near = xp.where(same[:, record], 1 - miss, 0) + miss * kernel[:, record]
             given = xp.concatenate([near / share[record] + miss * FAR, xp.ones_like(share[:1]) * miss * FAR])
             factor = xp.where(observed[record], self.factors(given, record, own, share, xp), 1)
@@ -217,13 +267,15 @@ class TextHitMiss(HitMiss):
             log_scale = xp.concatenate([log_scale, log_scale + xp.log(largest)])
             joint = xp.concatenate([joint, larger / largest[:, None]])
         # Only what the members of a subset show may be its true value; all else is far.
-        members = np.arange(len(joint))[:, None] >> np.arange(len(values)) & 1
+        members = np.arange(len(joint))[:, None] >> np.arange(len(own)) & 1
         shown = xp.einsum("sr,trfc->stfc", members, same.astype(np.int32)) > 0
         other = xp.maximum(1 - xp.where(shown, weight, 0).sum(1), 0)
         total = xp.where(shown, joint[:, :-1], 0).sum(1) + other * joint[:, -1]
-        found = ((xp.log(total) + log_scale) * power[index]).sum(1)
-        # A record alone has likelihood one, whatever value it shows.
-        for record in range(len(values)):
-            has = np.arange(len(found)) >> record & 1
-            found = found - has[:, None] * found[1 << record]
-        return exact + found
+        return xp.log(total) + log_scale
+
+
+def near_matrix(near: np.ndarray, number: int, entry: np.ndarray) -> csr_array:
+    """Return a symmetric matrix with these entries for near values."""
+    one, other = near.T
+    index = np.concatenate([one, other]), np.concatenate([other, one])
+    return csr_array((np.tile(entry, 2), index), shape=(number, number))

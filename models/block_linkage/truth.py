@@ -133,7 +133,7 @@ class BlockPartition(PartitionTruth):
     def estimate(self) -> Int[np.ndarray, " record"]:
         """Return the most probable partition."""
         cluster = np.arange(self.num_units, dtype=np.int32)
-        for group, _ in self._groups:
+        for group in self.posterior.pieces():
             cluster[group.members] = _first_records(group.members, group.partition.argmax(axis=1))
         cluster[self.large] = self.large[self.drawn.estimate()]
         return cluster
@@ -201,7 +201,7 @@ class BlockPartition(PartitionTruth):
     def _moments(self) -> tuple[float, float]:
         large = self.drawn.num_clusters() if len(self.large) else np.zeros(1)
         mean, variance = float(self.num_units - len(self.large) + large.mean()), float(large.var())
-        for group, _ in self._groups:
+        for group in self.posterior.pieces():
             fewer, probability = links_of_partitions(group.members.shape[1]), _normal(group)
             own = probability @ fewer
             mean -= float(own.sum())
@@ -232,7 +232,7 @@ class BlockPartition(PartitionTruth):
         counts = np.zeros(largest + 1)
         counts[1 : len(of_large) + 1] = of_large
         counts[1] += self.num_units - len(self.large) - sum(group.members.size for group, _ in groups)
-        for group, _ in groups:
+        for group in self.posterior.pieces():
             size = group.members.shape[1]
             probability = subset_probabilities(_normal(group).T, size).sum(axis=1)
             counts += np.bincount(subset_sizes(size), probability, largest + 1)
@@ -285,7 +285,7 @@ class BlockPartition(PartitionTruth):
         first = first_members(cluster)
         number = np.bincount(first, minlength=self.num_units)[first]
         probability = (number == 1).astype(float)
-        for group, _ in self._groups:
+        for group in self.posterior.pieces():
             size = group.members.shape[1]
             own = first[group.members]
             subset = (own[:, :, None] == own[:, None]) @ (1 << np.arange(size))

@@ -19,11 +19,8 @@ shows any value, as common ones more often; that may be the true one again.
 |---|---|
 | `priors` | of parameters, and three priors of the partition |
 | `model` | the NumPyro function with the linkage summed out |
-| `gibbs` | the sampler |
-| `blocks`, `links` | the partition drawn component by component, all partitions enumerated |
-| `split_merge`, `marginal` | the partition moved by splits and mergers |
+| `gibbs` | the sampler of block-linkage under these priors, and what diagnostics are about |
 | `simulation` | records from the prior |
-| `tables` | what diagnostics are about |
 
 Candidates and components are those of block-linkage, found once; all is exact given these. The prior of the paper,
 under which all labellings are as likely, expects N (1 - 1/e) entities of N records, whatever these show: it links too
@@ -42,19 +39,17 @@ from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models import settings
 from consilience.models.block_linkage import MODEL as BLOCK_LINKAGE
-from consilience.models.block_linkage import SITES, linkage_notes, often_distorted
+from consilience.models.block_linkage import SITES, holding, linkage_notes, not_holding, often_distorted
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
-from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.model import found_by_wide, wide_parameters
 from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.block_linkage.truth import DrawnLinkage
-from consilience.models.hit_miss.gibbs import GIBBS, MOVES
+from consilience.models.hit_miss.gibbs import GIBBS, name_free
 from consilience.models.hit_miss.model import density, drawn_clusters, prepared
 from consilience.models.hit_miss.priors import PARTITION_PRIORS, Priors
 from consilience.models.hit_miss.simulation import SIMULATION
-from consilience.models.hit_miss.tables import name_free
 from consilience.models.interface import Account, Generic, Model
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
@@ -75,14 +70,9 @@ class Settings(settings.Settings):
         "labels", "of the partition: labels as likely (the paper's), partitions as likely, or sizes of entities "
         "learned", choices=PARTITION_PRIORS,
     )  # fmt: skip
-    moves: str = setting(
-        "blocks", "of gibbs: all links of small groups drawn at once, or pairs split and merged", choices=tuple(MOVES)
-    )
     restriction: str = restriction_setting()
     threshold: float = setting(4.0, "candidates are pairs of records with log odds above minus this")
-    largest: int = setting(
-        6, "most records of an entity; above 7 blocks take long, split-merge does not", at_least=2.0
-    )
+    largest: int = setting(6, "most records of an entity; above 7 nuts takes long, gibbs does not", at_least=2.0)
 
     def sizes(self, data: Any) -> dict[str, int]:
         """Return how many sizes entities may have."""
@@ -116,7 +106,7 @@ def says(account: Account) -> Iterator[Note]:
         yield from _wrong(account)
         if drawn:
             included = "" if prior == "entities" else ", its prior of the partition included"
-            yield predictive_finding(account.truth.predictive, prior=included)
+            yield holding(account.truth.misfit, besides=included)
             yield outside_finding(account.truth.outside)
         yield from linkage_notes(account.truth.components if drawn else account.truth, data)
     yield from _of_prior(data.num_records, prior)
@@ -144,7 +134,7 @@ def _wrong(account: Account) -> Iterator[Note]:
     if "cluster" in posterior.sites:
         truth = account.truth
         other = (Remedy("likelihood", "error-classes"),)
-        yield from predictive_warning(truth.predictive, remedy=_OTHER_MODEL, remedies=other)
+        yield from not_holding(truth.misfit, data, _OTHER_MODEL, other)
         deviation, sampler = float(truth.num_clusters().std()), (Remedy("method", "gibbs"), Remedy("threshold"))
         yield from outside_warning(
             truth.outside, deviation, truth.threshold, remedy=_OTHER_SAMPLER, remedies=sampler

@@ -1,13 +1,13 @@
-"""The Gibbs sampler of hit-miss: links, then true values and distortions, then how common values are and how distorted.
+"""The Gibbs sampler of hit-miss: that of block-linkage with the prior of the partition and the candidates of hit-miss.
 
-One sweep, with b and θ those of the sweep before:
+Links are drawn among the records of a component of candidates, any two of which may be together, record by record and
+by one split or merger a component; see `consilience.models.block_linkage.sampler`. So the draws are those of the
+density, in which all partitions of every component are summed.
 
-1. the partition, with true values and distortions summed out, by `blocks` or by `split_merge`;
-2. the true values of the clusters of two records and more, and the distortions of these records; what one record of a
-   cluster shows says nothing of b, and stays summed out, which mixes several times as fast;
-3. θ, b, and under the prior "entities" μ and m, from their conjugate conditionals.
-
-Steps 2 and 3 are those of block-linkage; see `consilience.models.block_linkage.gibbs.hyperparameters`.
+The program that was published with SMERED (Steorts, Hall and Fienberg 2014) accepts splits and mergers with another
+ratio. It draws true values and distortions for what it proposes, but leaves out the densities of both draws; it leaves
+out the number of ways to split; and it has no factor for the number of labels. It is therefore no sampler of the model
+that it states, and its numbers are no measure for those of this one.
 """
 
 from __future__ import annotations
@@ -16,182 +16,115 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
-from consilience.arrays import Array, Float, Key
 from consilience.errors import TooLarge
-from consilience.models.block_linkage.gibbs.hyperparameters import (
-    draw_counts,
-    draw_fields,
-    draw_sizes,
-    members_of_several,
-    shares_within_fields,
-)
-from consilience.models.block_linkage.gibbs.problem import State
-from consilience.models.block_linkage.model import Linkable
-from consilience.models.hit_miss.blocks import draw_blocks
-from consilience.models.hit_miss.marginal import Shown, log_marginals, shown
+from consilience.models.block_linkage.enumeration import pairs_within
+from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
+from consilience.models.block_linkage.gibbs.sampler import linked_among, sites, start, sweep
+from consilience.models.block_linkage.gibbs.truth import label_free
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.model import members_by_size
 from consilience.models.hit_miss.model import prepared
-from consilience.models.hit_miss.priors import equal_sizes, hyperpriors
-from consilience.models.hit_miss.simulation import draw_prior_clusters, draw_values
-from consilience.models.hit_miss.split_merge import draw_split_merge
+from consilience.models.hit_miss.priors import hyperpriors
+from consilience.models.hit_miss.simulation import draw_records
 from consilience.models.interface import Gibbs
 from consilience.models.sites import Resolved
-
-MOVES = {"blocks": draw_blocks, "split-merge": draw_split_merge}
-"""How the partition is drawn."""
+from consilience.models.truth.partitions import DrawnPartitions
 
 _MOST_VALUES = 100_000
-_FIRST_DISTORTIONS = (0.02, 0.2)
+_MOST_PAIRS = 50
+_LOOKED_AT = 200  # draws in which pairs are looked for
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """What a sweep reads. Many problems side by side have arrays with more axes.
-
-    Parameters
-    ----------
-    data : the records and the components of their candidates.
-    value_concentration : shape ``()``; of the Dirichlet priors of values.
-    distortion : shape ``(field, 2)``; parameters of Beta priors.
-    intensity : shape ``(2,)``; shape and rate of a Gamma prior.
-    size_share : shape ``(size,)``; parameters of a Dirichlet prior.
-    prior, moves : of the partition, and how it is drawn; static.
-    """
-
-    data: Linkable
-    value_concentration: Array
-    distortion: Array
-    intensity: Array
-    size_share: Array
-    prior: str = dataclasses.field(metadata={"static": True})
-    moves: str = dataclasses.field(metadata={"static": True})
-
-
-def prepare(resolved: Resolved) -> Problem:
-    """Find the components, and return them with the parameters of the priors.
+def prepare(resolved: Resolved) -> LinkProblem:
+    """Find the components, and return records and candidates with the parameters of the priors.
 
     Raises
     ------
     NotConjugate : a prior is not a Beta, a Dirichlet or a Gamma distribution.
-    UnsupportedRequest : there are so many different values that draws of their shares would fill the memory.
+    TooLarge : there are so many different values that draws of their shares would fill the memory.
     """
-    data, settings = resolved.data, resolved.settings
+    data, own = resolved.data, resolved.settings
     if data.num_values > _MOST_VALUES:
         raise TooLarge(
             f"the fields have {data.num_values:,} different values, and how common each is would be drawn; at most "
             f"{_MOST_VALUES:,} are allowed: leave out fields that differ in nearly every record, or use block-linkage"
         )
-    own, dtype = hyperpriors(resolved), jnp.result_type(float)
-    return Problem(
-        data=prepared(resolved).data, value_concentration=jnp.asarray(resolved.given.value_share, dtype),
-        distortion=jnp.asarray(own.distortion, dtype), intensity=jnp.asarray(own.intensity, dtype),
-        size_share=jnp.asarray(own.size_share, dtype), prior=settings.prior, moves=settings.moves,
+    parts = prepared(resolved).data
+    ends = [np.asarray(part)[:, pairs_within(part.shape[1])] for part in members_by_size(parts)]
+    first, second = np.concatenate([np.zeros((2, 0), int), *(each.swapaxes(0, 1).reshape(2, -1) for each in ends)], 1)
+    if own.restriction != "none":
+        same = data.source[first] == data.source[second]
+        kept = same if own.restriction == "within" else ~same
+        first, second = first[kept], second[kept]
+    prior, concentration = hyperpriors(resolved), np.asarray(resolved.given.value_share, float)
+    problem = linked_among(data, first, second, prior, concentration, own.restriction)
+    return dataclasses.replace(problem, prior=own.prior, splits=sum(parts.num_components))
+
+
+def state_at(values: Mapping[str, Any], resolved: Resolved, problem: LinkProblem) -> State:
+    """Return the state at true values."""
+    dtype, known = problem.distortion.dtype, {"cluster": np.asarray(values["cluster"], np.int32)}
+    limits = np.finfo(dtype)
+    for site in State._fields[1:]:
+        if site in values:
+            known[site] = np.clip(np.asarray(values[site], dtype), limits.tiny, None)
+    return State(**known | {"distortion": np.minimum(known["distortion"], 1 - limits.eps)})
+
+
+def redraw(random: np.random.Generator, state: State, problem: LinkProblem) -> tuple[State, LinkProblem]:
+    """Return state and problem with the records drawn anew given who is together, θ and b; what misses does so."""
+    first_value = np.searchsorted(problem.field, np.arange(len(problem.distortion) + 1))
+    value = draw_records(
+        random, np.asarray(state.cluster), problem.value.T, first_value, np.asarray(state.value_share, float),
+        np.asarray(state.distortion, float),
     )  # fmt: skip
+    return state, dataclasses.replace(problem, value=np.ascontiguousarray(value.T))
 
 
-def start(key: Key, problem: Problem) -> State:
-    """Return a chain with all records apart, the values as common as they are, and distortions at random."""
-    key_values, key_distortion = jax.random.split(key)
-    data = problem.data
-    num_fields, dtype = data.num_fields, problem.distortion.dtype
-    log_weight = jnp.log(jax.random.gamma(key_values, problem.value_concentration + data.number, dtype=dtype))
-    share = shares_within_fields(log_weight, data.field, num_fields)
-    low, high = _FIRST_DISTORTIONS
-    distortion = jax.random.uniform(key_distortion, (num_fields,), dtype, low, high)
-    alone = jnp.arange(data.num_records, dtype=jnp.int32)
-    intensity, size_share = _first_sizes(problem)
-    return State(alone, jnp.maximum(share, jnp.finfo(dtype).tiny), distortion, intensity, size_share)
-
-
-def _first_sizes(problem: Problem) -> tuple[Array, Array]:
-    """Return m and μ to start with; of priors that have none, those under which all clusters have the weight one."""
-    dtype = problem.distortion.dtype
-    if problem.prior != "entities":
-        return jnp.ones((), dtype), jnp.asarray(equal_sizes(len(problem.size_share)), dtype)
-    return jnp.asarray(problem.data.num_records, dtype), problem.size_share / problem.size_share.sum()
-
-
-def sweep(key: Key, state: State, problem: Problem) -> State:
-    """Draw the partition, what is true and distorted, and the parameters."""
-    key_links, key_counts, key_fields, key_sizes = jax.random.split(key, 4)
-    data = problem.data
-    cluster = MOVES[problem.moves](key_links, state, data, prior=problem.prior)
-    counts = draw_counts(
-        key_counts, cluster, state.value_share, state.distortion, jnp.asarray(data.value).T, jnp.asarray(data.field),
-        largest=len(problem.size_share),
-    )  # fmt: skip
-    value_share, distortion = draw_fields(
-        key_fields, counts, jnp.asarray(data.field), problem.value_concentration, problem.distortion
-    )
-    state = State(cluster, value_share, distortion, state.intensity, state.size_share)
-    if problem.prior != "entities":
-        return state
-    size_share, intensity = draw_sizes(key_sizes, cluster, problem.size_share, problem.intensity)
-    return state._replace(size_share=size_share, intensity=intensity)
-
-
-def sites(state: State, problem: Problem) -> dict[str, Array]:
-    """Return the sites of the NumPyro model, and the partition."""
-    found = {"distortion": state.distortion, "value_share": state.value_share, "cluster": state.cluster}
-    if problem.prior != "entities":
-        return found
-    return found | {"size_share": state.size_share, "intensity": state.intensity}
-
-
-def state_at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
-    """Return the state at true values; without a partition all records are apart, until `redraw` draws one."""
-    dtype = problem.distortion.dtype
-    intensity, size_share = _first_sizes(problem)
-    alone = jnp.arange(problem.data.num_records, dtype=jnp.int32)
-    limits = jnp.finfo(dtype)
-    return State(
-        jnp.asarray(values.get("cluster", alone), jnp.int32),
-        jnp.maximum(jnp.asarray(values["value_share"], dtype), limits.tiny),
-        jnp.clip(jnp.asarray(values["distortion"], dtype), limits.tiny, 1 - limits.eps),
-        jnp.asarray(values.get("intensity", intensity), dtype),
-        jnp.asarray(values.get("size_share", size_share), dtype),
-    )  # fmt: skip
-
-
-def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:
-    """Return state and problem with a partition from its prior, and records drawn anew given it; what misses does so.
-
-    The components stay as they are, and allow the same partitions.
-
-    Raises
-    ------
-    UnsupportedRequest : there are more than eight records, of which not all partitions are listed.
-    """
-    key_cluster, key_values = jax.random.split(key)
-    data = problem.data
-    cluster = draw_prior_clusters(
-        key_cluster, data, prior=problem.prior, size_share=state.size_share, intensity=state.intensity
-    )
-    value = draw_values(key_values, cluster, data.value, state.value_share, state.distortion, data.field)
-    number = jnp.zeros_like(data.number).at[jnp.where(value >= 0, value, len(data.number))].add(1, mode="drop")
-    return state._replace(cluster=cluster), dataclasses.replace(problem, data=data.replace(value=value, number=number))
-
-
-def log_likelihood(state: State, problem: Problem) -> Float[Array, ""]:
+def log_likelihood(state: State, problem: LinkProblem) -> float:
     """Return the log probability of the records given the partition, true values and distortions summed out."""
-    data = problem.data
-    members = members_of_several(state.cluster, len(problem.size_share))
-    value = jnp.where(members[..., None] >= 0, jnp.asarray(data.value).T[members], -1)
-    records = shown(value, state.value_share, state.distortion, jnp.asarray(data.field))
-
-    def of_cluster(value: Array, log_share: Array, log_ratio: Array) -> Array:
-        own = Shown(value, log_share, log_ratio, records.log_distortion)
-        return log_marginals(jnp.ones(len(value), bool), own)
-
-    relative = jax.vmap(of_cluster)(records.value, records.log_share, records.log_ratio).sum()
-    return relative + jnp.sum(data.number * jnp.log(state.value_share))
+    cluster, value = np.asarray(state.cluster), problem.value
+    share = np.append(np.asarray(state.value_share, float), 1)  # of what is missing
+    total, size = np.log(share[value]).sum(), np.bincount(cluster)[cluster]
+    for number in np.unique(size[size > 1]):
+        record = np.flatnonzero(size == number)
+        members = record[np.argsort(cluster[record], kind="stable")].reshape(-1, number)
+        values = value[members].transpose(1, 2, 0)
+        distortion = np.asarray(state.distortion, float)
+        total += LIKELIHOODS["hit-miss"].log_marginals(values, share[values], distortion, np)[-1].sum()
+    return float(total)
 
 
 GIBBS = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, at=state_at, redraw=redraw,
-    log_likelihood=log_likelihood,
+    prepare=prepare, start=start, sweep=sweep, sites=sites, at=state_at, redraw=redraw, log_likelihood=log_likelihood,
+    host=True,
 )  # fmt: skip
 """The sampler, for the driver."""
+
+
+def name_free(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str, np.ndarray]:
+    """Return hyperparameters, numbers of entities and of pairs, and whether the most doubtful pairs are together.
+
+    Parameters
+    ----------
+    samples : draws ``(chain, draw, …)`` by site.
+    """
+    if "cluster" not in samples:
+        return dict(samples)
+    cluster = np.asarray(samples["cluster"])
+    first, second = _doubtful(cluster.reshape(-1, cluster.shape[2]))
+    return label_free(samples) | {"together": (cluster[:, :, first] == cluster[:, :, second]).astype(float)}
+
+
+def _doubtful(cluster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs that are most nearly as often together as apart, among those that ever are together."""
+    if not len(cluster):
+        return np.zeros(0, int), np.zeros(0, int)
+    some = np.unique(np.linspace(0, len(cluster) - 1, _LOOKED_AT).round().astype(int))
+    pairs = DrawnPartitions(cluster[some]).pairs()
+    doubtful = np.flatnonzero(pairs.probability < 1)
+    order = np.argsort(np.abs(pairs.probability[doubtful] - 0.5), kind="stable")
+    chosen = np.sort(doubtful[order[:_MOST_PAIRS]])
+    return pairs.first[chosen], pairs.second[chosen]

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from scipy import special
 
-from consilience.arrays import Array, Float, Int, Key
-from consilience.data.codes import object_array
+from consilience.arrays import Float, Int, Key
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.enumeration import conflicts, first_places, pairs_within, set_partitions, together
-from consilience.models.block_linkage.model import Linkable, members_by_size
 from consilience.models.block_linkage.priors import Hyperprior
-from consilience.models.block_linkage.simulation import numbered
+from consilience.models.block_linkage.simulation import generators, numbered, with_names
 from consilience.models.hit_miss.priors import hyperpriors
 from consilience.models.interface import Simulation
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import first_members
-
-_LISTED = 8
-"""So many records have few enough partitions to list them."""
 
 _MOST_TRIES = 10_000
 _MOST_DRAWN = 1_000_000  # sizes at a time
@@ -59,44 +51,50 @@ def draw_data(
         raise UnsupportedRequest(
             f"records with restriction={settings.restriction!r} cannot be drawn from the prior"
         )
-    widths, field = np.asarray(num_values), np.repeat(np.arange(len(num_values)), num_values)
-    key = jax.random.key(key) if isinstance(key, int) else key
-    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    (generator,) = generators(key, 1)
+    found = {name: np.asarray(value) for name, value in (values or {}).items()}
     if values is None:
         own, concentration = hyperpriors(resolved), resolved.given.value_share
-        found = {
-            "distortion": generator.beta(*own.distortion.T),
-            "value_share": np.concatenate([generator.dirichlet(np.full(width, concentration)) for width in widths]),
-        }
+        shares = [generator.dirichlet(np.full(width, concentration)) for width in num_values]
+        found = {"distortion": generator.beta(*own.distortion.T), "value_share": np.concatenate(shares)}
         if settings.prior == "entities":
             found |= _draw_entities(generator, number, own)
         else:
             found["cluster"] = _draw_partition(generator, number, settings.prior, settings.largest)
-    else:
-        found = {name: np.asarray(value) for name, value in values.items()}
-    num_sources, shape = sizes["num_sources"], (len(widths), number)
-    lost = generator.random(shape) < sizes["missing"]
-    value = _drawn(
-        key, found["cluster"], np.where(lost, -1, 0), found["value_share"], found["distortion"], field
+    first_value = np.cumsum([0, *num_values])
+    lost = generator.random((len(num_values), number)) < sizes["missing"]
+    value = draw_records(
+        generator, found["cluster"], -lost.astype(np.int32), first_value, found["value_share"], found["distortion"]
     )
-    first_value = np.concatenate([[0], np.cumsum(widths)]).astype(np.int32)
-    code = np.where(lost, -1, np.asarray(value) - first_value[:-1, None])
+    code = np.where(lost, -1, value - first_value[:-1, None])
     _, entity = np.unique(found["cluster"], return_inverse=True)
-    records = Records(
-        value=code.astype(np.int32), source=generator.integers(num_sources, size=number).astype(np.int32),
-        first_value=first_value, entity=entity.astype(np.int32), num_records=number, num_fields=len(widths),
-        num_sources=num_sources, num_values=int(widths.sum()),
-        records=numbered("r", number), fields=numbered("field_", len(widths)), sources=numbered("file_", num_sources),
-        values=object_array(f"v{place + 1}" for width in widths for place in range(width)),
-        entities=numbered("e", int(entity.max()) + 1),
-    )  # fmt: skip
-    return records, found
+    source = generator.integers(sizes["num_sources"], size=number)
+    vocabulary = [numbered("v", width) for width in num_values]
+    return with_names(code, source, entity, vocabulary, sizes["num_sources"]), found
 
 
-@jax.jit
-def _drawn(key: Key, *given: Array) -> Int[Array, "field record"]:
-    """Draw the values of records in one program."""
-    return draw_values(jax.random.fold_in(key, 1), *given)
+def draw_records(
+    generator: np.random.Generator, cluster: Int[np.ndarray, " record"], shown: Int[np.ndarray, "field record"],
+    first_value: Int[np.ndarray, " fields_and_one"], share: Float[np.ndarray, " value"],
+    distortion: Float[np.ndarray, " field"],
+) -> Int[np.ndarray, "field record"]:  # fmt: skip
+    """Draw the values of records, as codes into those of all fields, given who is together, θ and b.
+
+    Parameters
+    ----------
+    cluster : equal where records are together.
+    shown : negative where a value is missing, and missing it will be: -1.
+    """
+    value = np.full(shown.shape, -1, np.int32)
+    _, entity = np.unique(cluster, return_inverse=True)
+    for field, (begin, end) in enumerate(itertools.pairwise(first_value)):
+        if end > begin:
+            last = np.cumsum(share[begin:end])
+            uniform = generator.random((2, len(cluster))) * last[-1]
+            true, other = begin + np.minimum(np.searchsorted(last, uniform, side="right"), end - begin - 1)
+            drawn = np.where(generator.random(len(cluster)) < distortion[field], other, true[entity])
+            value[field] = np.where(shown[field] < 0, -1, drawn)
+    return value
 
 
 def _records_and_values(
@@ -174,77 +172,3 @@ SIMULATION = Simulation(
         "num_annotators": None, "num_labels": None,
     },
 )  # fmt: skip
-
-
-# ---- in compiled programs ----
-
-
-def draw_values(
-    key: Key, cluster: Int[Array, " record"], value: Int[Array, "field record"], value_share: Float[Array, " value"],
-    distortion: Float[Array, " field"], field: Int[Array, " value"],
-) -> Int[Array, "field record"]:  # fmt: skip
-    """Draw true values of clusters, and of each record copies of them or other values.
-
-    Parameters
-    ----------
-    cluster : of each record, the code of its first one.
-    value : -1 where one is missing, which stays so.
-    value_share, distortion : θ and b.
-    field : of each value.
-
-    Returns
-    -------
-    codes into the values of all fields, -1 where missing.
-    """
-    key_true, key_other, key_distorted = jax.random.split(key, 3)
-    of_field = field == jnp.arange(len(distortion))[:, None]
-    log_share = jnp.where(of_field, jnp.log(value_share), -jnp.inf)[:, None]
-    true, other = (
-        jax.random.categorical(own, log_share, shape=value.shape, axis=-1) for own in (key_true, key_other)
-    )
-    distorted = jax.random.uniform(key_distorted, value.shape, distortion.dtype) < distortion[:, None]
-    drawn = jnp.where(distorted, other, true[:, cluster])
-    return jnp.where(value >= 0, drawn, -1).astype(jnp.int32)
-
-
-def draw_prior_clusters(
-    key: Key, data: Linkable, *, prior: str, size_share: Float[Array, " size"], intensity: Float[Array, ""]
-) -> Int[Array, " record"]:
-    """Draw a partition from its prior, among those that join records of a component only and that the data allow.
-
-    All partitions are listed, and nothing of how they are sampled given records is used.
-
-    Raises
-    ------
-    UnsupportedRequest : there are more than eight records.
-    """
-    number = data.num_records
-    if number > _LISTED:
-        raise UnsupportedRequest(f"partitions of {number} records cannot be listed; of up to {_LISTED} they can")
-    labels = set_partitions(number).astype(int)
-    size_of = (labels[:, :, None] == np.arange(number)).sum(axis=1)  # (partition, cluster)
-    by_size = (size_of[:, :, None] == np.arange(1, number + 1)).sum(axis=1)
-    links = number - (size_of > 0).sum(axis=1)
-    if prior == "labels":
-        log_weight = -gammaln(jnp.asarray(1.0 + links))
-    elif prior == "partitions":
-        log_weight = jnp.zeros(len(labels))
-    else:
-        known = jnp.pad(size_share, (0, max(number - len(size_share), 0)), constant_values=1)[:number]
-        of_size = jnp.log(intensity) + gammaln(jnp.arange(2.0, number + 2)) + jnp.log(known)
-        log_weight = by_size @ of_size
-    too_large = jnp.asarray(by_size[:, len(size_share) :].any(axis=1))
-    forbidden = _forbidden(data)[pairs_within(number)] @ together(number).astype(int) > 0
-    drawn = jax.random.categorical(key, jnp.where(too_large | forbidden, -jnp.inf, log_weight))
-    return jnp.asarray(first_places(number), jnp.int32)[drawn]
-
-
-def _forbidden(data: Linkable) -> Int[Array, "record record"]:
-    """Return 1 where two records may not be together."""
-    number = data.num_records
-    component = jnp.arange(number)
-    for own in members_by_size(data):
-        component = component.at[own].set(jnp.asarray(own)[:, :1])
-    apart = component[:, None] != component
-    conflict = conflicts(jnp.asarray(data.source), np.arange(number)[None], data.restriction)
-    return (apart if conflict is None else apart | conflict[:, :, 0]).astype(int)

@@ -249,7 +249,7 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "hit-miss": {
         "records": Case(records, methods=("gibbs",)),
-        "split-merge": Case(records, {"moves": "split-merge"}, ("gibbs",)),
+        "entities": Case(records, {"prior": "entities"}, ("gibbs",)),
         "few": Case(few_records, methods=("nuts",)),
     },
     "expert-views": {

@@ -575,7 +575,9 @@ def test_an_earlier_posterior_that_cannot_be_told_is_refused_by_name(annotations
         earlier_posterior(exact, "exact", {}, exact.resolve(annotations).replace(given=unknown.given))
 
 
-@pytest.mark.parametrize("options", [{}, {"wide": 0.0, "links": "auto"}], ids=["at first", "with an option now gone"])
+@pytest.mark.parametrize(
+    "options", [{}, {"wide": 0.0, "links": "auto", "moves": "blocks"}], ids=["at first", "with options now gone"]
+)
 def test_a_fit_of_records_from_before_some_fields_is_loaded(tmp_path, options):
     """It was saved when records had no fields that are compared by similarity."""
     folder = shutil.copytree(Path(__file__).with_name("fit_before_similar_fields"), tmp_path / "fit")

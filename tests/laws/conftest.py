@@ -18,7 +18,6 @@ LONG = {
     "test_gibbs_and_nuts_agree": ["mace", "plackett-luce", "mpa"],
     "test_simulated_data_can_be_fitted": ["plackett-luce", "mpa"],
     "test_exact_posterior_and_nuts_agree": ["normal-inverse-gamma"],
-    "test_simulated_records_can_be_fitted": ["hit-miss"],
 }  # fmt: skip
 
 

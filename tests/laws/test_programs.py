@@ -50,13 +50,13 @@ SECOND_FITS = {
     "mace": (annotations, {"method": "em"}), "one-coin": (annotations, {}), "glad": (annotations, {}),
     "irn": (rankings, {}), "prirn": (rankings, {}),
     "block-linkage": (records, {"method": "em"}), "dirichlet-entity": (records, {}),
+    "hit-miss": (records, {"draws": 10, "warmup": 5}),
 }  # fmt: skip
 """Data and options of each member; `test_padding` has other methods of crowds."""
 
 BOUND_TO_SIZES = {
     "mpa": "its law is in test_padding, with labels that all items share",
     "plackett-luce": "of gibbs seven tables fall into buckets of their own; em reads the reports as they are",
-    "hit-miss": "numbers of components, and records themselves, are static in its programs",
     "expert-views": "its tables are not padded",
 }
 """Members whose programs depend on exact sizes, or that are looked at elsewhere."""

@@ -34,7 +34,7 @@ class Engine(Protocol):
     name: str
 
     def table(self, table: Any) -> Any:
-        """Return rows of a `pyarrow.Table`."""
+        """Return rows of a `pyarrow.Table`, or of a `pyarrow.RecordBatchReader`, which is read now."""
 
     def map(self, rows: Any, function: Callable[[Any], Iterable[Any]], schema: Any) -> Any:
         """Return the rows of the batches that a function of a `pyarrow.RecordBatch` yields; it can be pickled."""
@@ -47,6 +47,47 @@ class Engine(Protocol):
 
     def collect(self, rows: Any, order: Sequence[str]) -> Any:
         """Return a `pyarrow.Table` of rows, in increasing order of integer columns."""
+
+    def own(self, rows: Any) -> Any:
+        """Return rows as users of the engine know them."""
+
+
+class Kept:
+    """A table of a fit that its engine keeps.
+
+    Parameters
+    ----------
+    engine : that keeps it.
+    rows : the engine's own, with a column ``row`` of whole numbers in the order of the table.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> fit = cs.link(cs.simulate_records(1000, seed=1), engine="duckdb")
+    >>> fit.entities()
+    Kept(1,000 rows in duckdb: row, record, entity, certainty, file, original_id)
+    >>> len(fit.entities().rows.filter("certainty < .9").fetchall()) < 500
+    True
+    >>> fit.entities().to_arrow().num_rows
+    1000
+    """
+
+    def __init__(self, engine: Engine, rows: Any) -> None:
+        self._engine, self._rows = engine, rows
+
+    @property
+    def rows(self) -> Any:
+        """A `duckdb.DuckDBPyRelation`, which is there as long as the fit is, or a `pyspark.sql.DataFrame`."""
+        return self._engine.own(self._rows)
+
+    def to_arrow(self) -> Any:
+        """Return the table, in memory, as a `pyarrow.Table`."""
+        return self._engine.collect(self._rows, ["row"]).drop_columns("row")
+
+    def __repr__(self) -> str:
+        number = self._engine.sql("SELECT count(*) AS number FROM {rows}", rows=self._rows)
+        number = self._engine.collect(number, ["number"])["number"][0].as_py()
+        return f"Kept({number:,} rows in {self._engine.name}: {', '.join(self.rows.columns)})"
 
 
 def duckdb(memory: str = "8GB", threads: int | None = None, folder: str | os.PathLike | None = None) -> Engine:
@@ -68,7 +109,7 @@ def duckdb(memory: str = "8GB", threads: int | None = None, folder: str | os.Pat
     >>> import consilience as cs
     >>> records = cs.simulate_records(1000, seed=1)
     >>> fit = cs.link(records, engine=cs.engines.duckdb(memory="1GB"))
-    >>> bool((fit.entities()["entity"] == cs.link(records).entities()["entity"]).all())
+    >>> fit.entities().to_arrow()["entity"].to_pylist() == cs.link(records).entities()["entity"].tolist()
     True
     """
     _check_installed("duckdb", "duckdb", "pyarrow")

@@ -57,7 +57,7 @@ class DuckDB:
         self._number = itertools.count()
 
     def table(self, table: Any) -> Any:
-        """Return rows of a `pyarrow.Table`."""
+        """Return rows of a `pyarrow.Table`, or of a `pyarrow.RecordBatchReader`, which is read now."""
         return self._stored(table)
 
     def map(self, rows: Any, function: Callable[[Any], Iterable[Any]], schema: Any) -> Any:
@@ -79,6 +79,10 @@ class DuckDB:
         found = self._cursor(f"FROM {rows.text}").to_arrow_table()
         # Not by the engine: once, rows of an ORDER BY came through Arrow in another order.
         return found.take(np.lexsort([found[name].to_numpy() for name in reversed(order)]))
+
+    def own(self, rows: Any) -> Any:
+        """Return rows as a relation."""
+        return self._cursor(f"FROM {rows.text}")
 
     def _stored(self, source: Any) -> _Rows:
         return self._created("FROM source", source)

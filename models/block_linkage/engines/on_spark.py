@@ -37,6 +37,8 @@ class Spark:
         self._partitions, self._number = partitions, itertools.count()
         self._session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _BATCH)
         self._session.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+        # Spark takes the keys for as few as the records, and would broadcast what does not fit its memory.
+        self._session.conf.set("spark.sql.autoBroadcastJoinThreshold", -1)
         self._check_executors()
 
     def _check_executors(self) -> None:
@@ -53,7 +55,8 @@ class Spark:
             ) from problem
 
     def table(self, table: Any) -> Any:
-        """Return rows of a `pyarrow.Table`."""
+        """Return rows of a `pyarrow.Table`, or of a `pyarrow.RecordBatchReader`, which is read now."""
+        table = table.read_all() if hasattr(table, "read_all") else table
         partitions = self._partitions or max(-(-table.num_rows * _BYTES // _PARTITION), 2)
         self._session.conf.set("spark.sql.shuffle.partitions", partitions)
         return self._session.createDataFrame(table).repartition(partitions)
@@ -84,6 +87,10 @@ class Spark:
         """Return a `pyarrow.Table` of rows, in increasing order of integer columns."""
         found = rows.toArrow()
         return found.take(np.lexsort([found[name].to_numpy() for name in reversed(order)]))
+
+    def own(self, rows: Any) -> Any:
+        """Return rows as they are, a data frame."""
+        return rows
 
 
 def _of_batches(batches: Iterator[Any], *, sent: Any) -> Iterator[Any]:

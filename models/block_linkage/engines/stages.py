@@ -20,8 +20,8 @@ from consilience.models.block_linkage.keys import MOST_OF_KEY, JoinRule, Keys, e
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 
-_ENTERED = pa.schema([("key", pa.int64()), ("record", pa.int64()), ("lacks", pa.int16()), ("lacking", pa.int16())])
-_PAIRS = pa.schema([("first", pa.int64()), ("second", pa.int64()), ("log_odds", pa.float64())])
+_ENTERED = pa.schema([("key", pa.int64()), ("record", pa.int32()), ("lacks", pa.int16()), ("lacking", pa.int16())])
+_PAIRS = pa.schema([("first", pa.int32()), ("second", pa.int32()), ("log_odds", pa.float64())])
 _LISTED = pa.schema(
     [("part", pa.int64()), ("evidence", pa.float64()), ("probability", pa.list_(pa.float32()))]
 )
@@ -49,12 +49,9 @@ def candidates(
     first_value: Int[np.ndarray, " fields_and_one"],
     threshold: float,
 ) -> CandidatePairs:
-    """Return the pairs that share a key and have log odds above ``-threshold``; see `join`.
-
-    What they agree in is left to who asks for it: ``agree`` and ``observed`` are empty.
-    """
+    """Return the pairs that share a key and have log odds above ``-threshold``; see `join`."""
     columns = {f"f{field}": codes for field, codes in enumerate(value)}
-    records = engine.persist(engine.table(pa.table({"record": np.arange(value.shape[1]), **columns})))
+    records = engine.persist(engine.table(pa.table({"record": np.arange(value.shape[1], dtype=np.int32), **columns})))
     pairs, unseen = _shared_keys(engine, records, Keys.of(rule, first_value), unions(rule.lacking(value)))
     fields = range(len(value))
     own, other = (", ".join(f"{table}.f{field} AS {table}{field}" for field in fields) for table in "ab")
@@ -66,9 +63,8 @@ def candidates(
         _compare, parameters=parameters, likelihood=likelihood, first_value=first_value, threshold=threshold
     )
     found = engine.collect(engine.map(both, compare, _PAIRS), ["first", "second"])
-    first, second = (found[name].to_numpy().astype(np.int32) for name in ("first", "second"))
-    nothing = np.zeros(len(first), np.uint64)
-    return CandidatePairs(first, second, nothing, nothing, found["log_odds"].to_numpy(), unseen)
+    first, second, log_odds = (found[name].to_numpy() for name in _PAIRS.names)
+    return CandidatePairs(first, second, log_odds, unseen)
 
 
 def _shared_keys(engine: Engine, records: Any, keys: Keys, lacking: list[int]) -> tuple[Any, int]:

@@ -5,6 +5,5 @@
 | `problem` | records, the wide graph, the priors |
 | `sampler` | what `block_linkage.sampler` draws of the links, and `block_linkage.conjugate` given these |
 | `truth` | who is together in the draws |
-| `outside`, `predictive` | links that the graph leaves out; whether the model holds |
-| `error_class_records` | what it would look like if errors came together |
+| `outside` | links that the graph leaves out |
 """

@@ -30,16 +30,15 @@ class State(NamedTuple):
     cluster : int32, shape ``(record,)``; Π, each cluster named by the code of its first record.
     value_share : shape ``(value,)``; θ, adding up to one within a field.
     distortion : shape ``(field,)``; b.
-    intensity : shape ``()``; m.
-    size_share : shape ``(size,)``; μ.
+    intensity, size_share : shapes ``()`` and ``(size,)``; m and μ, None under priors of the partition that have none.
     class_share : shape ``(3,)``; π of error classes, None where errors have no classes.
     """
 
     cluster: Int[Array, " record"]
     value_share: Float[Array, " value"]
     distortion: Float[Array, " field"]
-    intensity: Float[Array, ""]
-    size_share: Float[Array, " size"]
+    intensity: Any = None
+    size_share: Any = None
     class_share: Any = None
 
 
@@ -61,6 +60,8 @@ class LinkProblem:
     intensity : shape ``(2,)``; shape and rate of a Gamma distribution.
     size_share : shape ``(size,)``; parameters of a Dirichlet distribution. Entities have at most so many records.
     class_share : shape ``(3,)``; parameters of the Dirichlet distribution of π, None where the likelihood is hit-miss.
+    prior : of the partition: "entities", with m and μ, or one without: "partitions" or "labels" are as likely; static.
+    splits : how many splits and mergers are tried after every sweep; static.
     """
 
     value: Int[np.ndarray, "record field"]
@@ -73,6 +74,8 @@ class LinkProblem:
     intensity: Float[np.ndarray, " 2"]
     size_share: Float[np.ndarray, " size"]
     class_share: Any = None
+    prior: str = dataclasses.field(default="entities", metadata={"static": True})
+    splits: int = dataclasses.field(default=0, metadata={"static": True})
 
 
 def wide_pairs(records: Records, *, threshold: float, restriction: str = "none") -> CandidatePairs:

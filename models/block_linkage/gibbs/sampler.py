@@ -2,7 +2,8 @@
 
 A sweep draws the links given θ, b, μ and m, with the true values and the distortions summed out; then these, for the
 clusters of several records; then θ, b, μ and m. With error classes it is heads, classes and errors that are summed out
-first and drawn then, and the shares π of the classes are drawn too. Nothing is fixed at an estimate: θ taken from the
+first and drawn then, and the shares π of the classes are drawn too. Priors of the partition without m and μ, those of
+`hit-miss`, leave them out. Nothing is fixed at an estimate: θ taken from the
 records counts a value twice that two records of an entity show, and an interval with b fixed is too narrow.
 
 It runs on the host, in machine code of numba and in NumPy: nothing is compiled for the data. The graph of candidates is
@@ -11,18 +12,20 @@ that of hit-miss under both likelihoods.
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.sparse import coo_array
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.enumeration import log_size_weights
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
-from consilience.models.block_linkage.join import CandidatePairs
+from consilience.models.block_linkage.join import neighbours
 from consilience.models.block_linkage.labels import refuse_labels
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import value_codes
@@ -60,18 +63,32 @@ def prepare(resolved: Resolved) -> LinkProblem:
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
     threshold = wide_threshold(data, settings.wide)
     pairs = wide_pairs(data, threshold=threshold, restriction=settings.restriction)
-    first_neighbour, neighbour = _neighbours(pairs, data.num_records)
+    concentration = _value_concentration(data, resolved.given.value_share)
+    problem = linked_among(data, pairs.first, pairs.second, prior, concentration, settings.restriction)
+    classes = np.asarray(CLASS_PRIOR, problem.distortion.dtype) if isinstance(chosen, ErrorClasses) else None
+    return dataclasses.replace(problem, class_share=classes)
+
+
+def linked_among(
+    data: Records, first: Int[np.ndarray, " pair"], second: Int[np.ndarray, " pair"], prior: Hyperprior,
+    value_concentration: Float[np.ndarray, " *value"], restriction: str,
+) -> LinkProblem:  # fmt: skip
+    """Return the problem of records that may be linked by these pairs, with hit-miss errors.
+
+    Parameters
+    ----------
+    first, second : codes of records; pairs that the restriction forbids are not among them.
+    prior, value_concentration : parameters of the priors of b, m, μ and θ.
+    """
+    first_neighbour, neighbour = neighbours(first, second, data.num_records)
     dtype = jnp.result_type(float)
-    across = settings.restriction == "across"
     return LinkProblem(
         value=np.ascontiguousarray(value_codes(data.value, data.first_value).T, np.int32),
         field=np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value)),
-        source=np.asarray(data.source if across else (), np.int32),
+        source=np.asarray(data.source if restriction == "across" else (), np.int32),
         first_neighbour=first_neighbour, neighbour=neighbour,
-        value_concentration=_value_concentration(data, resolved.given.value_share).astype(dtype),
-        distortion=np.asarray(prior.distortion, dtype), intensity=np.asarray(prior.intensity, dtype),
-        size_share=np.asarray(prior.size_share, dtype),
-        class_share=np.asarray(CLASS_PRIOR, dtype) if isinstance(chosen, ErrorClasses) else None,
+        value_concentration=np.asarray(value_concentration, dtype), distortion=np.asarray(prior.distortion, dtype),
+        intensity=np.asarray(prior.intensity, dtype), size_share=np.asarray(prior.size_share, dtype),
     )  # fmt: skip
 
 
@@ -100,15 +117,6 @@ def wide_threshold(data: Records, wide: float = 0.0) -> float:
     return wide or (_WIDE_IF_MISSING if np.any(np.asarray(data.value) < 0) else _WIDE)
 
 
-def _neighbours(
-    pairs: CandidatePairs, num_records: int
-) -> tuple[Int[np.ndarray, " records_and_one"], Int[np.ndarray, " edge"]]:
-    """Return where the neighbours of each record begin, and these."""
-    ends = np.concatenate([pairs.first, pairs.second]), np.concatenate([pairs.second, pairs.first])
-    graph = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(num_records, num_records)).tocsr()
-    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-
-
 def start(random: np.random.Generator, problem: LinkProblem) -> State:
     """Start with every record alone, the values as common as they are among the records, and any small distortion.
 
@@ -125,10 +133,10 @@ def start(random: np.random.Generator, problem: LinkProblem) -> State:
         distortion = _START_DISTORTION_OF_MANY * np.minimum(noise, 2)
         classes = np.exp(_START_SPREAD * random.standard_normal(len(problem.class_share)))
         class_share = classes / classes.sum()
-    begun = State(
-        np.arange(num_records, dtype=np.int32), share, distortion, np.asarray(num_records / (1 + _START_LARGER)),
-        sizes / sizes.sum(), class_share,
-    )  # fmt: skip
+    begun = State(np.arange(num_records, dtype=np.int32), share, distortion, class_share=class_share)
+    if problem.prior == "entities":
+        intensity = np.asarray(num_records / (1 + _START_LARGER))
+        begun = begun._replace(intensity=intensity, size_share=sizes / sizes.sum())
     dtype = problem.value_concentration.dtype
     return jax.tree.map(lambda values: values if values.dtype.kind == "i" else values.astype(dtype), begun)
 
@@ -147,14 +155,21 @@ def sweep(random: np.random.Generator, state: State, problem: LinkProblem) -> St
         problem.value, np.ones(len(problem.value), np.int32), problem.source, problem.first_neighbour,
         problem.neighbour,
     )  # fmt: skip
-    sizes = sampler.log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
-    cluster = sampler.draw(random, np.asarray(state.cluster), graph, density, sizes)[0]
+    learned = problem.prior == "entities"
+    sizes = np.zeros(1 + len(problem.size_share))
+    if learned:
+        sizes = log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
+    cluster = sampler.draw(
+        random, np.asarray(state.cluster), graph, density, sizes, labelled=problem.prior == "labels",
+        splits=problem.splits,
+    )[0]  # fmt: skip
     counts = conjugate.draw_counts(random, cluster, problem.value, density)
     value_share, distortion = conjugate.draw_fields(
         random, counts, problem.field, problem.value_concentration, problem.distortion
     )
-    size_share, intensity = conjugate.draw_sizes(random, cluster, problem.size_share, problem.intensity)
-    class_share = None
+    intensity, size_share, class_share = None, None, None
+    if learned:
+        size_share, intensity = conjugate.draw_sizes(random, cluster, problem.size_share, problem.intensity)
     if problem.class_share is not None:
         drawn = conjugate.draw_shares(random, problem.class_share + counts.of_class)
         class_share = drawn.astype(problem.class_share.dtype)

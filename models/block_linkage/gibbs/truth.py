@@ -11,8 +11,11 @@ import numpy as np
 from consilience.arrays import Int
 from consilience.data.records import Records
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, links_outside
-from consilience.models.block_linkage.gibbs.predictive import PredictiveCheck, predictive_check
-from consilience.models.block_linkage.model import Linkable
+from consilience.models.block_linkage.hidden_links import CandidateRule
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.misfit import Misfit, misfit
+from consilience.models.block_linkage.model import Linkable, wide_parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.truth.partitions import DrawnPartitions
 
 
@@ -39,9 +42,9 @@ class DrawnLinks(DrawnPartitions):
         return links_outside(self.draws, self.data, self.threshold, components=self.components)
 
     @functools.cached_property
-    def predictive(self) -> PredictiveCheck:
-        """Whether linked records differ as the model expects it."""
-        return predictive_check(self.draws, self.data)
+    def misfit(self) -> Misfit:
+        """Whether linked records differ as the model predicts it, at the means of its parameters."""
+        return _misfit(self)
 
     @property
     def links_outside(self) -> float:
@@ -62,13 +65,13 @@ class DrawnLinks(DrawnPartitions):
         """Return what is expected of the pairs that could not be linked, in numbers and words."""
         return {
             "links_outside": (self.links_outside, "expected links that are not among them"),
-            "disagreement": (self.predictive.disagreement, "disagreement of data and model, 0 to 1"),
+            "disagreement": (self.misfit.disagreement, "disagreement of data and model, 0 to 1"),
         }
 
     @property
     def doubt(self) -> str:  # type: ignore[override]
         """Why the interval is not to be trusted."""
-        return self.predictive.words if self.predictive.fails else ""
+        return self.misfit.words if self.misfit.fails else ""
 
     @property
     def basis(self) -> str:  # type: ignore[override]
@@ -81,6 +84,24 @@ class DrawnLinks(DrawnPartitions):
             sizes = [size for size, number in enumerate(self.components.num_components, 2) if number]
             graph += f" in groups of at most {max(sizes, default=1)}"
         return f"{errors}; {graph}, {self.links_outside:,.1f} links expected outside"
+
+
+def _misfit(truth: DrawnLinks) -> Misfit:
+    draws, data = truth.draws, truth.data
+    share, distortion, classes = (
+        np.mean(draws[site], axis=0, dtype=float) if site in draws else np.zeros(0)
+        for site in ("value_share", "distortion", "class_share")
+    )
+    # Error classes alone ask how many records entities have, and they are drawn together with that.
+    sizes = np.mean(draws["size_share"], axis=0, dtype=float) if len(classes) else np.ones(2)
+    parameters = Parameters(share, distortion, 1.0, sizes, classes)
+    rule = CandidateRule(wide_parameters(data), truth.threshold, LIKELIHOODS["hit-miss"], None)
+    pairs = truth.pairs()
+    return misfit(
+        value_codes(data.value, data.first_value)[:, [pairs.first, pairs.second]].transpose(1, 0, 2),
+        pairs.probability, parameters, LIKELIHOODS["error-classes" if len(classes) else "hit-miss"], data.first_value,
+        lambda drawn: rule.passes(drawn, data.first_value),
+    )  # fmt: skip
 
 
 def label_free(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

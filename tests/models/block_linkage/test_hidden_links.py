@@ -37,10 +37,6 @@ def compare(value, parameters):
     return pair_log_odds(value, first, second, parameters, HIT_MISS, FIRST_VALUE)
 
 
-def bits(masks):
-    return (masks >> np.arange(len(SIZES), dtype=np.uint64)[:, None] & np.uint64(1)).astype(bool)
-
-
 def assert_share(drawn, predicted):
     """Compare a share among links with its prediction, which comes from no fewer records, in units of their error."""
     share = (drawn.mean() + predicted) / 2
@@ -61,7 +57,9 @@ def test_simulated_links_are_found_as_predicted(missing, most_fields, monkeypatc
     passes = pairs.log_odds > -4.0
     assert 0.5 < passes.mean() < 0.95
     assert_share(passes, predicted.share)
-    agree, observed = bits(pairs.agree), bits(pairs.observed)
+    one, other = value.reshape(len(SIZES), 2, -1).transpose(1, 0, 2)
+    observed = (one >= 0) & (other >= 0)
+    agree = observed & (one == other)
     for field in range(len(SIZES)):
         assert_share(agree[field, ~passes], predicted.agree[field])
         assert_share(observed[field, ~passes], predicted.observed[field])

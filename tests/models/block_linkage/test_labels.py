@@ -10,7 +10,6 @@ from hypothesis import given, settings
 
 import consilience as cs
 from consilience.errors import InputError, UnsupportedRequest
-from consilience.models.block_linkage import MODEL
 from consilience.models.block_linkage.enumeration import (
     conflicts,
     enumerate_blocks,
@@ -20,11 +19,13 @@ from consilience.models.block_linkage.enumeration import (
     size_terms,
     together,
 )
+from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.labels import label_log_odds, pair_terms_of
+from consilience.models.block_linkage.large_parts import LargeParts, Rows
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.linkage import Linkage
-from consilience.models.block_linkage.linking import _found_under, _parts_under
 from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parts import parts_of
 from tests.models.records import records_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
@@ -116,13 +117,11 @@ def test_labels_in_a_part_that_is_drawn(seed):
     )
     size_share = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
     parameters = Parameters(SHARE, np.array([0.1, 0.2]), 3.0, size_share)
-    settings = MODEL.resolve(records, None, {"threshold": 30.0, "largest": 2, "likelihood": "hit-miss"}).settings
-    own = parameters, LIKELIHOODS["hit-miss"], settings
-    rows, pairs = _found_under(records, *own)
-    _, large = _parts_under(pairs, rows, *own)
     first, second = np.triu_indices(5, 1)
-    part = large._part(np.arange(5), np.stack([first, second], axis=1), np.tile(np.arange(5), (2, 1)))
-    draws = large._draw(part, parameters, 20_000)[0][:, 1000:].reshape(-1, 5)
+    pairs = CandidatePairs(first.astype(np.int32), second.astype(np.int32), np.ones(len(first)))
+    rows, parts = Rows(records, np.ones(5, int), np.arange(5)), parts_of(pairs, 5, largest=2, size_limit=5)
+    large = LargeParts(rows, parts, pairs, LIKELIHOODS["hit-miss"], "none", 5)
+    draws = large._draw(np.ones(5, bool), parameters, 20_000)[0][:, 1000:].reshape(-1, 5)
     found = (draws[:, first] == draws[:, second]).mean(axis=0)
     exact = enumerate_blocks(
         gather_values(records.value, records.first_value, np.arange(5)[None]), SHARE, parameters.distortion,

@@ -1,6 +1,5 @@
-"""Large parts: the kernel against sums by hand, collapsed records, sizes, closures, weights."""
+"""Large parts: collapsed records, chains that settle, sizes, closures, weights."""
 
-import itertools
 import math
 
 import jax
@@ -13,27 +12,17 @@ from scipy.special import gammaln
 import consilience as cs
 from consilience.errors import DiagnosticWarning, InputError, UnsupportedRequest
 from consilience.models.block_linkage import MODEL
-from consilience.models.block_linkage.enumeration import set_partitions
 from consilience.models.block_linkage.field_weights import dependence_weights
 from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.large_parts import LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.linking import fit_em
-from consilience.models.block_linkage.part_sweep import draw_part
 from consilience.models.block_linkage.parts import parts_of
 from consilience.models.block_linkage.starting import size_shares, starting_parameters
 from consilience.models.block_linkage.truth import BlockPartition
 from tests.models.records import records_of
 
-SHARES = (np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.4]))
-ROWS = np.array([[0, 0], [0, 1], [1, 0], [0, -1]])
 MISS = np.array([0.2, 0.3])
-
-
-def test_two_copies_in_an_urn_are_worked_by_hand():
-    # One field, θ = G = (.5, .5) for both true values, a = 1: .5 · 1.5 / (1 · 2), and .25 by hit-miss.
-    assert log_marginal(np.array([[0], [0]]), (np.full(2, 0.5),), np.ones(1), 1.0) == pytest.approx(math.log(0.375))
-    assert log_marginal(np.array([[0], [0]]), (np.full(2, 0.5),), np.ones(1), math.inf) == pytest.approx(math.log(0.25))
 
 
 def log_marginal(values, shares, miss, strength):
@@ -53,62 +42,6 @@ def log_marginal(values, shares, miss, strength):
             terms.append(math.log(own) + log_one)
         total += np.logaddexp.reduce(terms)
     return total
-
-
-def drawn_partitions_of(strength, *, weight=(1, 1, 1, 1), apart=False, sweeps=40_000, seed=0):
-    """Return how often each partition of the rows was drawn, and how probable it is."""
-    number = len(ROWS)
-    edge = np.array(list(itertools.combinations(range(number), 2)))[:4]  # two pairs are no candidates
-    neighbour = [sorted({*edge[edge[:, 0] == row, 1], *edge[edge[:, 1] == row, 0]}) for row in range(number)]
-    first_neighbour = np.concatenate([[0], np.cumsum([len(own) for own in neighbour])])
-    weight, source = np.array(weight), np.array([0, 0, 1, 1])
-    size_share = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04])
-    size = np.arange(1, 7)
-    term = np.append(0.0, np.log(3.0) + np.log([math.factorial(s) for s in size]) + np.log(size_share))
-    drawn, counts = np.empty((sweeps, number), np.int64), np.zeros(5)
-    draw_part(
-        seed, np.arange(number), sweeps, 1, ROWS, weight, source, apart, edge, first_neighbour,
-        np.concatenate(neighbour).astype(np.int64),
-        (np.zeros(number + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)), term, np.concatenate(SHARES),
-        np.array([0, 3, 5]), np.zeros(0), np.array([-1, -1]), MISS, np.ones(2), np.full(2, strength), np.ones(2), drawn,
-        np.empty(sweeps), counts, np.zeros(2), np.zeros(2), np.zeros(7),
-    )  # fmt: skip
-    partitions = set_partitions(number)
-    same = (drawn[:, :, None] == drawn[:, None]).reshape(sweeps, -1)
-    wanted = (partitions[:, :, None] == partitions[:, None]).reshape(len(partitions), -1)
-    seen = np.array([(same == one).all(axis=1).mean() for one in wanted])
-    log_weight = []
-    for partition in partitions:
-        total = 0.0
-        for label in range(partition.max() + 1):
-            own = np.flatnonzero(partition == label)
-            if apart and len(set(source[own])) < len(own):
-                total = -math.inf
-            members = np.repeat(ROWS[own], weight[own], axis=0)
-            total += term[weight[own].sum()] + log_marginal(members, SHARES, MISS, strength)
-        log_weight.append(total)
-    probability = np.exp(np.array(log_weight) - np.logaddexp.reduce(log_weight))
-    return seen, probability
-
-
-@pytest.mark.parametrize(
-    ("strength", "options"),
-    [
-        (math.inf, {}), (1.0, {}), (math.inf, {"weight": (3, 1, 1, 1)}), (1.0, {"weight": (1, 2, 1, 1)}),
-        (math.inf, {"apart": True}),
-    ],
-)  # fmt: skip
-def test_parts_are_drawn_as_probable_as_they_are(strength, options):
-    seen, probability = drawn_partitions_of(strength, **options)
-    # Draws of one chain depend on each other: an effective fifth of them, five standard errors.
-    error = np.sqrt(probability * (1 - probability) / (40_000 / 5))
-    assert (np.abs(seen - probability) < 5 * error + 1e-12).all()
-    assert probability.max() < 0.9
-
-
-def test_without_split_and_merge_or_full_sweeps_the_rows_are_counted_once():
-    seen, _ = drawn_partitions_of(math.inf, sweeps=500)
-    assert seen.sum() == pytest.approx(1)
 
 
 @pytest.fixture
@@ -234,13 +167,10 @@ def test_a_closure_joins_what_strong_pairs_connect(copies):
 def test_fields_that_err_together_are_told_by_their_correlation():
     # Fields 0 and 1 always differ together, 2 differs by itself.
     differs = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 1, 0, 1]])
-    agree = (1 - differs).T @ (1 << np.arange(3))
-    number = differs.shape[1]
-    pairs = CandidatePairs(
-        np.zeros(number, np.int32), np.arange(1, number + 1, dtype=np.int32), agree.astype(np.uint64),
-        np.full(number, 7, np.uint64), np.full(number, 50.0),
-    )  # fmt: skip
-    np.testing.assert_allclose(dependence_weights(pairs, 3), [0.5, 0.5, 1.0])
+    value = np.append(np.zeros((3, 1), int), differs, axis=1)
+    second = np.arange(1, 5, dtype=np.int32)
+    pairs = CandidatePairs(np.zeros(4, np.int32), second, np.full(4, 50.0))
+    np.testing.assert_allclose(dependence_weights(pairs, value), [0.5, 0.5, 1.0])
 
 
 def test_weights_scale_the_log_likelihood_of_their_fields(make_records):
@@ -290,12 +220,9 @@ def test_weights_that_cannot_be_are_refused(simulate):
 def test_a_part_is_drawn_where_a_row_is_heavy():
     value = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
     records = records_of(list(value), [4, 4])
-    pairs = CandidatePairs(
-        np.array([0], np.int32), np.array([1], np.int32), np.array([3], np.uint64), np.array([3], np.uint64),
-        np.array([1.0]),
-    )  # fmt: skip
+    pairs = CandidatePairs(np.array([0], np.int32), np.array([1], np.int32), np.array([1.0]))
     rows = Rows(records, np.array([1, 9, 1, 8]), np.repeat(np.arange(4), [1, 9, 1, 8]))
     large = LargeParts(rows, parts_of(pairs, 4, largest=6, size_limit=50), pairs, LIKELIHOODS["hit-miss"], "none", 50)
-    assert [part.rows.tolist() for part in large.parts] == [[0, 1]]
+    assert [rows.tolist() for rows in large.parts] == [[0, 1]]
     assert large.alone.tolist() == [3]
     assert not sum(map(len, large.members))

@@ -94,7 +94,14 @@ def test_canonical_values_are_by_bayes_rule(fitted, records):
 
 def test_every_entity_has_its_canonical_values(fitted, records):
     """Entities of one record too; only a field that all of its records lack is left out."""
-    assert len(fitted.canonical()) == records.num_fields * int(fitted.num_entities().point)
+    every = fitted.canonical()
+    assert len(every) == records.num_fields * int(fitted.num_entities().point)
+    size = fitted.entities()["entity"].value_counts(sort=False)
+    largest = size.index[np.argsort(-size, kind="stable")[:3]]
+    few = fitted.canonical(limit=3)
+    assert few.equals(every[every["entity"].isin(largest)].reset_index(drop=True))
+    with pytest.raises(UnsupportedRequest, match="limit=0 entities"):
+        fitted.canonical(limit=0)
 
 
 def test_a_field_of_one_value_has_no_runner_up():

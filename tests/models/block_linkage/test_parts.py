@@ -10,9 +10,8 @@ from consilience.models.block_linkage.parts import parts_of
 
 
 def as_pairs(first, second, log_odds):
-    nothing = np.zeros(len(first), np.uint64)
     ends = np.array(first, np.int32), np.array(second, np.int32)
-    return CandidatePairs(*ends, nothing, nothing, np.array(log_odds, float))
+    return CandidatePairs(*ends, np.array(log_odds, float))
 
 
 @st.composite

@@ -4,6 +4,7 @@ import inspect
 import math
 import re
 import types
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,9 @@ from consilience.models.block_linkage.densities import Density
 from consilience.models.block_linkage.enumeration import set_partitions
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
-from consilience.models.block_linkage.sampler import Graph, draw, log_size_weights
+from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.sampler import SURE, Expected, Graph, draw, log_size_weights
+from consilience.models.block_linkage.texts import TextHitMiss
 
 SHARE = [np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.25, 0.1, 0.05]), np.array([0.7, 0.3])]
 VALUE = [[0, 1, 0], [0, 1, 0], [1, 1, 0], [0, -1, 1], [2, 3, -1], [2, 1, 1]]
@@ -24,8 +27,26 @@ RING = [(0, 2), (0, 4), (1, 2), (1, 5), (3, 4), (3, 5)]
 COMPLETE = [(one, other) for one in range(5) for other in range(one + 1, 5)]
 GRAPHS = {"path": PATH, "star": STAR, "ring": RING, "complete": COMPLETE}
 SIZES, CLASSES = [0.4, 0.2, 0.2, 0.1, 0.1], np.array([0.25, 0.45, 0.3])
-KINDS = {"hit-miss": densities.HIT_MISS, "dirichlet-multinomial": densities.DIRICHLET_MULTINOMIAL,
-         "error-classes": densities.ERROR_CLASSES}  # fmt: skip
+FIRST = np.cumsum([0, *map(len, SHARE)])
+DATA = SimpleNamespace(
+    first_value=FIRST, near=np.array([[0, 1], [1, 2], [3, 4], [3, 6]]), distance=np.array([0.3, 0.6, 0.2, 1.0])
+)
+TEXTS = {"texts": TextHitMiss((0, 1), DATA, math.inf), "copied texts": TextHitMiss((0, 1), DATA, 1.5)}
+KINDS = {
+    **{name: LIKELIHOODS[name] for name in ("hit-miss", "copies", "dirichlet-multinomial")},
+    "error-classes": ErrorClasses(CLASSES), **TEXTS,
+    "powers": LIKELIHOODS["copies"].weighted(np.array([0.3, 1.0, 2.5])),
+    "powers of texts": TEXTS["copied texts"].weighted(np.array([0.5, 1.0, 1.5])),
+}  # fmt: skip
+FAST, OTHERS = ("hit-miss", "error-classes"), [kind for kind in KINDS if kind != "error-classes"]
+
+
+def density_of(kind, field, share, distortion, classes=CLASSES):
+    """Return what `draw` takes for a likelihood of `KINDS`."""
+    if kind == "error-classes":
+        return Density(densities.ERROR_CLASSES, field, share, distortion, classes)
+    urn = KINDS[kind].urn(Parameters(share, distortion, 1.0, np.ones(1)))
+    return Density(densities.HIT_MISS, field, share, **urn)
 
 
 class Small(NamedTuple):
@@ -37,10 +58,11 @@ class Small(NamedTuple):
     labelled: bool
     partition: np.ndarray
     probability: np.ndarray
+    log_weight: np.ndarray
 
 
 def small_case(kind, edges, *, value=VALUE, share=SHARE, distortion=(0.3, 0.2, 0.6), size_share=SIZES, source=(),
-               weight=None, labelled=False):  # fmt: skip
+               weight=None, labelled=False, **of_graph):  # fmt: skip
     """Return a few records on a graph; a record of weight n is a cluster of n equal ones to the sum over partitions."""
     number = 1 + max(map(max, edges))
     first = np.cumsum([0, *map(len, share)])
@@ -50,32 +72,36 @@ def small_case(kind, edges, *, value=VALUE, share=SHARE, distortion=(0.3, 0.2, 0
     pairs = np.array([*edges, *(edge[::-1] for edge in edges)])
     pairs = pairs[np.lexsort(pairs.T[::-1])]
     graph = Graph(
-        codes, weight, np.array(source, np.int32), np.searchsorted(pairs[:, 0], np.arange(number + 1)), pairs[:, 1]
-    )
+        codes, weight, np.array(source, np.int32), np.searchsorted(pairs[:, 0], np.arange(number + 1)), pairs[:, 1],
+        **of_graph,
+    )  # fmt: skip
     field = np.repeat(np.arange(len(share)), [*map(len, share)])
-    density = Density(KINDS[kind], field, np.concatenate(share), np.array(distortion), CLASSES)
+    density = density_of(kind, field, np.concatenate(share), np.array(distortion))
     log_size = np.zeros(1 + len(size_share)) if labelled else log_size_weights(3.0, np.array(size_share))
     labels = set_partitions(number)
-    log_weight = np.array([_log_weight(own, edges, kind, graph, density, log_size, labelled) for own in labels])
+    given = edges, kind, graph, np.array(distortion), np.concatenate(share), log_size, labelled
+    log_weight = np.array([_log_weight(own, *given) for own in labels])
     probability = np.exp(log_weight - log_weight.max())
     named = (labels[:, :, None] == labels[:, None]).argmax(axis=2).astype(np.int32)
-    return Small(graph, density, log_size, labelled, named, probability / probability.sum())
+    return Small(graph, density, log_size, labelled, named, probability / probability.sum(), log_weight)
 
 
-def _log_weight(labels, edges, kind, graph, density, log_size, labelled):
+def _log_weight(labels, edges, kind, graph, distortion, share, log_size, labelled):
     """Return the log weight of a partition, by the likelihoods of EM on all copies."""
-    likelihood, total, copies = LIKELIHOODS[kind], 0.0, int(graph.weight.sum())
-    if kind == "error-classes":
-        likelihood = ErrorClasses(CLASSES)
+    likelihood, total, copies = KINDS[kind], 0.0, int(graph.weight.sum())
+    for (one, other), worth in zip(graph.label, graph.label_worth, strict=True):
+        total += worth * (labels[one] == labels[other])
     for label in range(labels.max() + 1):
         own = np.flatnonzero(labels == label)
         size = int(graph.weight[own].sum())
         sources = graph.source[own] if len(graph.source) else own
-        if size >= len(log_size) or len(np.unique(sources)) < len(own) or not _is_connected(own, edges):
+        if size >= len(log_size) or len(np.unique(sources)) < len(own):
+            return -np.inf
+        if graph.connected and not _is_connected(own, edges):
             return -np.inf
         values = np.repeat(graph.value[own], graph.weight[own], axis=0)[..., None]
-        share = np.append(density.value_share, 1.0)[values]
-        total += log_size[size] + likelihood.log_marginals(values, share, density.distortion, np)[-1, 0]
+        given = np.append(share, 1.0), distortion, likelihood.candidates(values), np
+        total += log_size[size] + likelihood.of_components(values, *given)[-1, 0]
     return total - labelled * math.lgamma(1 + copies - (labels.max() + 1))
 
 
@@ -93,7 +119,8 @@ def repeated(graph, times):
     return Graph(
         np.tile(graph.value, (times, 1)), np.tile(graph.weight, times), source,
         np.append((graph.first_neighbour[:-1] + edges * np.arange(times)[:, None]).ravel(), edges * times),
-        (graph.neighbour + number * np.arange(times)[:, None]).ravel(),
+        (graph.neighbour + number * np.arange(times)[:, None]).ravel(), graph.connected,
+        (graph.label + number * np.arange(times)[:, None, None]).reshape(-1, 2), np.tile(graph.label_worth, times),
     )  # fmt: skip
 
 
@@ -127,13 +154,13 @@ def assert_invariant(small, *, move=draw, num_chains=8000, sweeps=3, splits=0, a
     assert (ended != begun).any(axis=1).mean() > 0.2        # it also moves
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAST)
 @pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS)
 def test_partitions_of_a_few_records(kind, edges):
     assert_invariant(small_case(kind, edges))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAST)
 def test_partitions_are_reached_from_all_alone(kind):
     assert_invariant(small_case(kind, COMPLETE), sweeps=15, alone=True)
 
@@ -148,17 +175,43 @@ CASES = {
     "weights": {"weight": [2, 1, 1, 3, 1], "size_share": [0.4, 0.2, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05]},
     "weights and labels": {"weight": [2, 1, 1, 1, 2], "labelled": True, "size_share": [0.2] * 6},
     "sizes and sources": {"size_share": [0.4, 0.3, 0.3], "source": [0, 1, 2, 2, 3]},
-}
+    "answers": {
+        "label": np.array([[0, 1], [3, 1], [2, 4], [0, 4]]), "label_worth": np.array([-1.5, 2.0, SURE, -SURE]),
+        "weight": [1, 1, 2, 1, 1], "size_share": [0.2] * 6,
+    },
+    "no need to be connected": {"edges": PATH[:-1], "connected": False},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("splits", [0, 4])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAST)
 @pytest.mark.parametrize("case", CASES)
 def test_priors_weights_and_sources(kind, case, splits):
-    assert_invariant(small_case(kind, COMPLETE, **CASES[case]), splits=splits)
+    assert_invariant(small_case(kind, **{"edges": COMPLETE} | CASES[case]), splits=splits)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", [{}, CASES["weights"], CASES["answers"]], ids=["one", "weights", "answers"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in FAST])
+def test_urns_near_values_and_powers(kind, case):
+    assert_invariant(small_case(kind, COMPLETE, **case), splits=2, num_chains=4000)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("case", ["weights", "answers"])
+def test_the_log_weight_of_what_was_drawn(kind, case):
+    """What each draw adds is the log weight of its partition; sure labels, which all draws keep to, add nothing."""
+    small = small_case(kind, COMPLETE, **CASES[case])
+    likely = small.partition[small.log_weight.argmax()]
+    fields = np.zeros(3), np.zeros(3), np.zeros(5)
+    expected = Expected(np.zeros(len(small.density.value_share)), *fields)
+    drawn = draw(np.random.default_rng(0), likely, *small[:3], sweeps=20, expected=expected)
+    known = [small.log_weight[(small.partition == own).all(axis=1)][0] for own in drawn]
+    sure = small.graph.label[small.graph.label_worth == SURE]
+    known -= SURE * (drawn[:, sure[:, 0]] == drawn[:, sure[:, 1]]).sum(axis=1)
+    assert expected.log_weight.sum() == pytest.approx(np.sum(known))
+
+
+@pytest.mark.parametrize("kind", FAST)
 @pytest.mark.parametrize("edges", [RING, COMPLETE], ids=["ring", "complete"])
 def test_splits_and_mergers(kind, edges, monkeypatch):
     monkeypatch.setattr(sampler, "_sweep", lambda *rest: None)
@@ -175,7 +228,7 @@ def python(old="", new=""):
     assert old in source
     wrong = types.ModuleType("wrong_sampler")
     source = re.sub(r"from consilience.models.block_linkage.densities import \([^)]*\)", "", source)
-    source = source.replace(old, new).replace("@machine_code\n", "").replace("@inlined\n", "")
+    source = re.sub(r"@(machine_code|inner|inlined)\n", "", source.replace(old, new))
     exec(compile(source, wrong.__name__, "exec"), vars(wrong))
     return wrong.draw
 
@@ -187,28 +240,28 @@ MISSING = {
 ERRORS = {
     "one more member is worth nothing": (
         "hit-miss", {}, (
-            "total[number] = growth[size] * factor",
-            "total[number] = factor"
+            "total[number] = growth[size] * (factor",
+            "total[number] = (factor"
         )
     ),
     "a missing value of the other differs": ("hit-miss", {}, ("if code >= 0 and other >= 0:", "if code >= 0:")),
     "a missing value of the record differs": ("hit-miss", {}, ("if code >= 0 and other >= 0:", "if other >= 0:")),
-    "prior odds": ("hit-miss", {}, ("alone = math.exp(log_size[1])\n", "alone = 2 * math.exp(log_size[1])\n")),
+    "prior odds": ("hit-miss", {}, ("alone = math.exp(alone)\n", "alone = 2 * math.exp(alone)\n")),
     "a cluster counts for each neighbour": (
         "hit-miss", {}, (
-            'work.slots[there]["looked"] == record or size >=', "size >="
+            'work.slots[there]["looked"] == record:', "False:"
         )
     ),
     "clusters may fall apart": (
         "hit-miss", {"edges": PATH}, (
-            "    return False\n\n\n@machine_code\ndef _has",
-            "    return True\n\n\n@machine_code\ndef _has"
+            "    return False\n\n\n@inner\ndef _has",
+            "    return True\n\n\n@inner\ndef _has"
         )
     ),
     "what is kept is not brought up to date": (
         "hit-miss", {}, (
-            "        put(record, own, work)\n        reckon(own, work)\n\n\n@machine_code\ndef _weigh",
-            "        put(record, own, work)\n\n\n@machine_code\ndef _weigh"
+            "        put(record, own, work)\n        reckon(own, work)\n\n\n@inner\ndef _weigh(",
+            "        put(record, own, work)\n\n\n@inner\ndef _weigh("
         )
     ),
     "nothing counts links": ("hit-miss", {"labelled": True}, ("1.0 / (links - work.counter[CLUSTERS])", "1.0")),
@@ -223,7 +276,17 @@ ERRORS = {
             'work.entries[at]["number"] += weight', 'work.entries[at]["number"] += 1'
         )
     ),
-    "the others are not counted": ("dirichlet-multinomial", {}, ('work.cells[own, column]["kept"] += weight', "pass")),
+    "the others are not counted": (
+        "dirichlet-multinomial", {}, (
+            'work.cells[own, column]["number"] += weight', "pass"
+        )
+    ),
+    "near values do not count": ("texts", {}, ("if rise > 0:", "if rise > 1e9:")),
+    "powers do not count": ("powers", {}, ('found ** field["power"]', "found")),
+    "answers do not count": ("hit-miss", CASES["answers"], ('log_ratio += work.labels[at]["worth"]', "pass")),
+    "a record goes where it cannot come back": (
+        "hit-miss", {"connected": False, "edges": PATH[:-1]}, ("return left > 0 or", "return True or"),
+    ),
     "the record is never the head": (
         "error-classes", {}, (
             "summed(total, highest, log_head, weight)",
@@ -291,7 +354,7 @@ def test_errors_of_splits_are_found(error):
         assert_invariant(small_case("hit-miss", edges), move=wrong, num_chains=1000, sweeps=1, splits=4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FAST)
 def test_what_errors_are_measured_against(kind):
     """The same code without an error, run by Python."""
     assert_invariant(small_case(kind, COMPLETE), move=python(), num_chains=500, sweeps=2, splits=1)
@@ -313,12 +376,10 @@ def many_records(number=50, weighted=False):
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["one", "weighted"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["hit-miss", "copies", "error-classes"])
 def test_python_draws_the_same_partitions(kind, weighted):
     graph = many_records(weighted=weighted)
-    density = Density(
-        KINDS[kind], np.repeat([0, 1], [3, 4]), np.concatenate(SHARE[:2]), np.array([0.3, 0.2]), CLASSES
-    )
+    density = density_of(kind, np.repeat([0, 1], [3, 4]), np.concatenate(SHARE[:2]), np.array([0.3, 0.2]))
     log_size = log_size_weights(20.0, np.full(12, 1 / 12))
     given = np.arange(50), graph, density, log_size
     drawn = [move(np.random.default_rng(1), *given, sweeps=3, splits=20) for move in (draw, python())]
@@ -355,7 +416,7 @@ def test_extreme_hyperparameters_of_the_sampler(kind, distortion, sizes, classes
     )
     assert len(edges) * 2 == len(graph.neighbour)
     share = np.tile([1e-6, 1 - 1e-6], 2)
-    density = Density(KINDS[kind], np.array([0, 0, 1, 1]), share, np.array(distortion), np.array(classes))
+    density = density_of(kind, np.array([0, 0, 1, 1]), share, np.array(distortion), np.array(classes))
     together = np.array([0] * 7 + [7])
     for seed in range(5):
         found = draw(np.random.default_rng(seed), together, graph, density, log_size_weights(10.0, np.array(sizes)))

@@ -5,7 +5,6 @@ import math
 from collections import namedtuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,7 +14,7 @@ from consilience.models.block_linkage.model import linkable
 from consilience.models.hit_miss.priors import equal_sizes
 from tests.models.records import records_of
 
-Tiny = namedtuple("Tiny", "data state prior partitions probability log_total")
+Tiny = namedtuple("Tiny", "data records settings state partitions probability log_total")
 
 VALUES = np.array([[0, 0, 1, 1, 2, 0], [0, 0, 0, 1, 1, -1], [2, 1, -1, 0, 1, 2]])
 SOURCES = np.array([0, 1, 0, 1, 1, 0])
@@ -85,9 +84,10 @@ def tiny():
         log_weight = np.array(log_weight)
         log_total = np.logaddexp.reduce(log_weight)
         sizes, intensity = (SIZES, INTENSITY) if prior == "entities" else (equal_sizes(largest), 1.0)
-        alone = jnp.arange(records.num_records, dtype=jnp.int32)
-        state = State(alone, *map(jnp.asarray, (SHARE, DISTORTION, intensity, sizes[:largest])))
-        return Tiny(data, state, prior, np.array(found), np.exp(log_weight - log_total), log_total)
+        alone = np.arange(records.num_records, dtype=np.int32)
+        state = State(alone, SHARE, DISTORTION, np.array(intensity), sizes[:largest])
+        settings = {"prior": prior, "restriction": restriction, "largest": largest}
+        return Tiny(data, records, settings, state, np.array(found), np.exp(log_weight - log_total), log_total)
 
     return make
 

@@ -1,6 +1,7 @@
 """Every engine finds what NumPy finds: the same pairs, parts and probabilities."""
 
 import importlib.util
+import pickle
 import shutil
 
 import numpy as np
@@ -11,7 +12,7 @@ import consilience as cs
 from consilience.cli import main
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import engines as module
-from consilience.models.block_linkage import keys, linking, starting
+from consilience.models.block_linkage import keys, starting, tables
 from consilience.models.block_linkage.em import candidates
 from consilience.models.block_linkage.engines import stages
 from consilience.models.block_linkage.join import join, join_rule
@@ -142,16 +143,33 @@ def test_an_engine_that_is_not_installed_is_named(monkeypatch):
     assert module.engine_of("auto", 10**9) is None
 
 
-def test_a_table_of_duckdb_is_linked_by_duckdb(monkeypatch):
+def test_a_table_of_duckdb_is_linked_by_duckdb():
     import duckdb
 
-    asked = []
-    monkeypatch.setattr(linking, "engine_of", lambda engine, number: asked.append(engine))
     rows = [(f"r{place}", f"name {place // 2}", place // 2 % 7, place // 2 % 11) for place in range(60)]
     table = duckdb.sql(f"SELECT * FROM (VALUES {', '.join(map(str, rows))}) t(id, name, town, born)")
     found = cs.link(table)
-    assert asked == ["duckdb"]
-    assert found.entities()["entity"].tolist() == [f"r{place // 2 * 2}" for place in range(60)]
+    kept = found.entities()
+    assert kept.rows.filter("entity = 'r8'").fetchnumpy()["record"].tolist() == ["r8", "r9"]
+    assert kept.to_arrow()["entity"].to_pylist() == [f"r{place // 2 * 2}" for place in range(60)]
+
+
+@pytest.mark.parametrize("sources", [1, 2])
+def test_an_engine_keeps_the_table_of_entities(engine, sources, monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "_PIECE", 70)
+    records = cs.simulate_records(300, seed=4)
+    rows = {"id": records.records, **{name: records.column(name) for name in records.fields}}
+    given = [{name: values[own :: sources] for name, values in rows.items()} for own in range(sources)]
+    given[-1]["id"][0] = "r0"  # in two tables the same
+    found = cs.link(given, engine=engine)
+    expected, kept = cs.link(given).entities(), found.entities()
+    pandas.testing.assert_frame_equal(kept.to_arrow().to_pandas(), expected, check_dtype=False)
+    assert [*kept.rows.columns] == ["row", *expected]
+    assert "300 rows in" in repr(kept)
+    # What is loaded knows no engine, nor does a copy in another process.
+    found.save(tmp_path / "fit")
+    assert cs.load_fit(tmp_path / "fit").entities().equals(expected)
+    assert pickle.loads(pickle.dumps(found)).entities().equals(expected)
 
 
 def test_the_command_writes_parquet_with_an_engine(tmp_path):

@@ -1,4 +1,4 @@
-"""All that a sweep draws, under both likelihoods: it leaves the joint distribution as it is, and mistakes do not.
+"""All that a sweep draws, under likelihoods and priors: it leaves the joint distribution as it is, mistakes do not.
 
 Parameters, partition and records are drawn from the priors given that there are five records; see Geweke (2004),
 Getting it right.
@@ -9,9 +9,11 @@ import types
 
 import numpy as np
 import pytest
+from scipy.special import factorial
 
 from consilience.models.block_linkage import conjugate
 from consilience.models.block_linkage import sampler as partitions
+from consilience.models.block_linkage.enumeration import first_places, links_of_partitions, set_partitions
 from consilience.models.block_linkage.gibbs import sampler
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from tests.models.mutants import planted
@@ -28,12 +30,35 @@ PRIORS = {
         "class_share": np.array([1.0, 4.0, 1.5]),
     },
 }  # fmt: skip
-SWEEPS = {"hit-miss": 2, "error-classes": 4}
+PRIORS |= {prior: PRIORS["hit-miss"] | {"prior": prior, "splits": 2} for prior in ("labels", "partitions")}
+SWEEPS = {"hit-miss": 2, "error-classes": 4, "labels": 2, "partitions": 2}
 
 
 def drawn_from_the_prior(prior, num_sets):
     """Draw θ, b, m, μ, π, partition and records given that there are five of these; other numbers are refused."""
     generator = np.random.default_rng(0)
+    draw = _uniform if "prior" in prior else _entities
+    cluster, *of_sizes = draw(generator, prior, num_sets)
+    share = [generator.dirichlet(np.full(values, prior["value_concentration"]), num_sets) for values in VALUES]
+    classes = None if prior["class_share"] is None else generator.dirichlet(prior["class_share"], num_sets)
+    distortion = generator.beta(*prior["distortion"].T, (num_sets, len(VALUES)))
+    state = State(cluster, np.concatenate(share, axis=1), distortion, *of_sizes, classes)
+    return state, drawn_records(generator, state)
+
+
+def _uniform(generator, prior, num_sets):
+    """Draw partitions without m and μ."""
+    weight = np.ones(len(set_partitions(NUMBER)))
+    if prior["prior"] == "labels":
+        weight /= factorial(links_of_partitions(NUMBER))
+    largest = (set_partitions(NUMBER)[:, :, None] == np.arange(NUMBER)).sum(axis=1).max(axis=1)
+    weight[largest > LARGEST] = 0
+    chosen = generator.choice(len(weight), num_sets, p=weight / weight.sum())
+    return first_places(NUMBER)[chosen].astype(np.int32), None, None
+
+
+def _entities(generator, prior, num_sets):
+    """Draw partitions, m and μ."""
     tried = 40 * num_sets
     intensity = generator.gamma(prior["intensity"][0], 1 / prior["intensity"][1], tried)
     size_share = generator.dirichlet(prior["size_share"], tried)
@@ -44,13 +69,8 @@ def drawn_from_the_prior(prior, num_sets):
     assert len(fits) == num_sets
     entity = np.stack([np.repeat(np.arange(NUMBER), own) for own in size[fits] * there[fits]])
     entity = generator.permuted(entity, axis=1)
-    share = [generator.dirichlet(np.full(values, prior["value_concentration"]), num_sets) for values in VALUES]
-    classes = None if prior["class_share"] is None else generator.dirichlet(prior["class_share"], num_sets)
-    state = State(
-        (entity[:, :, None] == entity[:, None]).argmax(axis=1).astype(np.int32), np.concatenate(share, axis=1),
-        generator.beta(*prior["distortion"].T, (num_sets, len(VALUES))), intensity[fits], size_share[fits], classes,
-    )  # fmt: skip
-    return state, drawn_records(generator, state)
+    cluster = (entity[:, :, None] == entity[:, None]).argmax(axis=1).astype(np.int32)
+    return cluster, intensity[fits], size_share[fits]
 
 
 def drawn_records(generator, state):
@@ -103,13 +123,15 @@ def functions_of(state, value):
     differ &= (together & upper)[..., None]
     of_pairs = (differ * (of_records[:, :, None] + of_records[:, None])).sum(axis=(1, 2))
     apart = (differ * of_records[:, :, None] * of_records[:, None]).sum(axis=(1, 2))
-    log_share = np.log(np.maximum(state.size_share, 1e-3))
     columns = [
-        number, pairs, state.intensity, state.intensity**2, state.intensity * number, shown, *log_share.T,
-        *state.distortion.T, *(state.distortion**2).T, *(state.distortion * at_all).T, *agreeing.T,
-        *(state.distortion * agreeing).T, *(log_share * pairs[:, None]).T, *of_pairs.T, *apart.T,
+        number, pairs, shown, *state.distortion.T, *(state.distortion**2).T, *(state.distortion * at_all).T,
+        *agreeing.T, *(state.distortion * agreeing).T, *of_pairs.T, *apart.T,
         *state.value_share.T, *(state.value_share**2).T, *(state.value_share * pairs[:, None]).T,
     ]  # fmt: skip
+    if state.intensity is not None:
+        log_share = np.log(np.maximum(state.size_share, 1e-3))
+        columns += [state.intensity, state.intensity**2, state.intensity * number]
+        columns += [*log_share.T, *(log_share * pairs[:, None]).T]
     for of_classes in () if state.class_share is None else (state.class_share,):
         columns += [
             *of_classes.T, *(of_classes**2).T, *(of_classes * pairs[:, None]).T,
@@ -142,7 +164,9 @@ def largest_z(likelihood, num_sets=3000):
     return np.abs(moved.mean(axis=0) / (moved.std(axis=0) / np.sqrt(num_sets))).max()
 
 
-@pytest.mark.parametrize("likelihood", PRIORS)
+@pytest.mark.parametrize(
+    "likelihood", ["hit-miss", "error-classes", "labels", pytest.param("partitions", marks=pytest.mark.slow)]
+)
 def test_sweeps_leave_the_joint_distribution(likelihood):
     assert largest_z(likelihood) < 5
 
@@ -185,10 +209,15 @@ def with_equal_values(right):
     """Take values for equally common when links are drawn."""
     share = 1 / np.asarray(VALUES, float)[FIELD]
 
-    def wrong(random, cluster, graph, density, sizes):
-        return right(random, cluster, graph, density._replace(value_share=share), sizes)
+    def wrong(random, cluster, graph, density, sizes, **more):
+        return right(random, cluster, graph, density._replace(value_share=share), sizes, **more)
 
     return wrong
+
+
+def without_labels(right):
+    """Take all partitions for as likely."""
+    return lambda *given, **more: right(*given, **more | {"labelled": False})
 
 
 def classes_by_prior(right):
@@ -204,8 +233,9 @@ MUTANTS = {
     ("hit-miss", "every value"): (conjugate, "draw_counts", every_value_once),
     ("hit-miss", "agreeing"): (conjugate, "draw_counts", agreeing_is_never_distorted),
     ("hit-miss", "one fewer"): (conjugate, "draw_sizes", one_entity_fewer),
-    ("hit-miss", "sizes"): (partitions, "log_size_weights", without_sizes),
+    ("hit-miss", "sizes"): (sampler, "log_size_weights", without_sizes),
     ("hit-miss", "equal values"): (partitions, "draw", with_equal_values),
+    ("labels", "without labels"): (partitions, "draw", without_labels),
     ("error-classes", "every value"): (conjugate, "draw_counts", every_value_once),
     ("error-classes", "classes by prior"): (conjugate, "draw_shares", classes_by_prior),
 }
@@ -214,6 +244,6 @@ MUTANTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=" ".join)
 def test_a_mutant_moves_the_joint_distribution(mutant):
-    num_sets = {"hit-miss": 20_000, "error-classes": 12_000}
+    num_sets = 12_000 if mutant[0] == "error-classes" else 20_000
     with planted(*MUTANTS[mutant]):
-        assert largest_z(mutant[0], num_sets[mutant[0]]) > 6
+        assert largest_z(mutant[0], num_sets) > 6

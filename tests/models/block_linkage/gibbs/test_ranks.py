@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from consilience.models.block_linkage.gibbs.error_class_records import draw_class_records
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from consilience.models.block_linkage.gibbs.sampler import sweep
+from tests.models.class_records import draw_class_records
 
 NUMBER, SETS, DRAWS, THINNING = 120, 60, 49, 6
 VALUES = (60, 40, 20, 12, 8)

@@ -1,4 +1,4 @@
-"""Records drawn anew from the model of error classes, given who is together: what the predictive check compares."""
+"""Records drawn from the model of error classes, given who is together."""
 
 from __future__ import annotations
 
