@@ -33,7 +33,7 @@ exponent rises to one. Ladders that agree have not kept what they started with.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -403,6 +403,25 @@ def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray
     }  # fmt: skip
 
 
+def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
+    """Return the state of one rung at true values; clusters may be those of all items or of those that were judged."""
+
+    def logs(value: Any) -> np.ndarray:
+        value = np.clip(np.asarray(value, float), np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+        return np.stack([np.log(value), np.log1p(-value)], axis=-1)
+
+    cluster, item = np.asarray(values["cluster"]), problem.judged.item
+    if cluster.shape[1] != len(item):
+        cluster = cluster[:, item]
+    experts = np.stack([logs(values[site]) for site in EXPERTS[problem.experts]], axis=-2)
+    experts = experts if problem.experts == "per-view" else experts[:, None]
+    stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
+    weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
+    parts = (cluster.astype(np.int8), view, experts, stick, weight)
+    state = State(*(part[None] for part in parts), *(np.zeros(0),) * 2, np.ones(1), *(np.zeros(0),) * 3, 0)
+    return _on_ladder(_counted(state, problem), np.ones(1))
+
+
 def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple[State, Problem]:
     """Return the problem with one answer drawn anew for every expert and pair, on each rung one of its own."""
     judged, view = problem.judged, state.view_of_expert
@@ -481,6 +500,6 @@ def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
 
 GIBBS = Gibbs(
     prepare=prepare, compares=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites,
-    hidden=hidden, host=True,
+    hidden=hidden, at=at, redraw=redraw, host=True,
 )  # fmt: skip
 """The sampler, for the driver."""

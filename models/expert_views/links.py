@@ -96,6 +96,10 @@ class LinearLink:
         """Return the weights as the model has them."""
         return position.swapaxes(-1, -2)
 
+    def position(self, weight: Any) -> Float[np.ndarray, "view cluster column"]:
+        """Return the weights as the sampler has them."""
+        return np.asarray(weight, float).swapaxes(-1, -2)
+
 
 class OwnLink:
     """A link of the user's own; weights are kept at their positions in an unconstrained space, one column each.
@@ -131,6 +135,10 @@ class OwnLink:
     def weight(self, position: np.ndarray) -> np.ndarray:
         """Return the weights as the model has them."""
         return np.asarray(jax.vmap(self._weight)(position))
+
+    def position(self, weight: Any) -> np.ndarray:
+        """Return the positions of weights of all views."""
+        return np.asarray(jax.vmap(lambda one: self.transform._inverse(one).reshape(-1))(jnp.asarray(weight)))
 
     def _weight(self, position: Array) -> Array:
         return self.transform(position.reshape(self.transform.inverse_shape(self.prior.event_shape)))
