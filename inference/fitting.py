@@ -487,8 +487,7 @@ def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gene
 def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     """Return where chains start, and that in words; None and nothing where they start at random.
 
-    Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent at whose end chains are to start, and its
-    problem.
+    Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent after which chains start, and its problem.
     """
     ascent = plan.member.engine("cavi")
     chains: Any = plan.limits.chains

@@ -417,8 +417,11 @@ def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State
     experts = experts if problem.experts == "per-view" else experts[:, None]
     stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
     weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
-    parts = (cluster.astype(np.int8), view, experts, stick, weight)
-    state = State(*(part[None] for part in parts), *(np.zeros(0),) * 2, np.ones(1), *(np.zeros(0),) * 3, 0)
+    none = np.zeros(0)
+    state = State(
+        cluster[None].astype(np.int8), view[None], experts[None], stick[None], weight[None], none, none, np.ones(1),
+        np.zeros(1, int), none, none, 0,
+    )  # fmt: skip
     return _on_ladder(_counted(state, problem), np.ones(1))
 
 
