@@ -27,6 +27,7 @@ BENCHMARKS = {
     "linkage_strings": "records with misspelt names, compared by similarity, beside splink with Jaro–Winkler",
     "coverage": "whether intervals for the number of entities hold it, on simulated records",
     "views": "several clusterings from uncertain experts (Chang and others 2017), beside clusterings of one view",
+    "views_bars": "groupings of experts that are honest by default: exactness, coverage, evidence, time",
     "waiting": "what a user waits for after a fit: certainty, report; as a share of the fit",
     "device": "all that there is to measure on an accelerator, unattended, in 45 minutes",
     "agreement_speed": "speed and memory of agreement of 10⁸ annotations, against krippendorff",

@@ -232,7 +232,7 @@ def between(name: str, low: float, high: float, value: float | None, digits: int
 
 
 def _compared(value: float | None, digits: int, met: bool) -> tuple[str | None, bool | None]:
-    return (None, None) if value is None else (f"{value:.{digits}f}", met)
+    return (None, None) if value is None else (f"{value:.{digits}f}", bool(met))
 
 
 def tell_bars(record: Recording, every: list[Bar]) -> None:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from benchmarks import clustering_baselines as baselines
 from benchmarks.recording import Recording, grouped
 from benchmarks.views_authors import RECORDED, run_authors, scored
 from benchmarks.views_data import DATA, PACKAGED, Known, load
@@ -37,6 +36,7 @@ from benchmarks.views_scores import (
     single_views,
     view_of_truth,
 )
+from consilience.evaluation.clustering import baselines
 from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.simulation import PROTOCOLS, Experts, simulate_experts
 

@@ -34,6 +34,7 @@ _HOME = {
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),
     "consilience.evaluation.comparison": ("compare",),
     "consilience.evaluation.leaderboard": ("Comparison",),
+    "consilience.evaluation.clustering.baselines": ("baseline",),
     "consilience.evaluation.conformal_sets": ("Conformal", "conformal"),
     "consilience.evaluation.coreference_scores": ("CoreferenceScores", "score_coreference"),
     "consilience.evaluation.classes": ("Metric",),

@@ -46,6 +46,7 @@ from consilience.evaluation.agreement import agreement as agreement
 from consilience.evaluation.certainties import expected_risk as expected_risk
 from consilience.evaluation.comparison import compare as compare
 from consilience.evaluation.leaderboard import Comparison as Comparison
+from consilience.evaluation.clustering.baselines import baseline as baseline
 from consilience.evaluation.conformal_sets import Conformal as Conformal
 from consilience.evaluation.conformal_sets import conformal as conformal
 from consilience.evaluation.coreference_scores import CoreferenceScores as CoreferenceScores
@@ -496,6 +497,12 @@ class ExpertViewsFit(Fit):
     def directions(self, *, limit: Any = ...) -> pandas.DataFrame:
         """Features that tell the clusters of each view apart."""
 
+    def evidence(self) -> pandas.DataFrame:
+        """How probable each number of clusters is that was compared."""
+
+    def ladder(self) -> pandas.DataFrame:
+        """The rungs of the tempered sampler; none after coordinate ascent."""
+
     def restarts(self) -> pandas.DataFrame:
         """Restarts of coordinate ascent, the best first; none after sampling."""
 
@@ -907,7 +914,7 @@ def fit(
     model: Literal['expert-views'],
     data: Source,
     priors: Any = None,
-    method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
+    method: Literal['auto', 'gibbs', 'cavi', 'nuts', 'svi'] = 'auto',
     *,
     draws: int | None = ...,
     chains: int | None = ...,
@@ -926,6 +933,8 @@ def fit(
     progress: Progress = ...,
     clusters: int,
     views: int = ...,
+    ladders: int = ...,
+    rungs: int = ...,
     restarts: int = ...,
     responsibilities: Literal['free', 'tied'] = ...,
     bound: Literal['tilted', 'jensen'] = ...,
@@ -1303,6 +1312,8 @@ def check(
     progress: 'Progress' = None,
     clusters: int,
     views: int = ...,
+    ladders: int = ...,
+    rungs: int = ...,
     restarts: int = ...,
     responsibilities: Literal['free', 'tied'] = ...,
     bound: Literal['tilted', 'jensen'] = ...,

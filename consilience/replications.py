@@ -183,6 +183,8 @@ def _quantities(gibbs: Any, state: Any, problem: Any) -> dict[str, Array]:
 @functools.cache
 def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return a few cells of an array, spread so that they differ in every index where they can."""
+    if not shape:
+        return [()]
     size = int(np.prod(shape))
     flat = np.unique(np.linspace(0, size - 1, _SCALARS).round().astype(int) if size > _SCALARS else np.arange(size))
     return [tuple(int(index) for index in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]

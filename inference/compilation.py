@@ -8,7 +8,6 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ _OWN_FOLDER, _OWN_LEAST = "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN
 # What takes less time to compile, in seconds, is not kept.
 _LEAST = 0.02
 _DAYS_UNUSED = 90
-_LONG = 5.0
 # JAX's names of the files that it keeps; a folder of the user's may hold others.
 _KEPT = ("*-cache", "*-atime")
 _first_fit = iter([True])
@@ -35,8 +33,8 @@ _first_fit = iter([True])
 def keep_compiled(folder: str | os.PathLike | None = None) -> Path:
     """Keep compiled programs for later runs, which then need not compile them again.
 
-    The setting is JAX's own and holds for everything that this process compiles from now on. The variable
-    ``CONSILIENCE_COMPILATION_CACHE=on``, or ``=FOLDER``, does the same at the first fit.
+    The setting is JAX's own and holds for everything that this process compiles from now on. The first fit does the
+    same, unless JAX has a folder or the variable ``CONSILIENCE_COMPILATION_CACHE`` is "off"; it may be a folder, too.
 
     Parameters
     ----------
@@ -109,32 +107,13 @@ def quick_options() -> dict[str, Any]:
     return _QUICK
 
 
-@contextlib.contextmanager
-def telling_of_compilation() -> Iterator[None]:
-    """Around a fit: where the first of a process compiles for long, say on the terminal how to keep that."""
-    if not next(_first_fit, False):
-        yield
-        return
-    import jax
+def keep_compiled_at_first_fit() -> None:
+    """At the first fit of a process keep compiled programs, unless the user said where to, or not to.
 
-    keep_compiled_as_asked()
-    seconds = []
-
-    def listen(event: str, duration_secs: float, **details: str | int) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            seconds.append(duration_secs)
-
-    began = time.perf_counter()
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
-    config: Any = jax.config
-    if sum(seconds) > _LONG and not config.jax_compilation_cache_dir and sys.stderr.isatty():
-        whole = time.perf_counter() - began
-        text = f"{sum(seconds):.0f} of {whole:.0f} s were compilation; cs.keep_compiled() keeps it for the next run"
-        print(text, file=sys.stderr)
+    This is the one setting of JAX that the library changes by itself, where there is none.
+    """
+    if next(_first_fit, False):
+        keep_compiled_as_asked("on")
 
 
 def _safe(folder: Path) -> Path:

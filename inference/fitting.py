@@ -36,7 +36,7 @@ from consilience.errors import (
     UnsupportedRequest,
 )
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.compilation import telling_of_compilation
+from consilience.inference.compilation import keep_compiled_at_first_fit
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
 from consilience.inference.loop import Progress
@@ -263,16 +263,23 @@ def fit(
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)
-    with telling_of_compilation():
-        plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
-        kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
+
+    def fitted(resolved: Resolved, folder: Any = None) -> tuple[Fit, Checkpoint | None]:
+        plan = planned(chosen, method, resolved, limits, seed)
+        kept = None if isinstance(plan.engine, Exact) else _checkpoint(folder, resume)
         if kept is not None and not data.is_whole:
             text = "processes that share data keep no checkpoint; leave out {checkpoint}"
             raise UnsupportedRequest(text, Remedy("checkpoint"))
-        result = completed(plan, kept, progress, began)
-        del plan  # or what was prepared would be held beside the first look at the labels
-        release(_num_rows(data))
-        warn_of(result, stacklevel=3)
+        return completed(plan, kept, progress, began), kept
+
+    keep_compiled_at_first_fit()
+    resolved = chosen.resolve(data, priors, settings)
+    engine, kept = _choose(chosen, method, resolved)[0], None
+    result = engine.compared(resolved, lambda one: fitted(one)[0], checkpoint) if isinstance(engine, Gibbs) else None
+    if result is None:
+        result, kept = fitted(resolved, checkpoint)
+    release(_num_rows(data))
+    warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
@@ -480,13 +487,12 @@ def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gene
 def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     """Return where chains start, and that in words; None and nothing where they start at random.
 
-    Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent at whose end chains are to start: its engine,
-    what it was resolved to and its problem.
+    Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent after which chains start, and its problem.
     """
     ascent = plan.member.engine("cavi")
     chains: Any = plan.limits.chains
     where = {"start": "the end of CAVI"}
-    if plan.starts is not None:
+    if plan.starts is not None and plan.starts.words:
         words = plan.starts.words
         where = {"starts": "; ".join(words[chain % len(words)] for chain in range(chains))}
     if plan.engine.name == "nuts":
@@ -495,31 +501,32 @@ def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
         values = chain_starts(plan.member, plan.resolved, key=plan.key("start"), chains=chains)
         return values, {} if values is None else {"start": "draws of CAVI"}
     if isinstance(plan.engine, Gibbs) and plan.engine.begin_at is not None and ascent is not None:
-        resolved = plan.resolved if plan.engine.begin_with is None else plan.engine.begin_with(plan.resolved)
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
-            return (ascent, resolved, ascent.prepare(resolved)), where
-    return None, {} if plan.starts is None else where
+            return (ascent, ascent.prepare(plan.resolved)), where
+    return None, where if plan.starts is not None and plan.starts.words else {}
 
 
-def _ascended(plan: Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
+def _ascended(plan: Plan, start: tuple[Ascent, Any]) -> Posterior:
     """Return what the ascent ends with at which chains start."""
     from consilience.inference.ascent import run_ascent
 
-    ascent, resolved, problem = start
+    ascent, problem = start
     run = run_ascent(ascent, problem, key=plan.key("inference"), progress=False)
     if run.result is Result.interrupted:
         raise KeyboardInterrupt  # no chain has begun, so that there is nothing to keep
-    return posterior_of(plan.member, ascent, run, resolved)
+    return posterior_of(plan.member, ascent, run, plan.resolved)
 
 
 def posterior_of(member: Model, engine: Engine, run: GenericRun, resolved: Resolved) -> Posterior:
     """Return what a run ended with, mirror modes mapped to one before chains are pooled or compared."""
-    samples = run.samples
+    samples, hidden = run.samples, dict[str, Any]()
+    if isinstance(engine, Gibbs) and engine.hidden is not None:
+        samples, hidden = engine.hidden(samples, resolved)
     if member.sites.canonical is not None and run.has_draws:
         samples = member.sites.canonical(samples, resolved)
     if isinstance(engine, Ascent):
         return engine.finish({name: values[0, 0] for name, values in samples.items()}, resolved)
-    return Draws(samples)
+    return Draws(samples, hidden)
 
 
 # ---- account

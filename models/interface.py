@@ -16,7 +16,7 @@ from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.posterior import Posterior
 from consilience.models.settings import Settings
 from consilience.models.sites import Resolved, Sites, resolve
-from consilience.notes import Note
+from consilience.notes import Note, Remedy
 
 # ---- engines: how a posterior is found; each owns its hooks
 
@@ -160,7 +160,7 @@ class Starts:
     Parameters
     ----------
     draws, chains, warmup : of a run for which the user says nothing else.
-    words : where each start is; chains take them in turn.
+    words : where each start is; chains take them in turn. Chains that have none, though they start apart, are to meet.
     """
 
     draws: int
@@ -178,6 +178,8 @@ class Gibbs:
     prepare : ``prepare(resolved)`` -> problem, as in `Ascent`.
     start : ``start(key, problem)`` -> state of one chain; chains should start apart, so that R-hat can tell. Where
         ``starts`` is given it takes the number of the chain as a third argument.
+    compares : ``compares(resolved, fitted)`` -> the fit to return where a setting is to be found by comparing fits,
+        which ``fitted(resolved)`` makes; None where all settings are given, or of a sampler that compares none.
     starts : ``starts(resolved)`` -> `Starts` of data for which the sampler has starts of its own, else None; None of a
         sampler that has none.
     sweep : ``sweep(key, state, problem)`` -> state after every variable was updated once.
@@ -185,11 +187,13 @@ class Gibbs:
         latent or deterministic.
     host : whether the three are plain functions of NumPy arrays, which the driver calls on the host, chain by chain
         (numba, bincount): no compiled program calls back. Keys are then `numpy.random.Generator`s.
+    warmed : ``warmed(state, problem, done, warmup)`` -> state, after each of the sweeps of the warm-up, ``done`` of
+        them so far: what is tuned before the first draw. Of samplers on the host; None of one that tunes nothing.
+    hidden : ``hidden(samples, resolved)`` -> (samples, what the posterior holds beside the sites), made of entries of
+        ``sites`` that are no sites, ``(chain, draw, …)``, which it takes out; None where there are none.
     begin_at : ``begin_at(problem, posterior)`` -> problem whose chains start at what the member's coordinate ascent
         ended with, on the host; None where any start will do. `fit` then runs the ascent first, where the priors allow
         it.
-    begin_with : ``begin_with(resolved)`` -> resolved under which that ascent runs, where it knows a simpler kin of what
-        is sampled; None takes that of the fit.
     begin_from : as in `Ascent`, of the sites: ``ended`` are the last draws of the earlier chains, ``(chain, …)``.
     at : ``at(values, resolved, problem)`` -> state of a chain at the true values that the simulation returned, in which
         no auxiliary variable has forgotten them. The joint-distribution test starts there.
@@ -207,15 +211,35 @@ class Gibbs:
     sweep: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
     host: bool = False
+    warmed: Callable[[Any, Any, int, int], Any] | None = None
+    compares: Callable[[Resolved, Callable[[Resolved], Any]], Any] | None = None
+    hidden: Callable[[dict[str, Any], Resolved], tuple[dict[str, Any], dict[str, Any]]] | None = None
     starts: Callable[[Resolved], Starts | None] | None = None
     begin_at: Callable[[Any, Posterior], Any] | None = None
-    begin_with: Callable[[Resolved], Resolved] | None = None
     begin_from: Callable[[Any, Mapping[str, Any]], Any] | None = None
     at: Callable[..., Any] | None = None
     redraw: Callable[..., tuple[Any, Any]] | None = None
     log_likelihood: Callable[..., Any] | None = None
     lengths: Callable[[Any], Mapping[str, int]] | None = None
     name: str = "gibbs"
+
+    def compared(self, resolved: Resolved, fitted: Callable[[Resolved], Any], checkpoint: Any) -> Any:
+        """Return the best of several fits where a setting is to be found by comparing them; else None.
+
+        Raises
+        ------
+        UnsupportedRequest : they are to keep a checkpoint.
+        """
+        if self.compares is None:
+            return None
+
+        def one(resolved: Resolved) -> Any:
+            if checkpoint is None:
+                return fitted(resolved)
+            text = "fits that are compared keep no checkpoint; leave out {checkpoint}, or give all settings"
+            raise UnsupportedRequest(text, Remedy("checkpoint"))
+
+        return self.compares(resolved, one)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ def pytest_configure(config):
 
     Tests of the slow set have more to compute; with them programs are what users run.
     """
+    os.environ.setdefault("CONSILIENCE_COMPILATION_CACHE", "off")  # no test writes to the user's folder
     if config.option.markexpr == "not slow":
         os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
         if "jax" in sys.modules:

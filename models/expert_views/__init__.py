@@ -39,8 +39,8 @@ The pairs and the features are given, not modelled.
 | `settings`, `priors` | kinds of experts; what a researcher swaps; the link |
 | `judgements`, `colouring`, `likelihood` | answers as tables; items that can be updated at once; their probability |
 | `model` | the NumPyro function, and what becomes of its discrete sites |
+| `gibbs`, `links`, `loops` | the tempered sampler, the default |
 | `problem`, `updates`, `tied`, `bound`, `warmup`, `moves`, `cavi`, `posterior` | coordinate ascent with restarts |
-| `gibbs` | the sampler |
 | `canonical` | numbers of views and clusters |
 | `truth`, `tables`, `prediction` | what comes out: views, what to ask next, clusters of new items |
 | `simulation` | experts of known accuracy who judge items in known clusters |
@@ -87,6 +87,7 @@ from consilience.notes import Level, Note, Remedy
 __all__ = ["MODEL", "PAPER_PRIORS", "BetaPrior", "Priors", "Settings", "model", "simulate"]
 
 _FEW_ANSWERS = 50
+_FEW_TRIPS = 10
 _WITHIN = 1.0
 _FEW_RESTARTS = 0.1
 _SAMPLER = Remedy("method", "gibbs")
@@ -99,6 +100,18 @@ def says(account: Account) -> Iterator[Note]:
     if account.posterior.form == "closed":
         for text, *remedies in _wrong(account.posterior, account.resolved.data):
             yield Note(Level.error, text, tuple(remedies))
+        text = (
+            "the number of views, who shares one and the accuracies are of one optimum: how probable other groupings "
+            "of the experts are, and how much wider intervals, {method} says"
+        )
+        yield Note(Level.note, text, (_SAMPLER,))
+    trips = account.posterior.hidden.get("ladder_trips", ())
+    if len(trips) and account.resolved.settings.rungs != 1 and sum(trips) < _FEW_TRIPS:
+        text = (
+            f"the tempered chains exchanged {int(sum(trips))} times between free and full answers; groupings may be "
+            "incomplete: give more sweeps by {draws}"
+        )
+        yield Note(Level.note, text, (Remedy("draws"),))
     for text in _left_to_priors(account):
         yield Note(Level.note, text)
 
@@ -203,11 +216,12 @@ MODEL = Model(
         Site("view_of_expert", plates=("expert",)),
         Site("cluster", plates=("view", "judged_item")),
         Site("view_probability", plates=("expert", "view")),
+        Site("log_likelihood"),
         canonical=canonical,
         summarised=label_free,
     ),
     density=density,
-    engines=(CAVI, GIBBS, *(Generic(name=name, prepare=arranged, check=check_gradients) for name in ("nuts", "svi"))),
+    engines=(GIBBS, CAVI, *(Generic(name=name, prepare=arranged, check=check_gradients) for name in ("nuts", "svi"))),
     truth=truth,
     tables=(
         *TABLES,

@@ -92,15 +92,15 @@ def label_free(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[st
     That is the accuracy of each expert in his own view, the number of views, whether experts have the same view as the
     one before them, and whether items are together, in the view of an expert, of some pairs that experts judged.
     """
-    sites = ("sensitivity", "specificity", "knowledge", "guess")
+    sites = ("sensitivity", "specificity", "knowledge", "guess", "log_likelihood")
     accuracies = {site: samples[site] for site in sites if site in samples}
     if "view_of_expert" not in samples:
         probability = samples["view_probability"]
         same = {"same_view": (probability[:, :, 1:] * probability[:, :, :-1]).sum(axis=3)}
-        return {**{name: values for name, values in accuracies.items() if values.ndim == 3}, **same}
+        return {**{name: values for name, values in accuracies.items() if values.ndim <= 3}, **same}
     view = np.asarray(samples["view_of_expert"])
     found = {
-        name: values if values.ndim == 3 else np.take_along_axis(values, view[..., None], axis=3)[..., 0]
+        name: values if values.ndim <= 3 else np.take_along_axis(values, view[..., None], axis=3)[..., 0]
         for name, values in accuracies.items()
     }
     data = resolved.data

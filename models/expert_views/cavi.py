@@ -24,7 +24,7 @@ from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.problem import Problem, Q, problem_of
 from consilience.models.expert_views.settings import EXPERTS, check_clusters
 from consilience.models.expert_views.tied import tied_sweep
-from consilience.models.expert_views.updates import Agreement, agreement, sweep, update_sticks
+from consilience.models.expert_views.updates import agreement, sweep, update_sticks
 from consilience.models.expert_views.warmup import NUM_STEPS, WarmUp, begin, finish, warm_up
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.rows import copies
@@ -46,10 +46,6 @@ _LEAST_CHANGE, _LEAST_CHANGE_BEFORE, _LEAST_SHARE, _QUIET_SWEEPS, _MOST_SWEEPS =
 _ROUNDS, _FROZEN_SWEEPS, _FREE_SWEEPS = 4, 3, 12
 
 _FIRST_VARIANCE = 0.01
-
-# Of the clusters, from which the uncertainty of the accuracies comes.
-_CLUSTER_DRAWS = 64
-
 
 class Phase(enum.IntEnum):
     """What the next step does."""
@@ -102,6 +98,8 @@ def prepare(resolved: Resolved) -> Problem:
     UnsupportedRequest : there are more clusters than items in pairs.
     """
     chosen, given = resolved.settings, resolved.given
+    found, standard = judgements(resolved.data, bool(chosen.standardize))
+    check_clusters(chosen.clusters, len(found.item), "coordinate ascent")
     if given.logits is not None or given.weight is not None:
         raise NotConjugate(
             "site 'weight': coordinate ascent needs the linear link with normal weights of mean zero; a link or a "
@@ -111,8 +109,6 @@ def prepare(resolved: Resolved) -> Problem:
         text = "{experts}: knowledge and guess have no conjugate update; take {method}"
         raise NotConjugate(text, Remedy("experts", "spammer"), Remedy("method", "gibbs"))
     sensitivity, specificity = (resolved.concentration(site) for site in ("sensitivity", EXPERTS[chosen.experts][-1]))
-    found, standard = judgements(resolved.data, bool(chosen.standardize))
-    check_clusters(chosen.clusters, len(found.item))
     return problem_of(
         found, standard, sensitivity, specificity, clusters=chosen.clusters, views=resolved.size("view"),
         restarts=chosen.restarts, concentration=given.concentration, weight_scale=given.weight_scale,
@@ -308,7 +304,7 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
     Returns
     -------
     sensitivity, specificity : shape ``(expert, 2)``; Beta parameters, of experts with accuracies per view
-        ``(expert, view, 2)``. They are those of `accuracies`, wider than the factors of q.
+        ``(expert, view, 2)``.
     stick : shape ``(view - 1, 2)``; Beta parameters.
     view_probability : shape ``(expert, view)``.
     weight_mean, weight_variance : shape ``(view, feature + 1, cluster)``.
@@ -329,10 +325,9 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
     order = jnp.argsort(-one.eta[:, 0].sum(0), axis=-1)
     num_experts, own = q.sensitivity.shape[1:3]
     shape = (num_experts, own, 2) if problem.settings.per_view else (num_experts, 2)
-    sensitivity, specificity = accuracies(one, problem)
     return {
-        "sensitivity": sensitivity.reshape(shape),
-        "specificity": specificity.reshape(shape),
+        "sensitivity": one.sensitivity[0].reshape(shape),
+        "specificity": one.specificity[0].reshape(shape),
         "stick": one.stick[0],
         "view_probability": one.phi[0],
         "weight_mean": jnp.take_along_axis(one.weight_mean[0], order[:, None], axis=-1),
@@ -343,63 +338,6 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
         "feature_mean": jnp.asarray(problem.mean),
         "feature_scale": jnp.asarray(problem.scale),
     }
-
-
-def accuracies(q: Q, problem: Problem) -> tuple[Float[Array, "expert own 2"], Float[Array, "expert own 2"]]:
-    """Return Beta parameters of sensitivity and specificity that know how uncertain the clusters and the views are.
-
-    The factors of q know how many answers are expected on pairs that are together, and not how uncertain that number
-    is: their intervals are too narrow. Given clusters and views the posterior of an accuracy is a Beta distribution;
-    over draws of them from q it is a mixture. With it in the place of the factors the bound would be higher, if
-    anything (the collapsed bound). What is returned has the means of the factors and the variances of the mixtures.
-
-    Parameters
-    ----------
-    q : of one restart.
-    """
-    eta, phi = q.eta[:, 0], q.phi[0]
-
-    def of_draw(key: Key) -> Agreement:
-        cluster = jax.random.categorical(key, jnp.log(jnp.maximum(eta, jnp.finfo(eta.dtype).tiny)))
-        return agreement(jax.nn.one_hot(cluster, eta.shape[-1], dtype=eta.dtype)[:, None], problem)
-
-    # Of one seed, so that equal fits have equal results.
-    found = jax.lax.map(of_draw, jax.random.split(jax.random.key(0), _CLUSTER_DRAWS))
-    together, apart = found.together[:, 0], found.apart[:, 0]  # (draw, expert, view)
-    rejections, alarms = problem.num_apart[:, None] - apart, problem.num_together[:, None] - together
-    if problem.settings.symmetric:
-        right, wrong = together + rejections, apart + alarms
-        return (_widened(q.sensitivity[0], right, wrong, phi, problem.sensitivity, problem),) * 2
-    return (
-        _widened(q.sensitivity[0], together, apart, phi, problem.sensitivity, problem),
-        _widened(q.specificity[0], rejections, alarms, phi, problem.specificity, problem),
-    )
-
-
-def _widened(
-    factor: Float[Array, "expert own 2"], right: Float[Array, "draw expert view"],
-    wrong: Float[Array, "draw expert view"], phi: Float[Array, "expert view"], prior: Float[Array, "expert 2"],
-    problem: Problem,
-) -> Float[Array, "expert own 2"]:  # fmt: skip
-    """Return Beta parameters with the mean of a factor and the variance of a mixture over draws and views.
-
-    The mixture has a mean of its own, so that under weak priors no Beta distribution may have these moments; then it
-    is the widest that weighs as much as the prior, or one answer.
-    """
-    cells = prior[:, None] + jnp.stack([right, wrong], axis=-1)
-    weight = jnp.broadcast_to(phi / len(cells), cells.shape[:-1])
-    if problem.settings.per_view:
-        # In a view that is not his, an expert has the accuracies of the prior.
-        cells = jnp.concatenate([cells, jnp.broadcast_to(prior[:, None], (1, *cells.shape[1:]))])
-        weight = jnp.concatenate([weight, 1 - phi[None]])
-    axes = (0,) if problem.settings.per_view else (0, 2)
-    total = cells.sum(-1)
-    mean = cells[..., 0] / total
-    of_all = (weight * mean).sum(axes, keepdims=True)
-    variance = (weight * (mean * (1 - mean) / (total + 1) + (mean - of_all) ** 2)).sum(axes).reshape(factor.shape[:-1])
-    share = factor / factor.sum(-1, keepdims=True)
-    least = jnp.minimum(prior.sum(-1), 1.0).reshape(-1, *[1] * (variance.ndim - 1))
-    return share * jnp.maximum(share.prod(-1) / variance - 1, least)[..., None]
 
 
 def lengths(problem: Problem) -> dict[str, int]:

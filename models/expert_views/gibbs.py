@@ -1,25 +1,33 @@
-r"""The Gibbs sampler of clusterings in several views.
+r"""The tempered Gibbs sampler of clusterings in several views.
 
-One sweep draws, each given all else,
+An expert cannot move to a view whose clusters do not fit his answers, and its clusters cannot follow while others hold
+them: a chain keeps the grouping of experts that it starts with. So replicas of the state stand on a ladder of exponents
+:math:`1 = b_0 > \dots > b_{T-1} = 0` and that of rung t targets
 
-1. the clusters, colour after colour: items of one colour share no pair, so that they are independent;
-2. the view of each expert, with his accuracies integrated out, and at once afterwards his accuracies;
-3. the sticks;
-4. the weights of each view by Hamiltonian Monte Carlo. Of the linear link the mass is that of a logistic regression
-   at even odds, :math:`X^T X / 4 + I / s^2`, the same for all views and chains; of a link of your own it is diagonal,
-   with the curvature that the prior leads to expect, and the step lengths vary more. A view without experts is drawn
-   from the prior, weights and clusters together.
+.. math::
 
-What a spammer knew is drawn as well: how many of his right answers were no guesses. His accuracies are then not
-integrated out, and are drawn in turn with what he knew several times in a sweep.
+    p(c, \nu)\, p(W)\, p(Z \mid W)\, p(\alpha)\, p(\beta)\, \exp(b_t L), \qquad L = \log p(S \mid c, Z, \alpha, \beta).
 
-Chains start at the optimum of coordinate ascent where there is one; those of spammers at that of experts who err in two
-ways. From anywhere else they may leave an expert in a view of his own for good, since he cannot move to one whose
-clusters do not fit his answers.
+At b = 0 experts move freely, and swaps carry groupings up (`consilience.inference.tempering`). One sweep draws, on all
+rungs at once, each given all else,
 
-References
-----------
-Neal (2011), MCMC using Hamiltonian dynamics, Handbook of Markov Chain Monte Carlo.
+1. the sticks;
+2. the view of each expert with his accuracies integrated out, and at once afterwards his accuracies. With
+   :math:`T_1, T_0` his answers "together" and "apart" on pairs that are together in view g, :math:`N_1, N_0` all of
+   them,
+
+   .. math::
+
+       p(c_m = g \mid \cdot) \propto \pi_g\, B(a_0 + b T_1, b_0 + b T_0)\, B(c_0 + b (N_0 - T_0), d_0 + b (N_1 - T_1));
+
+3. the weights of each view by Hamiltonian Monte Carlo (`links`); those of a view without experts from the prior;
+4. the clusters, item after item; those of a view without experts are then drawn from the prior, jointly with weights.
+
+Accuracies of spammers are no Beta variables given the answers: their views are drawn given what they know and how they
+guess, and these by random walks of several sizes on their log odds.
+
+The first ladder starts at draws of the prior, the second one where the best of several searches ended: chains whose
+exponent rises to one. Ladders that agree have not kept what they started with.
 """
 
 from __future__ import annotations
@@ -29,160 +37,115 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
-from numpyro.distributions import biject_to
+from scipy.special import betaln
 
-from consilience.arrays import Array, Float, Int, Key
-from consilience.models.expert_views.judgements import Judgements, judgements
-from consilience.models.expert_views.likelihood import (
-    Answering,
-    log_likelihood,
-    log_view_weight,
-    own_view,
-    pairs_together,
-    spammer_answering,
-    together_counts,
+from consilience.arrays import Float, Int
+from consilience.errors import UnsupportedRequest
+from consilience.inference.tempering import (
+    FIRST_RUNGS,
+    MOST_RUNGS,
+    adapted,
+    geometric_ladder,
+    round_trips,
+    rungs_wanted,
+    stepping_stones,
+    swapped,
 )
-from consilience.models.expert_views.priors import Priors, check_logits, linear, link_of, weight_prior
+from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
+from consilience.models.expert_views.likelihood import Answering, spammer_answering
+from consilience.models.expert_views.links import link_for
+from consilience.models.expert_views.priors import check_logits, weight_prior
 from consilience.models.expert_views.settings import EXPERTS, check_clusters
-from consilience.models.interface import Gibbs
-from consilience.models.posterior import Posterior
-from consilience.models.random import log_gamma
+from consilience.models.interface import Gibbs, Starts
 from consilience.models.sites import Resolved
-from consilience.models.special import log_beta
+from consilience.notes import Remedy
 
-_LEAPFROG_STEPS = 6
-_LONGEST_STEP = 0.65
-_SHORTEST_STEP = {True: 0.3, False: 0.03}
-"""Of the linear link, whose mass fits, and of others."""
-
-_SPAMMER_ROUNDS = 16
-"""Of what spammers knew and of their sites, in each sweep: either tells so much of the other that one round moves both
-by little, and a round costs little."""
-
-_PRIOR_DRAWS = 32
+_SEARCHES, _SEARCH_SWEEPS, _FIRST_EXPONENT = 6, 100, 0.05
+_WALKS, _LONGEST_WALK, _SHORTEST_WALK = 16, 2.0, 0.05    # Of spammers' sites, in each sweep; in log odds.
+_ADAPTATIONS, _FEWEST_SWEEPS = 5, 10    # Parts of the warm-up, of which the last keeps the ladder; sweeps of one.
+_MOST_COMPARED, _CLEARLY = 8, 5.0    # Numbers of clusters, and nats of log evidence.
+EXPONENT, LOG_LIKELIHOOD, SWAPPED, REPLICA = range(4)
+LADDER = "ladder"
+"""What is kept of each rung in every draw; rungs that are not there have a negative exponent."""
 
 
-class LogBeta(NamedTuple):
-    """A Beta variable: the logarithms of itself and of one minus it."""
-
-    one: Array
-    rest: Array
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Link:
-    """From weights to logits, and what moves the weights: positions in an unconstrained space with a mass.
-
-    Parameters
-    ----------
-    prior : of the weights of one view.
-    root : Cholesky factor of the mass, ``(row, row)``, or its square root ``(row,)`` where it is diagonal.
-    inverse : of the mass, of the same shape.
-    logits : function of weights and features; static.
-    """
-
-    prior: dist.Distribution
-    root: Array
-    inverse: Array
-    logits: Callable[[Any, Any], Any] = dataclasses.field(metadata={"static": True})
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the mass is that of a logistic regression."""
-        return self.root.ndim == 2
-
-    def weight(self, position: Float[Array, "row column"]) -> Array:
-        """Return the weights at a position."""
-        transform = biject_to(self.prior.support)
-        return transform(position.reshape(transform.inverse_shape(self.prior.event_shape)))
-
-    def position(self, weight: Array) -> Float[Array, "row column"]:
-        """Return the position of weights: a matrix as it stands where the link is linear, else one column."""
-        unconstrained = biject_to(self.prior.support)._inverse(weight)
-        return unconstrained if self.is_linear else unconstrained.reshape(-1, 1)
-
-    def log_prior(self, position: Float[Array, "row column"]) -> Array:
-        """Return the log prior density of a position."""
-        transform, weight = biject_to(self.prior.support), self.weight(position)
-        volume = transform.log_abs_det_jacobian(
-            position.reshape(transform.inverse_shape(self.prior.event_shape)), weight
-        )
-        return self.prior.log_prob(weight).sum() + jnp.sum(volume)
-
-    def drawn(self, key: Key) -> Float[Array, "row column"]:
-        """Return the position of weights drawn from the prior."""
-        return self.position(self.prior.sample(key))
-
-
-class Begun(NamedTuple):
-    """Where chains start: what coordinate ascent ended with.
-
-    Parameters
-    ----------
-    log_cluster : log probability of each cluster.
-    view_of_expert : the most probable one.
-    mean, deviation : of the weights.
-    """
-
-    log_cluster: Float[Array, "item view cluster"]
-    view_of_expert: Int[Array, " expert"]
-    mean: Float[Array, "view feature cluster"]
-    deviation: Float[Array, "view feature cluster"]
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
     """What a sweep reads.
 
     Parameters
     ----------
-    judged : the answers and the features of the items that occur in them.
+    judged : the answers; ``together`` and ``apart`` may have a first axis, of rungs with answers of their own.
     prior : ``(expert, site, 2)``; parameters of the Beta priors of the sites of the experts.
     concentration : of the sticks.
-    link : from weights to logits.
-    begun : where chains start; None leaves it to the prior.
-    experts, views, clusters : kind of the experts, and sizes; static.
+    link : from weights to logits; see `links`.
+    begin, neighbour, neighbour_pair : lists of the pairs that each item is in: other ends and pairs.
+    exponent : ``(rung,)``; of the ladder that chains start with.
+    adapts : whether the warm-up moves the rungs, and adds some.
+    experts, views, clusters : kind of the experts, and sizes.
     """
 
     judged: Judgements
-    prior: Array
-    concentration: Array
-    link: Link
-    begun: Begun | None
-    experts: str = dataclasses.field(metadata={"static": True})
-    views: int = dataclasses.field(metadata={"static": True})
-    clusters: int = dataclasses.field(metadata={"static": True})
+    prior: Float[np.ndarray, "expert site 2"]
+    concentration: float
+    link: Any
+    begin: Int[np.ndarray, " item_and_one"]
+    neighbour: Int[np.ndarray, " edge"]
+    neighbour_pair: Int[np.ndarray, " edge"]
+    exponent: Float[np.ndarray, " rung"]
+    adapts: bool
+    experts: str
+    views: int
+    clusters: int
 
 
 class State(NamedTuple):
-    """What the next sweep needs.
+    """What the next sweep needs; the first axis is the rung.
 
     Parameters
     ----------
     cluster : of each item that some expert judged, in each view.
     view_of_expert : in which view each expert judges.
-    experts : sites of the experts, as `EXPERTS` lists them: ``(expert,)``, or ``(expert, view)``.
-    stick : ``(view - 1,)``.
-    position : of the weights, ``(view, row, column)``; see `Link`.
+    experts : logarithms of the sites of the experts, as `EXPERTS` lists them, and of one minus these, last axis.
+        Experts by view have one for each view, others one.
+    stick : the same of the broken sticks.
+    weight : as the link keeps them.
+    counts : what each expert says of the pairs that are together in each view: together, apart.
+    log_likelihood : of all answers.
+    exponent : of the rung.
+    replica : which state stands on the rung, by the rung on which it began to count.
+    swap_rate : of neighbouring rungs, in the last sweep.
+    rates, sweeps : the sum of these since the ladder was changed, and of how many sweeps.
     """
 
-    cluster: Int[Array, "item view"]
-    view_of_expert: Int[Array, " expert"]
-    experts: tuple[LogBeta, ...]
-    stick: LogBeta
-    position: Float[Array, "view row column"]
+    cluster: Int[np.ndarray, "rung view item"]
+    view_of_expert: Int[np.ndarray, "rung expert"]
+    experts: Float[np.ndarray, "rung expert own site 2"]
+    stick: Float[np.ndarray, "rung stick 2"]
+    weight: Float[np.ndarray, "rung view ..."]
+    counts: Float[np.ndarray, "rung expert view 2"]
+    log_likelihood: Float[np.ndarray, " rung"]
+    exponent: Float[np.ndarray, " rung"]
+    replica: Int[np.ndarray, " rung"]
+    swap_rate: Float[np.ndarray, " step"]
+    rates: Float[np.ndarray, " step"]
+    sweeps: int
+
+    def on(self, rung: Any) -> State:
+        """Return the state with those of some rungs in their places; exponents stay where they are."""
+        moved: dict[str, Any] = {name: getattr(self, name)[rung] for name in (*_OF_STATE, "replica")}
+        return self._replace(**moved)
+
+
+_OF_STATE = State._fields[: State._fields.index("exponent")]
 
 
 # ---- the problem ----
 
 
 def prepare(resolved: Resolved) -> Problem:
-    """Return answers, prior parameters and the mass of the weights.
+    """Return answers, prior parameters and the ladder.
 
     Raises
     ------
@@ -192,365 +155,354 @@ def prepare(resolved: Resolved) -> Problem:
     """
     chosen, given = resolved.settings, resolved.given
     judged, _ = judgements(resolved.data, bool(chosen.standardize))
-    check_clusters(chosen.clusters, len(judged.item))
+    number = len(judged.item)
+    check_clusters(chosen.clusters, number)
     prior = np.stack([resolved.concentration(site) for site in EXPERTS[chosen.experts]], axis=1)
-    of_one_view = weight_prior(resolved, judged.feature.shape[1])
-    link = _link(given, of_one_view, judged.feature)
-    returned = jax.eval_shape(lambda weight: link.logits(weight, judged.feature), jnp.zeros(of_one_view.event_shape))
-    check_logits(returned.shape, (len(judged.item), chosen.clusters))
-    problem = Problem(
-        judged, prior, np.asarray(given.concentration, float), link, None,
-        experts=chosen.experts, views=resolved.size("view"), clusters=chosen.clusters,
+    of_view = weight_prior(resolved, judged.feature.shape[1])
+    if given.logits is not None:
+        returned = jax.eval_shape(given.logits, np.zeros(of_view.event_shape, np.float32), judged.feature)
+        check_logits(returned.shape, (number, chosen.clusters))
+    link = link_for(given, of_view, judged.feature, chosen.clusters)
+    end, other = np.concatenate([judged.first, judged.second]), np.concatenate([judged.second, judged.first])
+    order = np.argsort(end, kind="stable")
+    return Problem(
+        judged._replace(together=judged.together[None].astype(float), apart=judged.apart[None].astype(float)),
+        np.asarray(prior, float), float(given.concentration), link,
+        np.searchsorted(end[order], np.arange(number + 1)), other[order], (order % len(judged.first)).astype(np.int32),
+        geometric_ladder(chosen.rungs or FIRST_RUNGS), not chosen.rungs, chosen.experts, resolved.size("view"),
+        chosen.clusters,
     )  # fmt: skip
-    return _typed(problem)
 
 
-def _typed(tree: Any) -> Any:
-    """Return floats in JAX's default type, and integers that index as they are."""
-    dtype = jnp.result_type(float)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype if np.asarray(leaf).dtype.kind == "f" else None), tree)
+def starts(resolved: Resolved) -> Starts:
+    """Return how many ladders there are; they start apart, and are to meet."""
+    return Starts(draws=500, chains=resolved.settings.ladders, warmup=300, words=())
 
 
-def _link(priors: Priors, prior: dist.Distribution, feature: Float[Array, "item feature"]) -> Link:
-    """Return the link with the mass of its weights; of the linear one with normal weights a matrix."""
-    if priors.logits is None and priors.weight is None:
-        inputs = np.asarray(feature, float)
-        precision = inputs.T @ inputs / 4 + np.eye(inputs.shape[1]) / priors.weight_scale**2
-        return Link(prior, np.linalg.cholesky(precision), np.linalg.inv(precision), linear)
-    one = jnp.ones(1, jnp.result_type(float))
-    bare = Link(prior, one, one, link_of(priors))
-    mass = _expected_curvature(bare, jnp.asarray(feature, one.dtype))
-    return Link(prior, jnp.sqrt(mass), 1 / mass, bare.logits)
+def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> State:
+    """Start the first ladder at draws of the prior, the second one at the end of a search, and so on."""
+    if chain % 2 == 0:
+        return _prior_state(random, problem, problem.exponent)
+    state = _prior_state(random, problem, np.full(_SEARCHES, _FIRST_EXPONENT))
+    for exponent in np.linspace(_FIRST_EXPONENT, 1, _SEARCH_SWEEPS):
+        state = _moved(random, state._replace(exponent=np.full(_SEARCHES, exponent)), problem)
+    best = np.full(len(problem.exponent), state.log_likelihood.argmax())
+    return _on_ladder(state.on(best), problem.exponent)
 
 
-def _expected_curvature(link: Link, feature: Float[Array, "item feature"]) -> Float[Array, " row"]:
-    """Return the diagonal of the curvature that the prior leads to expect: its own, and that of logits at even odds.
-
-    Squares of products of random signs with the derivatives of the logits are the sums of the derivatives' squares, on
-    average (Hutchinson's estimator).
-    """
-
-    def one(key: Key) -> tuple[Array, Array]:
-        key_position, key_signs = jax.random.split(key)
-        position = link.drawn(key_position)
-        logits, pull_back = jax.vjp(lambda position: link.logits(link.weight(position), feature), position)
-        return position, pull_back(jax.random.rademacher(key_signs, logits.shape, logits.dtype))[0] ** 2
-
-    positions, squares = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), _PRIOR_DRAWS))
-    return (1 / positions.var(axis=0) + squares.mean(axis=0) / 4)[:, 0]
+def _prior_state(random: np.random.Generator, problem: Problem, exponent: Float[np.ndarray, " rung"]) -> State:
+    rungs, number = len(exponent), len(problem.prior)
+    stick = _log_betas(random, np.broadcast_to((1.0, problem.concentration), (rungs, problem.views - 1, 2)))
+    view = _drawn(random, np.repeat(_log_view_weight(stick)[:, None], number, axis=1))
+    own = problem.views if problem.experts == "per-view" else 1
+    cells = np.broadcast_to(problem.prior[:, None], (rungs, number, own, *problem.prior.shape[1:]))
+    experts, weight = _log_betas(random, cells), problem.link.drawn(random, rungs, problem.views)
+    cluster = _drawn(random, problem.link.logits(weight).swapaxes(-1, -2)).astype(np.int8)
+    return _on_ladder(_counted(State(
+        cluster, view, experts, stick, weight, *(np.zeros(0),) * 2, exponent, np.arange(rungs), *(np.zeros(0),) * 2, 0
+    ), problem), exponent)  # fmt: skip
 
 
-def begin_at(problem: Problem, posterior: Posterior) -> Problem:
-    """Return the problem with the start of its chains at what coordinate ascent ended with."""
-    probability = np.maximum(np.asarray(posterior.cluster_probability, float), 1e-30)
-    begun = Begun(
-        np.log(probability), np.argmax(posterior.view_probability, axis=1), np.asarray(posterior.weight_mean),
-        np.sqrt(posterior.weight_variance),
-    )  # fmt: skip
-    return dataclasses.replace(problem, begun=_typed(begun))
-
-
-def begin_with(resolved: Resolved) -> Resolved:
-    """Return what coordinate ascent finds a start of: of spammers, experts who err in two ways."""
-    if resolved.settings.experts != "spammer":
-        return resolved
-    return resolved.replace(settings=dataclasses.replace(resolved.settings, experts="two-coin"))
+def _on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
+    """Return the state on a ladder of as many rungs, on which nothing was counted yet."""
+    none = np.zeros(len(exponent) - 1)
+    return state._replace(
+        exponent=exponent, replica=np.arange(len(exponent)), swap_rate=none, rates=none, sweeps=0
+    )
 
 
 # ---- the sweep ----
 
 
-def start(key: Key, problem: Problem) -> State:
-    """Start at draws of what coordinate ascent ended with, or else of the prior, with experts in any view."""
-    key_position, key_cluster, key_view, key_experts = jax.random.split(key, 4)
-    begun = problem.begun
-    if begun is None:
-        position = jax.vmap(problem.link.drawn)(jax.random.split(key_position, problem.views))
-        cluster = jax.random.categorical(key_cluster, _logits(position, problem))
-        view = jax.random.randint(key_view, problem.judged.num_together.shape, 0, problem.views)
-    else:
-        noise = jax.random.normal(key_position, begun.mean.shape, begun.mean.dtype)
-        position = jax.vmap(problem.link.position)(begun.mean + begun.deviation * noise)
-        cluster, view = jax.random.categorical(key_cluster, begun.log_cluster), jnp.asarray(begun.view_of_expert)
-    counts = together_counts(pairs_together(cluster, problem.judged), problem.judged)
-    cells = _conditional(counts, problem) if problem.experts != "spammer" else _repeated_prior(problem)
-    experts, stick = _draw_betas(key_experts, _own_cells(cells, view, problem), _stick_cells(view, problem))
-    return State(cluster, view, experts, stick, position)
+def sweep(random: np.random.Generator, state: State, problem: Problem) -> State:
+    """Draw all of the state on each rung, then swap."""
+    state = _moved(random, state, problem)
+    order, rate = swapped(random.random(len(state.exponent) - 1), state.exponent, state.log_likelihood)
+    return state.on(order)._replace(swap_rate=rate, rates=state.rates + rate, sweeps=state.sweeps + 1)
 
 
-def sweep(key: Key, state: State, problem: Problem) -> State:
-    """Draw the clusters, the experts with the sticks, and the weights."""
-    key_cluster, key_experts, key_weight = jax.random.split(key, 3)
-    judged, logits = problem.judged, _logits(state.position, problem)
-    noise, fresh_noise = jax.random.gumbel(key_cluster, (2, *logits.shape), logits.dtype)
-    pull = coupling(state.view_of_expert, _answering(state.experts, problem), judged, problem.views)
-    cluster = draw_clusters(noise, state.cluster, logits, pull, judged)
-    counts = together_counts(pairs_together(cluster, judged), judged)
-    view, experts, stick = _draw_experts(key_experts, counts, state, problem)
-    position, cluster = _draw_views(key_weight, fresh_noise, state.position, cluster, view, problem)
-    return State(cluster, view, experts, stick, position)
+def warmed(state: State, problem: Problem, done: int, warmup: int) -> State:
+    """Move the rungs so that rates of swaps are equal, and add some where they are low, after parts of the warm-up."""
+    every = max(warmup // _ADAPTATIONS, _FEWEST_SWEEPS)
+    if problem.adapts and done % every == 0 and 0 < done <= warmup - every:
+        rate = state.rates / state.sweeps
+        exponent = adapted(state.exponent, rate, rungs_wanted(rate))
+        nearest = np.abs(exponent[:, None] - state.exponent).argmin(axis=1)
+        return _on_ladder(state.on(nearest), exponent)
+    return _on_ladder(state, state.exponent) if done == warmup else state
 
 
-def _logits(position: Float[Array, "view row column"], problem: Problem) -> Float[Array, "item view cluster"]:
-    link = problem.link
-    of_view = jax.vmap(lambda one: link.logits(link.weight(one), problem.judged.feature), out_axes=1)
-    return of_view(position)
+def _moved(random: np.random.Generator, state: State, problem: Problem) -> State:
+    """Draw all of the state on each rung."""
+    # Machine code is compiled, or read from disk, when it is first asked for.
+    from consilience.models.expert_views import loops
+
+    stick = _log_betas(random, _stick_cells(state.view_of_expert, problem))
+    view, experts = _drawn_experts(random, state, _log_view_weight(stick), problem)
+    used = (view[:, :, None] == np.arange(problem.views)).any(axis=1)
+    weight = problem.link.moved(random, state.weight, state.cluster, used)
+    hit, miss, rejection, false_alarm = (_own(part, view) for part in _answering(experts, problem))
+    gain = state.exponent[:, None, None] * np.stack([hit - false_alarm, miss - rejection], axis=-1)
+    cluster, judged = state.cluster.copy(), problem.judged
+    loops.draw_clusters(
+        random.random(cluster.shape), cluster, problem.link.logits(weight), gain, view, judged.answer_expert,
+        judged.answer_pair, judged.together, judged.apart, problem.begin, problem.neighbour, problem.neighbour_pair,
+    )  # fmt: skip
+    moved = state._replace(cluster=cluster, view_of_expert=view, experts=experts, stick=stick, weight=weight)
+    return _counted(moved, problem)
 
 
-def coupling(
-    view_of_expert: Int[Array, " expert"], answers: Answering, judged: Judgements, views: int
-) -> Float[Array, "pair view"]:
-    """Return what the answers of the experts of each view add for a pair to be together."""
-    said_together, said_apart = (
-        own_view(one - other, view_of_expert)[judged.answer_expert]
-        for one, other in ((answers.hit, answers.false_alarm), (answers.miss, answers.rejection))
-    )
-    weight = judged.together * said_together + judged.apart * said_apart
-    place = judged.answer_pair * views + view_of_expert[judged.answer_expert]
-    return jax.ops.segment_sum(weight, place, len(judged.first) * views).reshape(-1, views)
+def _counted(state: State, problem: Problem) -> State:
+    """Return the state with its counts and log likelihood."""
+    from consilience.models.expert_views import loops
+
+    judged, cluster = problem.judged, state.cluster
+    counts = np.zeros((len(cluster), len(problem.prior), problem.views, 2))
+    loops.count_together(
+        cluster, judged.first, judged.second, judged.answer_expert, judged.answer_pair, judged.together, judged.apart,
+        counts,
+    )  # fmt: skip
+    fit = _log_likelihood(counts, _answering(state.experts, problem), problem)
+    return state._replace(counts=counts, log_likelihood=_own(fit, state.view_of_expert).sum(axis=1))
 
 
-def draw_clusters(
-    noise: Float[Array, "item view cluster"], cluster: Int[Array, "item view"],
-    logits: Float[Array, "item view cluster"], pull: Float[Array, "pair view"], judged: Judgements,
-) -> Int[Array, "item view"]:  # fmt: skip
-    """Draw the cluster of each item in each view given those of its neighbours, colour after colour.
-
-    Parameters
-    ----------
-    noise : Gumbel noise; the largest of logits with such noise is a draw of the classes.
-    cluster : the clusters before.
-    logits : of the clusters by themselves.
-    pull : what a pair gains by being together.
-    judged : the pairs, and their colours.
-    """
-    labels = jnp.arange(logits.shape[-1])
-    noisy = logits + noise
-    for colour in judged.colours:
-        neighbour = cluster[colour.edge_other]
-        gain = jnp.where(neighbour[..., None] == labels, pull[colour.edge_pair][..., None], 0)
-        gains = jax.ops.segment_sum(gain, colour.edge_node, len(colour.node), indices_are_sorted=True)
-        drawn = jnp.argmax(noisy[colour.node] + gains, axis=-1).astype(cluster.dtype)
-        cluster = jnp.asarray(cluster).at[colour.node].set(drawn, unique_indices=True)
-    return cluster
-
-
-def _draw_experts(
-    key: Key, counts: Float[Array, "expert view 2"], state: State, problem: Problem
-) -> tuple[Int[Array, " expert"], tuple[LogBeta, ...], LogBeta]:
-    """Draw the view and the sites of each expert, and the sticks."""
-    key_view, key_known, key_betas = jax.random.split(key, 3)
-    prior = log_view_weight(*state.stick)
+def _drawn_experts(
+    random: np.random.Generator, state: State, log_weight: Float[np.ndarray, "rung view"], problem: Problem
+) -> tuple[Int[np.ndarray, "rung expert"], Float[np.ndarray, "rung expert own site 2"]]:
+    """Draw the view and the sites of each expert."""
+    exponent = state.exponent[:, None, None]
     if problem.experts == "spammer":
-        fit = log_likelihood(counts, _answering(state.experts, problem), problem.judged)
-        view = jax.random.categorical(key_view, prior + fit)
-
-        def once(number: Any, carry: tuple[tuple[LogBeta, ...], LogBeta]) -> tuple[tuple[LogBeta, ...], LogBeta]:
-            cells = _known_cells(jax.random.fold_in(key_known, number), counts, view, carry[0], problem)
-            return _draw_betas(jax.random.fold_in(key_betas, number), cells, _stick_cells(view, problem))
-
-        return (view, *jax.lax.fori_loop(0, _SPAMMER_ROUNDS, once, (state.experts, state.stick)))
-    conditional = _conditional(counts, problem)
-    evidence = log_beta(conditional).sum(axis=2)  # less that of the prior, which is the same for all views
-    view = jax.random.categorical(key_view, prior + evidence)
-    cells = _own_cells(conditional, view, problem)
-    return (view, *_draw_betas(key_betas, cells, _stick_cells(view, problem)))
-
-
-def _conditional(counts: Float[Array, "expert view 2"], problem: Problem) -> Float[Array, "expert view site 2"]:
-    """Return the Beta parameters of each expert's sites, were each of the views his."""
-    judged, hits, misses = problem.judged, counts[..., 0], counts[..., 1]
-    rejections, false_alarms = judged.num_apart[:, None] - misses, judged.num_together[:, None] - hits
-    if problem.experts == "symmetric":
-        found = jnp.stack([hits + rejections, misses + false_alarms], axis=-1)[:, :, None]
-    else:
-        found = jnp.stack([hits, misses, rejections, false_alarms], axis=-1).reshape(*hits.shape, 2, 2)
-    return found + problem.prior[:, None]
-
-
-def _repeated_prior(problem: Problem) -> Float[Array, "expert view site 2"]:
-    return jnp.repeat(problem.prior[:, None], problem.views, axis=1)
-
-
-def _own_cells(
-    conditional: Float[Array, "expert view site 2"], view: Int[Array, " expert"], problem: Problem
-) -> Float[Array, "expert *view site 2"]:
-    """Return the parameters of the view that each expert has; of experts by view, the prior's of the others."""
+        fit = _log_likelihood(state.counts, _answering(state.experts, problem), problem)
+        view = _drawn(random, log_weight[:, None] + exponent * fit)
+        return view, _walked(random, state, view, problem)
+    conditional = _conditional(state.counts, exponent[..., None], problem)
+    view = _drawn(random, log_weight[:, None] + betaln(conditional[..., 0], conditional[..., 1]).sum(axis=-1))
     if problem.experts == "per-view":
-        own = view[:, None] == jnp.arange(problem.views)
-        return jnp.where(own[:, :, None, None], conditional, problem.prior[:, None])
-    return jnp.take_along_axis(conditional, view[:, None, None, None], axis=1)[:, 0]
+        own = (view[:, :, None] == np.arange(problem.views))[..., None, None]
+        return view, _log_betas(random, np.where(own, conditional, problem.prior[:, None]))
+    return view, _log_betas(random, np.take_along_axis(conditional, view[:, :, None, None, None], axis=2))
 
 
-def _known_cells(
-    key: Key, counts: Float[Array, "expert view 2"], view: Int[Array, " expert"], experts: tuple[LogBeta, ...],
-    problem: Problem,
-) -> Float[Array, "expert site 2"]:  # fmt: skip
-    """Draw how many right answers of each spammer were known, and return the parameters of knowledge and guess."""
-    judged, knows = problem.judged, experts[0].one
-    hits = own_view(counts[..., 0], view)
-    rejections = judged.num_apart - own_view(counts[..., 1], view)
-    answers = _answering(experts, problem)
-    share = jnp.exp(jnp.stack([knows - answers.hit[:, 0], knows - answers.rejection[:, 0]]))
-    known = jax.random.binomial(key, jnp.stack([hits, rejections]), jnp.minimum(share, 1.0))
-    guessed = jnp.stack([judged.num_together, judged.num_apart]) - known
-    found = jnp.stack([known.sum(axis=0), guessed.sum(axis=0), guessed[0], guessed[1]], axis=-1)
-    return found.reshape(-1, 2, 2) + problem.prior
+def _conditional(
+    counts: Float[np.ndarray, "rung expert view 2"], exponent: Any, problem: Problem
+) -> Float[np.ndarray, "rung expert view site 2"]:
+    """Return the Beta parameters of each expert's sites, were each of the views his."""
+    false_alarms, rejections = (of_all[..., None] - part for of_all, part in zip(
+        _totals(problem), (counts[..., 0], counts[..., 1]), strict=True
+    ))  # fmt: skip
+    found = np.stack([counts, np.stack([rejections, false_alarms], axis=-1)], axis=-2)
+    if problem.experts == "symmetric":
+        found = found.sum(axis=-2, keepdims=True)
+    return problem.prior[:, None] + exponent[..., None] * found
 
 
-def _stick_cells(view: Int[Array, " expert"], problem: Problem) -> Float[Array, "split 2"]:
-    """Return the Beta parameters of the sticks given how many experts each view has."""
-    size = jnp.bincount(view, length=problem.views).astype(problem.prior.dtype)
-    later = jnp.cumsum(size[::-1])[::-1] - size
-    return jnp.stack([1 + size, problem.concentration + later], axis=-1)[:-1]
+def _walked(
+    random: np.random.Generator, state: State, view: Int[np.ndarray, "rung expert"], problem: Problem
+) -> Float[np.ndarray, "rung expert 1 2 2"]:
+    """Move what spammers know and how they guess, by random walks on the log odds."""
+    counts = np.take_along_axis(state.counts, view[:, :, None, None], axis=2)
+
+    def log_density(sites: np.ndarray) -> np.ndarray:
+        # Of log odds the density has the site and one minus it as factors more.
+        prior = (problem.prior * sites[:, :, 0]).sum(axis=(-2, -1))
+        return prior + state.exponent[:, None] * _log_likelihood(counts, _answering(sites, problem), problem)[..., 0]
+
+    sites = state.experts
+    density = log_density(sites)
+    for _ in range(_WALKS):
+        size = _SHORTEST_WALK * (_LONGEST_WALK / _SHORTEST_WALK) ** random.random((*density.shape, 1, 1))
+        odds = sites[..., 0] - sites[..., 1] + size * random.standard_normal(sites.shape[:-1])
+        other = -np.logaddexp(0, np.stack([-odds, odds], axis=-1))
+        value = log_density(other)
+        taken = np.log(1 - random.random(density.shape)) < value - density
+        sites, density = np.where(taken[..., None, None, None], other, sites), np.where(taken, value, density)
+    return sites
 
 
-def _draw_betas(
-    key: Key, cells: Float[Array, "expert *view site 2"], stick_cells: Float[Array, "split 2"]
-) -> tuple[tuple[LogBeta, ...], LogBeta]:
-    """Draw the sites of the experts and the sticks; all gammas in one call, because they are slow to compile."""
-    flat = jnp.concatenate([cells.reshape(-1, 2), stick_cells])
-    log_gammas = log_gamma(key, flat)
-    odds = log_gammas[:, 0] - log_gammas[:, 1]
-    one, rest = -jax.nn.softplus(-odds), -jax.nn.softplus(odds)
-    number, shape = len(odds) - len(stick_cells), cells.shape[:-1]
-    drawn = [part[:number].reshape(shape) for part in (one, rest)]
-    experts = tuple(LogBeta(*(part[..., site] for part in drawn)) for site in range(shape[-1]))
-    return experts, LogBeta(one[number:], rest[number:])
+# ---- parts of it ----
 
 
-def _answering(experts: tuple[LogBeta, ...], problem: Problem) -> Answering:
+def _totals(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Return how often each expert said together, and apart, of any pair; ``(1 or rung, expert)``."""
+    return np.atleast_2d(problem.judged.num_together), np.atleast_2d(problem.judged.num_apart)
+
+
+def _log_likelihood(
+    counts: Float[np.ndarray, "rung expert view 2"], answers: Answering, problem: Problem
+) -> Float[np.ndarray, "rung expert view"]:
+    """Return the log probability of each expert's answers, were each of the views his."""
+    hits, misses = counts[..., 0], counts[..., 1]
+    together, apart = (number[..., None] for number in _totals(problem))
+    right, wrong = hits * answers.hit + (apart - misses) * answers.rejection, misses * answers.miss
+    return right + wrong + (together - hits) * answers.false_alarm
+
+
+def _answering(experts: Float[np.ndarray, "rung expert own site 2"], problem: Problem) -> Answering:
+    """Return how experts answer, ``(rung, expert, own)``."""
+    first, last = experts[..., 0, :], experts[..., -1, :]
     if problem.experts == "spammer":
-        knowledge, guess = experts
-        return spammer_answering(*(part[:, None] for part in (*knowledge, *guess)))
-    logs = (*experts[0], *experts[-1])
-    return Answering(*(part if problem.experts == "per-view" else part[:, None] for part in logs))
+        return spammer_answering(first[..., 0], first[..., 1], last[..., 0], last[..., 1], np)
+    return Answering(first[..., 0], first[..., 1], last[..., 0], last[..., 1])
 
 
-def _draw_views(
-    key: Key, noise: Float[Array, "item view cluster"], position: Float[Array, "view row column"],
-    cluster: Int[Array, "item view"], view_of_expert: Int[Array, " expert"], problem: Problem,
-) -> tuple[Float[Array, "view row column"], Int[Array, "item view"]]:  # fmt: skip
-    """Draw the weights given the clusters; of a view without experts, both from the prior."""
-    key_moves, key_prior = jax.random.split(key)
-    link, feature, views = problem.link, problem.judged.feature, problem.views
-    moved, _ = jax.vmap(lambda key, one, own: draw_weights(key, one, own, link, feature), (0, 0, 1))(
-        jax.random.split(key_moves, views), position, cluster
-    )
-    empty = jnp.bincount(view_of_expert, length=views) == 0
-    drawn = jax.vmap(link.drawn)(jax.random.split(key_prior, views))
-    position = jnp.where(empty[:, None, None], drawn, moved)
-    fresh = jnp.argmax(_logits(position, problem) + noise, axis=-1).astype(cluster.dtype)
-    return position, jnp.where(empty, fresh, cluster)
+def _own(values: Any, view: Int[np.ndarray, "rung expert"]) -> np.ndarray:
+    """Return what stands in the column of each expert's own view, or in the only column."""
+    return values[..., 0] if values.shape[-1] == 1 else np.take_along_axis(values, view[..., None], axis=-1)[..., 0]
 
 
-def draw_weights(
-    key: Key, position: Float[Array, "row column"], cluster: Int[Array, " item"], link: Link,
-    feature: Float[Array, "item feature"],
-) -> tuple[Float[Array, "row column"], Float[Array, ""]]:  # fmt: skip
-    """Move the weights of one view by Hamiltonian Monte Carlo, and return the probability of acceptance too.
+def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Float[np.ndarray, "rung stick 2"]:
+    """Return the Beta parameters of the sticks given how many experts each view has."""
+    size = (view[:, :, None] == np.arange(problem.views)).sum(axis=1)
+    later = size[:, ::-1].cumsum(axis=1)[:, ::-1] - size
+    return np.stack([1.0 + size, problem.concentration + later], axis=-1)[:, :-1]
 
-    Parameters
-    ----------
-    position : of the weights; see `Link`.
-    cluster : of the items, in this view.
-    """
 
-    def log_density(position: Array) -> Array:
-        log_share = jax.nn.log_softmax(link.logits(link.weight(position), feature))
-        return jnp.take_along_axis(log_share, cluster[:, None], axis=1).sum() + link.log_prior(position)
+def _log_view_weight(stick: Float[np.ndarray, "rung stick 2"]) -> Float[np.ndarray, "rung view"]:
+    """Return the log prior probability of each view."""
+    left = np.pad(stick[..., 1].cumsum(axis=1), ((0, 0), (1, 0)))
+    left[:, :-1] += stick[..., 0]
+    return left
 
-    def times(matrix: Array, values: Array) -> Array:
-        return matrix @ values if link.is_linear else matrix[:, None] * values
 
-    key_momentum, key_uniform = jax.random.split(key)
-    dtype = position.dtype
-    momentum = times(link.root, jax.random.normal(key_momentum, position.shape, dtype))
-    of_step, of_acceptance = jax.random.uniform(key_uniform, (2,), dtype)
-    shortest = _SHORTEST_STEP[link.is_linear]
-    step = shortest * (_LONGEST_STEP / shortest) ** of_step
-    at = jax.value_and_grad(log_density)
+def _log_betas(random: np.random.Generator, cells: Float[np.ndarray, "*batch 2"]) -> Float[np.ndarray, "*batch 2"]:
+    """Draw Beta variables; return the logarithms of them and of one minus them, however near to 0 or 1 they are."""
+    # A Gamma variable of shape a is one of shape a + 1 times a uniform one to the power 1 / a.
+    logs = np.log(random.standard_gamma(cells + 1)) + np.log(1 - random.random(cells.shape)) / cells
+    odds = logs[..., 0] - logs[..., 1]
+    return -np.logaddexp(0, np.stack([-odds, odds], axis=-1))
 
-    def leapfrog(number: Any, carry: tuple) -> tuple:
-        position, momentum, _, gradient = carry
-        momentum = momentum + step / 2 * gradient
-        position = position + step * times(link.inverse, momentum)
-        value, gradient = at(position)
-        return position, momentum + step / 2 * gradient, value, gradient
 
-    def energy(value: Array, momentum: Array) -> Array:
-        return (momentum * times(link.inverse, momentum)).sum() / 2 - value
-
-    begun = (position, momentum, *at(position))
-    ended = jax.lax.fori_loop(0, _LEAPFROG_STEPS, leapfrog, begun)
-    gain = energy(begun[2], momentum) - energy(ended[2], ended[1])
-    # A path that leaves what floats can hold is not taken.
-    probability = jnp.exp(jnp.minimum(jnp.where(jnp.isnan(gain), -jnp.inf, gain), 0.0))
-    return jnp.where(of_acceptance < probability, ended[0], position), probability
+def _drawn(random: np.random.Generator, logits: Float[np.ndarray, "*batch code"]) -> Int[np.ndarray, "*batch"]:
+    """Draw codes by their logits: the largest of these with Gumbel noise."""
+    return (logits - np.log(-np.log(1 - random.random(logits.shape)))).argmax(axis=-1)
 
 
 # ---- what the driver and the checks ask for ----
 
 
-def sites(state: State, problem: Problem) -> dict[str, Array]:
-    """Return the sites of the NumPyro model; without sticks where there is but one view."""
+def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray]:
+    """Return the sites of the NumPyro model on a rung, and of each rung what `LADDER` keeps.
+
+    Without sticks where there is but one view.
+    """
     answers = _answering(state.experts, problem)
-    accuracy = {"sensitivity": jnp.exp(answers.hit), "specificity": jnp.exp(answers.rejection)}
+    accuracy = {"sensitivity": np.exp(answers.hit[rung]), "specificity": np.exp(answers.rejection[rung])}
+    names = EXPERTS[problem.experts]
+    own = {site: np.exp(state.experts[rung, ..., number, 0]) for number, site in enumerate(names)}
     if problem.experts != "per-view":
-        accuracy = {site: values[:, 0] for site, values in accuracy.items()}
-    own = {site: jnp.exp(drawn.one) for site, drawn in zip(EXPERTS[problem.experts], state.experts, strict=True)}
+        accuracy, own = ({site: values[:, 0] for site, values in part.items()} for part in (accuracy, own))
+    ladder = np.full((MOST_RUNGS, 4), [-1.0, 0, 0, 0])
+    for column, values in ((EXPONENT, state.exponent), (LOG_LIKELIHOOD, state.log_likelihood),
+                           (SWAPPED, state.swap_rate), (REPLICA, state.replica)):  # fmt: skip
+        ladder[: len(values), column] = values
     return {
-        "view_of_expert": state.view_of_expert.astype(jnp.int32), **accuracy, **own,
-        **({"stick": jnp.exp(state.stick.one)} if problem.views > 1 else {}),
-        "weight": jax.vmap(problem.link.weight)(state.position), "cluster": state.cluster.T.astype(jnp.int8),
+        "view_of_expert": state.view_of_expert[rung].astype(np.int32), **accuracy, **own,
+        **({"stick": np.exp(state.stick[rung, :, 0])} if problem.views > 1 else {}),
+        "weight": problem.link.weight(state.weight[rung]), "cluster": state.cluster[rung],
+        "log_likelihood": state.log_likelihood[rung], LADDER: ladder,
     }  # fmt: skip
 
 
 def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
-    """Return the state at true values; clusters may be those of all items or of those that some expert judged."""
-    dtype = problem.prior.dtype
+    """Return the state of one rung at true values; clusters may be those of all items or of those that were judged."""
 
-    def logs(value: Any) -> LogBeta:
-        value = jnp.clip(jnp.asarray(value, dtype), jnp.finfo(dtype).tiny, 1 - jnp.finfo(dtype).epsneg)
-        return LogBeta(jnp.log(value), jnp.log1p(-value))
+    def logs(value: Any) -> np.ndarray:
+        value = np.clip(np.asarray(value, float), np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+        return np.stack([np.log(value), np.log1p(-value)], axis=-1)
 
-    cluster, item = jnp.asarray(values["cluster"]), problem.judged.item
+    cluster, item = np.asarray(values["cluster"]), problem.judged.item
     if cluster.shape[1] != len(item):
         cluster = cluster[:, item]
-    return State(
-        cluster.T.astype(int), jnp.asarray(values["view_of_expert"]).astype(int),
-        tuple(logs(values[site]) for site in EXPERTS[problem.experts]),
-        logs(values["stick"] if problem.views > 1 else jnp.zeros(0)),
-        jax.vmap(problem.link.position)(jnp.asarray(values["weight"], dtype)),
+    experts = np.stack([logs(values[site]) for site in EXPERTS[problem.experts]], axis=-2)
+    experts = experts if problem.experts == "per-view" else experts[:, None]
+    stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
+    weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
+    none = np.zeros(0)
+    state = State(
+        cluster[None].astype(np.int8), view[None], experts[None], stick[None], weight[None], none, none, np.ones(1),
+        np.zeros(1, int), none, none, 0,
     )  # fmt: skip
+    return _on_ladder(_counted(state, problem), np.ones(1))
 
 
-def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:
-    """Return the problem with one answer drawn anew for every expert and pair; the state keeps nothing of the old."""
+def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple[State, Problem]:
+    """Return the problem with one answer drawn anew for every expert and pair, on each rung one of its own."""
     judged, view = problem.judged, state.view_of_expert
-    of_answer = view[judged.answer_expert]
-    same = pairs_together(state.cluster, judged)[judged.answer_pair, of_answer]
+    expert, pair, rung = judged.answer_expert, judged.answer_pair, np.arange(len(view))[:, None]
+    of_answer = view[:, expert]
+    same = state.cluster[rung, of_answer, judged.first[pair]] == state.cluster[rung, of_answer, judged.second[pair]]
     answers = _answering(state.experts, problem)
-    hit, false_alarm = (own_view(part, view)[judged.answer_expert] for part in (answers.hit, answers.false_alarm))
-    noise = jax.random.uniform(key, same.shape, hit.dtype)
-    together = (jnp.log(noise) < jnp.where(same, hit, false_alarm)).astype(judged.together.dtype)
-    number = judged.num_experts
-    num_together, num_apart = (
-        jax.ops.segment_sum(said, judged.answer_expert, number) for said in (together, 1 - together)
+    hit, false_alarm = (np.exp(_own(part, view)[:, expert]) for part in (answers.hit, answers.false_alarm))
+    together = (random.random(same.shape) < np.where(same, hit, false_alarm)).astype(float)
+    owner = np.eye(len(problem.prior))[expert]
+    judged = judged._replace(
+        together=together, apart=1 - together, num_together=together @ owner, num_apart=(1 - together) @ owner
     )
-    drawn = {"together": together, "apart": 1 - together, "num_together": num_together, "num_apart": num_apart}
-    return state, dataclasses.replace(problem, judged=Judgements(**{**judged._asdict(), **drawn}))
+    problem = dataclasses.replace(problem, judged=judged)
+    return _counted(state, problem), problem
 
 
-def log_likelihood_of_state(state: State, problem: Problem) -> Float[Array, ""]:
-    """Return the log probability of all answers given views and clusters, which cannot be summed out."""
-    counts = together_counts(pairs_together(state.cluster, problem.judged), problem.judged)
-    fit = log_likelihood(counts, _answering(state.experts, problem), problem.judged)
-    return own_view(fit, state.view_of_expert).sum()
+def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Take what `LADDER` kept out of the samples, and return it in short.
+
+    Returns
+    -------
+    samples, and ``(ladder, rung)`` ``ladder_exponent``, ``ladder_swap_rate`` of a rung and the next one and
+    ``ladder_log_likelihood``, the mean; not a number where there is no rung. ``(ladder,)`` ``ladder_trips``; and
+    ``evidence`` ``(1, 3)``: clusters, log evidence and its standard error, the mean of the ladders; none without
+    tempering.
+    """
+    kept = samples.pop(LADDER)
+    exponent = kept[:, -1, :, EXPONENT]
+    there = np.where(exponent >= 0, 1.0, np.nan)
+    ladders = [of_one[:, : (of_one[-1, :, EXPONENT] >= 0).sum()] for of_one in kept]
+    found = {
+        "ladder_exponent": exponent * there, "ladder_swap_rate": kept[..., SWAPPED].mean(axis=1) * there,
+        "ladder_log_likelihood": kept[..., LOG_LIKELIHOOD].mean(axis=1) * there,
+        "ladder_trips": np.array([round_trips(of_one[..., REPLICA].astype(int)) for of_one in ladders]),
+    }  # fmt: skip
+    stones = [stepping_stones(one[-1, :, EXPONENT], one[..., LOG_LIKELIHOOD]) for one in ladders if one.shape[1] > 1]
+    if not stones:
+        return samples, found | {"evidence": np.zeros((0, 3))}
+    value, error = np.transpose(stones)
+    apart = value.std(ddof=1) / len(value) ** 0.5 if len(value) > 1 else 0.0
+    row = resolved.settings.clusters, value.mean(), max((error**2).sum() ** 0.5 / len(error), apart)
+    return samples, found | {"evidence": np.array([row], float)}
+
+
+def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
+    """Return the fit with the most evidence of 2, 3, … clusters, which holds the evidence of all of them.
+
+    No more are tried after two in a row that lie 5 nats and two standard errors below the best.
+
+    Raises
+    ------
+    UnsupportedRequest : there is no ladder.
+    """
+    chosen, best, rows = resolved.settings, None, list[np.ndarray]()
+    if chosen.clusters != "auto":
+        return None
+    if chosen.rungs == 1:
+        text = "{clusters} compares evidence, which a chain without tempering does not have; leave out {rungs}"
+        raise UnsupportedRequest(text, Remedy("clusters", "auto"), Remedy("rungs"))
+    number = len(judged_items(resolved.data))
+    for clusters in range(2, min(_MOST_COMPARED, number) + 1):
+        one = fitted(resolved.replace(settings=dataclasses.replace(chosen, clusters=clusters)))
+        if one.is_empty or not len(one.posterior.evidence):
+            return best or one
+        rows.append(one.posterior.evidence[0])
+        if rows[-1][1] == max(row[1] for row in rows):
+            best, most = one, rows[-1]
+        below = [most[1] - row[1] > _CLEARLY + 2 * np.hypot(row[2], most[2]) for row in rows[-2:]]
+        if len(below) == 2 and all(below):
+            break
+    assert best is not None
+    best.posterior.hidden["evidence"] = np.array(rows)
+    return best
 
 
 GIBBS = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, begin_at=begin_at, begin_with=begin_with, at=at,
-    redraw=redraw, log_likelihood=log_likelihood_of_state,
+    prepare=prepare, compares=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites,
+    hidden=hidden, at=at, redraw=redraw, host=True,
 )  # fmt: skip
 """The sampler, for the driver."""

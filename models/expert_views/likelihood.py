@@ -44,16 +44,17 @@ def answering(sites: Mapping[str, Array], experts: str) -> Answering:
     return Answering(jnp.log(sensitivity), jnp.log1p(-sensitivity), jnp.log(specificity), jnp.log1p(-specificity))
 
 
-def spammer_answering(knows: Array, knows_not: Array, guesses: Array, guesses_not: Array) -> Answering:
-    """Return how spammers answer: rightly if they know, else by a guess; from logarithms ``(expert, 1)``.
+def spammer_answering(knows: Any, knows_not: Any, guesses: Any, guesses_not: Any, numpy: Any = jnp) -> Answering:
+    """Return how spammers answer: rightly if they know, else by a guess; from logarithms.
 
     Parameters
     ----------
     knows, knows_not : of knowing whether the items are together.
     guesses, guesses_not : of saying together without knowing.
+    numpy : the module of arrays that they are of.
     """
     miss, false_alarm = knows_not + guesses_not, knows_not + guesses
-    return Answering(jnp.logaddexp(knows, false_alarm), miss, jnp.logaddexp(knows, miss), false_alarm)
+    return Answering(numpy.logaddexp(knows, false_alarm), miss, numpy.logaddexp(knows, miss), false_alarm)
 
 
 def log_view_weight(stick: Array, rest: Array) -> Float[Array, " view"]:

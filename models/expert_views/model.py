@@ -25,7 +25,6 @@ import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import TooLarge, UnsupportedRequest
-from consilience.models.expert_views.gibbs import coupling, draw_clusters
 from consilience.models.expert_views.judgements import Judgements, judgements
 from consilience.models.expert_views.likelihood import (
     Answering,
@@ -236,6 +235,44 @@ def gibbs_function(resolved: Resolved) -> Callable[..., dict[str, Array]]:
         return {"cluster": cluster.T, "view_of_expert": view.astype(gibbs_sites["view_of_expert"].dtype)}
 
     return gibbs_fn
+
+
+def coupling(
+    view_of_expert: Int[Array, " expert"], answers: Answering, judged: Judgements, views: int
+) -> Float[Array, "pair view"]:
+    """Return what the answers of the experts of each view add for a pair to be together."""
+    said_together, said_apart = (
+        own_view(one - other, view_of_expert)[judged.answer_expert]
+        for one, other in ((answers.hit, answers.false_alarm), (answers.miss, answers.rejection))
+    )
+    weight = judged.together * said_together + judged.apart * said_apart
+    place = judged.answer_pair * views + view_of_expert[judged.answer_expert]
+    return jax.ops.segment_sum(weight, place, len(judged.first) * views).reshape(-1, views)
+
+
+def draw_clusters(
+    noise: Float[Array, "item view cluster"], cluster: Int[Array, "item view"],
+    logits: Float[Array, "item view cluster"], pull: Float[Array, "pair view"], judged: Judgements,
+) -> Int[Array, "item view"]:  # fmt: skip
+    """Draw the cluster of each item in each view given those of its neighbours, colour after colour.
+
+    Parameters
+    ----------
+    noise : Gumbel noise; the largest of logits with such noise is a draw of the classes.
+    cluster : the clusters before.
+    logits : of the clusters by themselves.
+    pull : what a pair gains by being together.
+    judged : the pairs, and their colours.
+    """
+    labels = jnp.arange(logits.shape[-1])
+    noisy = logits + noise
+    for colour in judged.colours:
+        neighbour = cluster[colour.edge_other]
+        gain = jnp.where(neighbour[..., None] == labels, pull[colour.edge_pair][..., None], 0)
+        gains = jax.ops.segment_sum(gain, colour.edge_node, len(colour.node), indices_are_sorted=True)
+        drawn = jnp.argmax(noisy[colour.node] + gains, axis=-1).astype(cluster.dtype)
+        cluster = jnp.asarray(cluster).at[colour.node].set(drawn, unique_indices=True)
+    return cluster
 
 
 def _log_weight(sites: Mapping[str, Array], views: int) -> Float[Array, " view"]:

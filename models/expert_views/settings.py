@@ -10,6 +10,7 @@ import numpy as np
 from consilience.errors import UnsupportedRequest
 from consilience.models import settings
 from consilience.models.settings import REQUIRED, setting
+from consilience.notes import Remedy
 
 _MOST_CLUSTERS = int(np.iinfo(np.int8).max)
 """Of a view: the numbers of clusters are kept in a byte for each item and draw."""
@@ -30,8 +31,12 @@ FORMS = ("exact", "pair", "enumerate")
 class Settings(settings.Settings):
     """Settings of `expert-views`; see the fields."""
 
-    clusters: int = setting(REQUIRED, "most clusters of a view", at_least=2.0)
-    views: int = setting(0, "most views; 0 stands for half as many as experts", at_least=0.0)
+    clusters: int | str = setting(
+        REQUIRED, "most clusters of a view; auto compares the evidence of 2, 3, …", words=("auto",), at_least=2.0
+    )
+    views: int = setting(0, "most views; 0 stands for half as many as experts, and one more", at_least=0.0)
+    ladders: int = setting(2, "of the tempered sampler, each with a start of its own", at_least=1.0)
+    rungs: int = setting(0, "of a ladder; 0 adapts them, and 1 is a chain without tempering", at_least=0.0)
     restarts: int = setting(20, "of coordinate ascent; the best one is kept", at_least=1.0)
     responsibilities: str = setting(
         "free", "probabilities of clusters in cavi: of each item by itself, or those of the mean weights, as in the "
@@ -69,16 +74,25 @@ class Settings(settings.Settings):
                 f"there are {data.num_experts} experts, each with one view, and views is {self.views}; give "
                 f"{data.num_experts} at most"
             )
-        return {"view": self.views or max(1, data.num_experts // 2), "cluster": self.clusters}
+        usual = min(data.num_experts, max(2, (data.num_experts + 1) // 2 + 1))
+        found: dict[str, Any] = {"view": self.views or max(1, usual), "cluster": self.clusters}
+        return found
 
 
-def check_clusters(clusters: int, num_judged: int) -> None:
+def check_clusters(clusters: int | str, num_judged: int, what: str = "the density") -> None:
     """Refuse more clusters than there are items to be in them, or than their numbers have room for.
+
+    Parameters
+    ----------
+    what : has no evidence, by which numbers of clusters could be compared.
 
     Raises
     ------
-    UnsupportedRequest : there are more clusters than judged items, or more than 127.
+    UnsupportedRequest : there are more clusters than judged items, or more than 127, or they are to be compared.
     """
+    if isinstance(clusters, str):
+        text = f"{{clusters}} compares evidence, which {what} does not have; use {{method}}, or give a number"
+        raise UnsupportedRequest(text, Remedy("clusters", "auto"), Remedy("method", "gibbs"))
     if clusters > _MOST_CLUSTERS:
         raise UnsupportedRequest(f"clusters is {clusters}; a view may have {_MOST_CLUSTERS} of them at most")
     if clusters > num_judged:

@@ -35,6 +35,7 @@ _FEW_POINTS = 64         # Quantiles of both accuracies, of which all pairs are 
 _MOST_EXPERTS = 2_000    # Of which all pairs are listed.
 _CANDIDATES = 20_000     # Pairs that are looked at for what to ask next, in each view.
 _MOST_ROWS, _MOST_QUESTIONS, _MOST_FEATURES = 1_000, 100, 20
+_EVIDENCE_DRAWS = 1_000    # Of the log evidences, over which probabilities are averaged.
 _SEEN = 0.01             # Views that are less probably used are not listed.
 
 
@@ -195,6 +196,34 @@ def ranked_restarts(posterior: Posterior) -> dict[str, np.ndarray]:
     return {
         "restart": order, "bound": bound[order], "gap": bound.max() - bound[order],
         "same_grouping": (grouping == grouping[0]).all(axis=1), "views": num_distinct(view),
+    }  # fmt: skip
+
+
+def evidence(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the numbers of clusters that were compared, by log evidence; empty where there was no ladder.
+
+    ``probability`` averages over the standard errors: of a thousand normal draws of the log evidences, the mean of how
+    probable each number is, all being equally probable before.
+    """
+    clusters, value, error = np.asarray(posterior.hidden.get("evidence", np.zeros((0, 3))), float).T
+    drawn = np.random.default_rng(0).normal(value, error, (_EVIDENCE_DRAWS, len(value)))
+    probability = special.softmax(drawn, axis=1).mean(axis=0) if len(value) else value
+    return {
+        "clusters": clusters.astype(int), "log_evidence": value, "standard_error": error, "probability": probability
+    }  # fmt: skip
+
+
+def ladder(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the rungs of all ladders of the tempered sampler; empty after coordinate ascent."""
+    none = np.zeros((0, 0))
+    exponent, rate, mean = (np.asarray(posterior.hidden.get(f"ladder_{name}", none), float) for name in (
+        "exponent", "swap_rate", "log_likelihood"
+    ))  # fmt: skip
+    place, rung = np.nonzero(~np.isnan(exponent))
+    last = rung == np.bincount(place, minlength=len(exponent))[place] - 1
+    return {
+        "ladder": place, "rung": rung, "exponent": exponent[place, rung],
+        "swap_rate": np.where(last, np.nan, rate[place, rung]), "mean_log_likelihood": mean[place, rung],
     }  # fmt: skip
 
 
@@ -445,6 +474,22 @@ TABLES = (
             _VIEW, Column("feature", "feature"), _CLUSTER,
             Column("weight", help="what one unit of the feature adds to the log odds of the cluster"), *_INTERVAL,
             Column("importance", help="root mean square over clusters of what one standard deviation adds"),
+        ),
+    ),
+    Table(
+        name="evidence", help="How probable each number of clusters is that was compared.", make=evidence,
+        columns=(
+            Column("clusters", help="most clusters of a view"), Column("log_evidence", help="in nats"),
+            Column("standard_error", help="of that"), Column("probability", help="of this number among them"),
+        ),
+    ),
+    Table(
+        name="ladder", help="The rungs of the tempered sampler; none after coordinate ascent.", make=ladder,
+        columns=(
+            Column("ladder", help="its number"), Column("rung", help="its number, from the answers to the prior"),
+            Column("exponent", help="of the likelihood of the answers"),
+            Column("swap_rate", help="with the next rung"),
+            Column("mean_log_likelihood", help="of the answers, in nats"),
         ),
     ),
     Table(

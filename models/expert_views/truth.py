@@ -30,7 +30,7 @@ from consilience.models.expert_views.canonical import (
 )
 from consilience.models.expert_views.judgements import Standard, judged_items, standard_of, standardised
 from consilience.models.expert_views.model import gibbs_function
-from consilience.models.expert_views.prediction import drawn_memberships, expected_memberships, memberships
+from consilience.models.expert_views.prediction import drawn_memberships, memberships
 from consilience.models.expert_views.priors import Priors, linear, link_of
 from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks
@@ -39,6 +39,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.models.truth.views import ViewPartition, Views
 
 _BLOCK = 1 << 22                 # Numbers that are held at a time.
+_MOST_DRAWS = 1000               # Over which new items are averaged, evenly spread.
 _USED, _ROUNDING = 0.5, 1e-9     # A view is used where it has an expert with more than this probability.
 _SWEEPS = 50                     # Of what was summed out: a handful of items forgets its start long before.
 _TINY = 2.0**-54                 # The least uniform number of which the normal quantile is taken.
@@ -162,47 +163,96 @@ class ViewsTruth(Views):
         self.judged = judged_items(data) if clusters_known else np.arange(0)
         self.silent = np.setdiff1d(np.arange(data.num_items), self.judged)
 
-    # ---- what a posterior says ----
-
-    @property
-    @abstractmethod
-    def used_probability(self) -> Float[np.ndarray, " view"]:
-        """How probably each view has an expert."""
-
-    @abstractmethod
-    def memberships(self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature") -> OfItems:
-        """Return how probably items that nobody judged are in each cluster, from standardised features."""
-
-    @abstractmethod
-    def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
-        """Return how probably two experts, by their codes, have the same view, pair by pair."""
-
-    @property
-    @abstractmethod
-    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
-        """How probably each judged item is in each cluster of each view."""
+    # ---- what the draws are ----
 
     @abstractmethod
     def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
         """Return the clusters of judged items in one view of each draw."""
 
     @abstractmethod
+    def _weights(self, draw: Draw, view: Draw) -> Float[np.ndarray, "draw ..."]:
+        """Return the weights of one view of each draw."""
+
+    @abstractmethod
+    def _places(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw cluster"]:
+        """Return of one view of each draw the number under which the cluster goes that comes at each place."""
+
+    # ---- what follows from it; a posterior may know some of it exactly ----
+
+    @functools.cached_property
+    def view_probability(self) -> Float[np.ndarray, "expert view"]:
+        """How probably each expert has each view."""
+        view = self.views_of_experts()
+        return np.stack([(view == one).mean(axis=0) for one in range(self.most_views)], axis=-1)
+
+    @functools.cached_property
+    def used_probability(self) -> Float[np.ndarray, " view"]:
+        """How probably each view has an expert."""
+        view = self.views_of_experts()
+        return np.array([(view == one).any(axis=1).mean() for one in range(self.most_views)])
+
+    @functools.cached_property
+    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        """How probably each judged item is in each cluster of each view."""
+        found = np.zeros((len(self.judged), self.most_views, self.most_clusters))
+        for rows in row_blocks(self.num_draws, len(self.judged) * self.most_clusters, _BLOCK):
+            draw = np.arange(self.num_draws)[rows]
+            for view in range(self.most_views):
+                cluster = self._judged_clusters(draw, np.full(len(draw), view))
+                for one in range(self.most_clusters):
+                    found[:, view, one] += (cluster == one).sum(axis=0)
+        return found / self.num_draws
+
+    def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
+        """Return how probably two experts, by their codes, have the same view, pair by pair."""
+        view = self.views_of_experts()
+        return np.asarray((view[:, one] == view[:, other]).mean(axis=0))
+
+    def memberships(self, feature: Float[np.ndarray, "item column"]) -> OfItems:
+        """Return how probably items that nobody judged are in each cluster, from standardised features."""
+        draw = np.unique(np.linspace(0, self.num_draws - 1, min(self.num_draws, _MOST_DRAWS)).round().astype(int))
+        found = np.empty((len(feature), self.most_views, self.most_clusters))
+        for view in range(self.most_views):
+            of_view = np.full(len(draw), view)
+            found[:, view] = drawn_memberships(
+                self._weights(draw, of_view), self._places(draw, of_view), feature, self._checked_link()
+            )
+        return found
+
     def _silent_probability(self, draw: Draw, view: Draw, item: Int[np.ndarray, " silent"]) -> OfSilent:
         """Return how probably some items are in each cluster of one view, given the weights of each draw."""
+        probability = memberships(self._weights(draw, view), self._silent_feature[item], self._checked_link())
+        return np.take_along_axis(probability, self._places(draw, view)[:, None], axis=2)
 
-    @abstractmethod
     def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
-        """Return whether each expert has a view in each draw, or how probably; 1 where there are no experts."""
+        """Return whether each expert has a view in each draw; 1 where there are no experts."""
+        return 1 if expert is None else self.views_of_experts(draws)[:, expert] == view
 
-    @abstractmethod
     def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         """Return what `pair_probability` does, of two judged items by their places."""
 
-    @abstractmethod
+        def same(draw: Draw, view: int) -> np.ndarray:
+            of_draws = self._judged_clusters(draw, np.full(len(draw), view))
+            return of_draws[:, a] == of_draws[:, b]
+
+        return self._over_draws(same, len(a) * self.most_views, expert, len(a))
+
     def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         """Return what `pair_probability` does, of a judged item and a silent one by their places."""
+        items, place = np.unique(b, return_inverse=True)
 
-    # ---- what follows from it ----
+        def same(draw: Draw, view: int) -> np.ndarray:
+            of_view = np.full(len(draw), view)
+            probability = self._silent_probability(draw, of_view, items)
+            own = self._judged_clusters(draw, of_view)[:, a].astype(np.intp)
+            return np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0]
+
+        return self._over_draws(same, (len(items) + len(a)) * self.most_clusters, expert, len(a))
+
+    def _checked_link(self) -> Callable[[Any, Any], Any]:
+        if self.link is None:
+            raise UnsupportedRequest(f"items that nobody judged, and new ones, are predicted: {_UNKNOWN_LINK}")
+        return self.link
 
     def standardised(self, values: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item column"]:
         """Standardise features as those of the fit, with a last column of ones."""
@@ -357,7 +407,7 @@ class ViewsTruth(Views):
 
 
 class ApproximateViews(ViewsTruth):
-    """The views of what coordinate ascent ended with.
+    """The views of what coordinate ascent ended with, drawn from its factors; what these tell exactly is exact.
 
     Parameters
     ----------
@@ -381,25 +431,35 @@ class ApproximateViews(ViewsTruth):
         """How probably each view has an expert."""
         return np.asarray(1 - np.prod(1 - self.view_probability, axis=0))
 
-    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
-        """Draw the view of each expert, independently."""
-        draw = np.arange(self.num_draws)[draws]
-        noise = _uniform(self.key, _EXPERTS, draw, 0, self.num_experts)
-        return _by_inverse(np.broadcast_to(self.view_probability, (len(draw), *self.view_probability.shape)), noise)
-
-    def memberships(self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature") -> OfItems:
-        """Return how probably items are in each cluster, by a rule of `prediction`."""
-        return expected_memberships(*self._weights, feature, rule)
+    @functools.cached_property
+    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        """How probably each judged item is in each cluster of each view."""
+        return _normalised(self.posterior.cluster_probability)
 
     def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts have the same view, exactly."""
         probability = (self.view_probability[one] * self.view_probability[other]).sum(axis=1)
         return np.where(one == other, 1.0, probability)
 
-    @functools.cached_property
-    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
-        """How probably each judged item is in each cluster of each view."""
-        return _normalised(self.posterior.cluster_probability)
+    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
+        """Draw the view of each expert, independently."""
+        draw = np.arange(self.num_draws)[draws]
+        noise = _uniform(self.key, _EXPERTS, draw, 0, self.num_experts)
+        return _by_inverse(np.broadcast_to(self.view_probability, (len(draw), *self.view_probability.shape)), noise)
+
+    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
+        return self._jointly(self.judged_probability[a], self.judged_probability[b], expert)
+
+    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
+        return self._jointly(self.judged_probability[a], self.cluster_probability[self.silent[b]], expert)
+
+    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
+        return 1.0 if expert is None else self.view_probability[expert, view]
+
+    def _jointly(self, one: Any, other: Any, expert: Pair | None) -> OfPairs:
+        """Return how probably two items are together, and experts have each view: independently, as the factors are."""
+        together = (one * other).sum(axis=2)
+        return np.asarray(together if expert is None else together * self.view_probability[expert])
 
     def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
         found = np.empty((len(draw), len(self.judged)), np.int8)
@@ -409,32 +469,13 @@ class ApproximateViews(ViewsTruth):
             found[rows] = _by_inverse(of_view[view[rows]], noise)
         return found
 
-    def _silent_probability(self, draw: Draw, view: Draw, item: Int[np.ndarray, " silent"]) -> OfSilent:
-        mean, variance = self._weights
+    def _weights(self, draw: Draw, view: Draw) -> Float[np.ndarray, "draw column cluster"]:
+        mean, variance = (np.asarray(self.posterior.hidden[f"weight_{name}"], float) for name in ("mean", "variance"))
         noise = ndtri(np.maximum(_uniform(self.key, _WEIGHTS, draw, view, mean[0].size), _TINY))
-        weight = mean[view] + np.sqrt(variance[view]) * noise.reshape(-1, *mean.shape[1:])
-        return memberships(weight, self._silent_feature[item], linear)
+        return mean[view] + np.sqrt(variance[view]) * noise.reshape(-1, *mean.shape[1:])
 
-    @functools.cached_property
-    def _weights(self) -> tuple[Float[np.ndarray, "view column cluster"], Float[np.ndarray, "view column cluster"]]:
-        return np.asarray(self.posterior.weight_mean, float), np.asarray(self.posterior.weight_variance, float)
-
-    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
-        return 1.0 if expert is None else self.view_probability[expert, view]
-
-    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        return self._jointly(self.judged_probability[a], self.judged_probability[b], expert)
-
-    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        return self._jointly(self.judged_probability[a], self.cluster_probability[self.silent[b]], expert)
-
-    def _jointly(
-        self, one: Float[np.ndarray, "pair view cluster"], other: Float[np.ndarray, "pair view cluster"],
-        expert: Pair | None,
-    ) -> OfPairs:  # fmt: skip
-        """Return how probably two items are together, and experts have each view: independently, as the factors are."""
-        together = (one * other).sum(axis=2)
-        return np.asarray(together if expert is None else together * self.view_probability[expert])
+    def _places(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw cluster"]:
+        return np.broadcast_to(np.arange(self.most_clusters), (len(draw), self.most_clusters))
 
 
 class DrawnViews(ViewsTruth):
@@ -468,65 +509,18 @@ class DrawnViews(ViewsTruth):
             flat = matched["cluster"].reshape(-1, shape[2])
             self._cluster = relabel_clusters(flat, self._place.reshape(-1, clusters)).reshape(shape)
 
-    @functools.cached_property
-    def view_probability(self) -> Float[np.ndarray, "expert view"]:
-        """Share of the draws in which each expert has each view."""
-        return np.stack([(self._expert == view).mean(axis=0) for view in range(self.most_views)], axis=-1)
-
-    @functools.cached_property
-    def used_probability(self) -> Float[np.ndarray, " view"]:
-        """Share of the draws in which each view has an expert."""
-        return np.array([(self._expert == view).any(axis=1).mean() for view in range(self.most_views)])
-
     def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
         """Return the stored views."""
         return self._expert[draws]
 
-    def memberships(self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature") -> OfItems:
-        """Return how probably items are in each cluster, averaged over the draws; there is no other rule for these."""
-        return drawn_memberships(self._weight, self._place, feature, self._checked_link())
-
-    def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
-        """Return the share of the draws in which two experts have the same view."""
-        return np.asarray((self._expert[:, one] == self._expert[:, other]).mean(axis=0))
-
-    @functools.cached_property
-    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
-        """Share of the draws in which each judged item is in each cluster of each view."""
-        shares = [(self._cluster == cluster).mean(axis=0).T for cluster in range(self.most_clusters)]
-        return np.stack(shares, axis=-1)
-
     def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
         return self._cluster[draw, view]
 
-    def _silent_probability(self, draw: Draw, view: Draw, item: Int[np.ndarray, " silent"]) -> OfSilent:
-        probability = memberships(self._weight[draw, view], self._silent_feature[item], self._checked_link())
-        return np.take_along_axis(probability, self._place[draw, view][:, None], axis=2)
+    def _weights(self, draw: Draw, view: Draw) -> Float[np.ndarray, "draw ..."]:
+        return self._weight[draw, view]
 
-    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
-        return 1 if expert is None else self._expert[draws][:, expert] == view
-
-    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        def same(draw: Draw, view: int) -> np.ndarray:
-            of_draws = self._cluster[draw, view]
-            return of_draws[:, a] == of_draws[:, b]
-
-        return self._over_draws(same, len(a) * self.most_views, expert, len(a))
-
-    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        items, place = np.unique(b, return_inverse=True)
-
-        def same(draw: Draw, view: int) -> np.ndarray:
-            probability = self._silent_probability(draw, np.full(len(draw), view), items)
-            own = self._cluster[draw, view][:, a].astype(np.intp)
-            return np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0]
-
-        return self._over_draws(same, (len(items) + len(a)) * self.most_clusters, expert, len(a))
-
-    def _checked_link(self) -> Callable[[Any, Any], Any]:
-        if self.link is None:
-            raise UnsupportedRequest(f"items that nobody judged, and new ones, are predicted: {_UNKNOWN_LINK}")
-        return self.link
+    def _places(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw cluster"]:
+        return self._place[draw, view]
 
 
 # Ids ------------------------------------------------------------------------------------------------------------------

@@ -176,3 +176,17 @@ def test_guess_of_the_column_of_items_is_told_where_it_leads_to_errors():
 def test_columns_are_named_for_roles():
     with pytest.raises(UnknownName, match="names 'who'; what can be named are the columns for expert, item_a"):
         read_constraints({"who": ["a"]}, columns={"who": "expert"})
+
+
+@pytest.mark.parametrize("word", ["dont_know", "Unknown", "skip", "?"])
+def test_an_expert_who_does_not_know_says_nothing(word):
+    table = {"expert": [*"aab"], "item_a": [*"xxx"], "item_b": [*"yyz"], "answer": ["together", word, word]}
+    with pytest.warns(InputWarning) as said:
+        data = read_constraints(table)
+    assert data.together.tolist() == [1]
+    assert data.num_items == 3
+    texts = [str(one.message) for one in said]
+    assert any("2 rows say that the expert does not know, of 2 experts; left out" in text for text in texts)
+    assert not any("contradict" in text for text in texts)
+    with pytest.raises(InputError):
+        read_constraints({**table, "answer": [word] * 3})

@@ -125,20 +125,17 @@ def test_the_first_fit_reads_the_variable_before_jax_is_imported(tmp_path):
     assert any(path.name.startswith("jit_advance") for path in (tmp_path / "kept").glob("*-cache"))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "terminal", "kept", "said"),
-    [(6.0, True, False, True), (4.0, True, False, False), (6.0, False, False, False), (6.0, True, True, False)],
-)
-def test_long_compilation_is_told_once_on_a_terminal(tmp_path, monkeypatch, capsys, seconds, terminal, kept, said):
-    if kept:
-        cs.keep_compiled(tmp_path)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    for _ in range(2):
-        with compilation.telling_of_compilation():
-            jax.monitoring.record_event_duration_secs("/jax/core/compile/backend_compile_duration", seconds)
-            jax.monitoring.record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", 100.0)
-    words = "6 of 0 s were compilation; cs.keep_compiled() keeps it for the next run\n"
-    assert capsys.readouterr().err == (words if said else "")
+def test_the_first_fit_keeps_programs_unless_told_not_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(compilation, "_first_fit", iter([True, True]))
+    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+    compilation.keep_compiled_at_first_fit()
+    assert jax.config.jax_compilation_cache_dir is None
+    monkeypatch.delenv("CONSILIENCE_COMPILATION_CACHE")
+    compilation.keep_compiled_at_first_fit()
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "cache" / "compiled")
+    jax.config.update("jax_compilation_cache_dir", None)
+    compilation.keep_compiled_at_first_fit()
+    assert jax.config.jax_compilation_cache_dir is None
 
 
 def test_an_option_that_xla_does_not_know_is_left_out(monkeypatch):

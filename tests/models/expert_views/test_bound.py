@@ -1,14 +1,13 @@
 """The bound of the evidence: the worked example, its identities, Monte Carlo, and what the pruned one leaves out."""
 
 import dataclasses
-import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience.models.expert_views import MODEL, cavi, updates
+from consilience.models.expert_views import MODEL, updates
 from consilience.models.expert_views.bound import bound, pruned_bound
 from consilience.models.expert_views.judgements import Colour, judgements
 from consilience.models.expert_views.model import log_joint
@@ -112,53 +111,6 @@ def test_fixed_point_of_the_worked_example(kind, height):
         np.testing.assert_allclose(q.weight_mean[0, 0], weight, atol=1e-6)
         np.testing.assert_allclose(q.weight_variance[0, 0], 0.571808, atol=1e-6)
         np.testing.assert_allclose(q.eta[:, 0, 0, 0], [0.007502, 0.000998, 0.999002, 0.992498], atol=1e-6)
-
-
-@pytest.mark.parametrize("experts", ["two-coin", "symmetric", "per-view"])
-def test_accuracies_are_a_mixture_over_clusters_and_views(monkeypatch, experts):
-    monkeypatch.setattr(cavi, "_CLUSTER_DRAWS", 20_000)
-    problem = worked_problem(experts=experts)
-    eta = np.random.default_rng(0).dirichlet([1, 1], (4, 2))
-    phi = np.array([[0.8, 0.2], [0.3, 0.7]])
-    q = worked_q(problem)._replace(eta=jnp.asarray(eta[:, None]), phi=jnp.asarray(phi[None]))
-    if experts == "per-view":
-        both = jnp.tile(q.sensitivity, (1, 1, 2, 1))
-        q = q._replace(sensitivity=both, specificity=both)
-    q = updates.update_accuracies(q, updates.agreement(q.eta, problem), problem)
-    found = cavi.accuracies(q, problem)
-    moments = np.zeros((2, 2, 2, 2))  # of sensitivity and specificity, expert, view: mean and mean square
-    for view in range(2):
-        for label in itertools.product(range(2), repeat=4):
-            share = np.prod([eta[item, view, one] for item, one in enumerate(label)])
-            for expert, said in enumerate(([(0, 1), (2, 3), (0, 3)], [(0, 2), (1, 3)])):
-                denied = ([(0, 2), (1, 3)], [(0, 1), (2, 3)])[expert]
-                hits, misses = (sum(label[a] == label[b] for a, b in pairs) for pairs in (said, denied))
-                right = [(10 + hits, 1 + misses), (10 + len(denied) - misses, 1 + len(said) - hits)]
-                if experts == "symmetric":
-                    right = [(10 + hits + len(denied) - misses, 1 + misses + len(said) - hits)] * 2
-                for site, (a, b) in enumerate(right):
-                    mean = a / (a + b)
-                    moments[site, expert, view] += share * np.array([mean, mean * (a + 1) / (a + b + 1)])
-    if experts == "per-view":
-        other = np.array([10 / 11, 10 / 11 * 11 / 12])
-        moments = phi[:, :, None] * moments + (1 - phi[:, :, None]) * other
-    else:
-        moments = (phi[:, :, None] * moments).sum(2)
-    for parameters, factor, expected in zip(found, (q.sensitivity, q.specificity), moments, strict=True):
-        a, b = np.moveaxis(np.asarray(parameters).reshape(expected.shape), -1, 0)
-        mean = a / (a + b)
-        np.testing.assert_allclose(mean, (factor[0, ..., 0] / factor[0].sum(-1)).reshape(mean.shape), atol=1e-12)
-        np.testing.assert_allclose(mean, expected[..., 0], atol=0.01)  # of a mixture, nearly
-        variance = mean * (1 - mean) / (a + b + 1)
-        np.testing.assert_allclose(variance, expected[..., 1] - expected[..., 0] ** 2, rtol=0.05)
-
-
-def test_accuracies_under_weak_priors_stay_beta_distributions():
-    # The factor's mean with the mixture's variance: half of the draws say that all answers were right, half that none.
-    factor, prior = jnp.array([[[4.0, 0.2]]]), jnp.array([[0.1, 0.1]])
-    right, wrong = (jnp.array([[[3.0]], [[0.0]]]), jnp.array([[[0.0]], [[3.0]]]))
-    found = np.asarray(cavi._widened(factor, right, wrong, jnp.ones((1, 1)), prior, worked_problem()))
-    np.testing.assert_allclose(found, [[[0.2 * 4 / 4.2, 0.2 * 0.2 / 4.2]]])
 
 
 def test_sure_clusters_and_views_give_the_marginal_likelihood_of_the_experts():

@@ -103,7 +103,7 @@ def test_priors_of_weights():
 
 def test_the_number_of_views():
     sizes = [resolved_of(None).replace(data=DATA.replace(num_experts=number)).size("view") for number in (1, 2, 5, 10)]
-    assert sizes == [1, 1, 2, 5]
+    assert sizes == [1, 2, 4, 6]
     assert resolved_of(None, views=3).size("view") == 3
     with pytest.raises(UnsupportedRequest, match="there are 3 experts, .* views is 4; give 3 at most"):
         resolved_of(None, views=4).size("view")

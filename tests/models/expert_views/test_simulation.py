@@ -103,8 +103,8 @@ def test_the_prior_predictive():
     assert (data.num_items, data.num_experts, data.num_features, data.num_constraints) == (40, 4, 2, 120)
     shapes = {name: value.shape for name, value in values.items()}
     assert shapes == {
-        "stick": (1,), "view_of_expert": (4,), "sensitivity": (4,), "specificity": (4,), "weight": (2, 3, 3),
-        "cluster": (2, 40), "feature": (40, 2), "item_a": (4, 30), "item_b": (4, 30),
+        "stick": (2,), "view_of_expert": (4,), "sensitivity": (4,), "specificity": (4,), "weight": (3, 3, 3),
+        "cluster": (3, 40), "feature": (40, 2), "item_a": (4, 30), "item_b": (4, 30),
     }  # fmt: skip
     assert (data.item_a < data.item_b).all()
     pair = (data.item_a * 40 + data.item_b).reshape(4, 30)

@@ -286,6 +286,12 @@ def test_what_is_said_of_a_fit(constraints, posterior, fitted):
     assert same.said("4 of 4 experts gave answers of one kind only")
     assert same.said("2 of 2 features are constant")
     assert fitted(posterior, constraints).said()[0].startswith("all 2 views are used; there may be more")
+    assert fitted(posterior, constraints).said("who shares one and the accuracies are of one optimum")
+    few = fitted({}, constraints)
+    few.posterior.hidden["ladder_trips"] = np.array([3, 4])
+    assert few.said("exchanged 7 times between free and full answers")
+    few.posterior.hidden["ladder_trips"] = np.array([3, 7])
+    assert not few.said("exchanged")
     lonely = posterior._replace(
         restart_bound=-5.0 * np.arange(20.0),
         restart_view_probability=np.repeat(posterior.restart_view_probability[:1], 20, axis=0),

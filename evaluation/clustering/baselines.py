@@ -1,4 +1,4 @@
-r"""What `benchmarks views` is compared with: clusterings of items from pairs that experts judged, one view at a time.
+r"""What views of experts are compared with: clusterings of items from pairs that experts judged, one view at a time.
 
 Each takes the answers of experts who are known to judge the same view, `of_experts`, and the right number of clusters.
 Only `meta_clustering` looks for the groups of experts. Features are taken as they stand: standardise them first. The
@@ -19,6 +19,7 @@ are of the seed given.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +29,67 @@ from scipy.spatial.distance import pdist
 
 from consilience.arrays import Float, Int
 from consilience.data import Constraints
+from consilience.data.codes import names_or_codes
+from consilience.errors import UnknownName
 from consilience.evaluation.partitions import contingency, score
 
 _STARTS = 10
 _PASSES = 3
 _FEWEST_SHARED = 20
 _MOST_FOR_PERCENTILES = 2000
+
+
+# By name ------------------------------------------------------------------------------------------------------------
+
+
+def baseline(
+    name: str, data: Constraints, clusters: int, *, experts: Any = None, standardize: bool = True, seed: int = 0
+) -> Int[np.ndarray, " item"]:
+    """Cluster items by a method of one view.
+
+    Parameters
+    ----------
+    name : itml, mpc-k-means, cspa or semi-crowd, which read the answers; or k-means, of the features alone.
+    data : answers and features.
+    clusters : how many.
+    experts : ids or codes of those whose answers count, who should have one view; all by default.
+    standardize : whether features are brought to mean 0 and standard deviation 1.
+    seed : of random starts.
+
+    Returns
+    -------
+    the cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
+
+    Raises
+    ------
+    UnknownName : there is no such method or expert.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> answers = {"expert": ["ann"] * 3, "item_a": [*"aba"], "item_b": [*"bcc"],
+    ...            "answer": ["together", "apart", "apart"]}
+    >>> data = cs.read_constraints(answers, features={"item": [*"abc"], "size": [1.0, 1.2, 9.0]})
+    >>> label = cs.baseline("itml", data, clusters=2)
+    >>> bool(label[0] == label[1] != label[2])
+    True
+    """
+    methods: dict[str, Any] = {
+        "cspa": cspa, "itml": itml, "k-means": lambda data, *rest: k_means(data.feature, *rest),
+        "mpc-k-means": mpc_k_means, "semi-crowd": semi_crowd,
+    }  # fmt: skip
+    if name not in methods:
+        raise UnknownName(f"no baseline is called '{name}'; there are {', '.join(methods)}")
+    if experts is not None:
+        names = {str(one): code for code, one in enumerate(names_or_codes(data.experts, data.num_experts, "expert"))}
+        unknown = [str(one) for one in experts if str(one) not in names]
+        if unknown:
+            raise UnknownName(f"the data have no expert {', '.join(map(repr, unknown[:10]))}")
+        data = of_experts(data, np.array([names[str(one)] for one in experts]))
+    if standardize and data.num_features:
+        spread = data.feature.std(axis=0)
+        data = data.replace(feature=(data.feature - data.feature.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+    return methods[name](data, clusters, seed)
 
 
 # Answers --------------------------------------------------------------------------------------------------------------
@@ -87,11 +143,11 @@ def _spread_centres(feature: np.ndarray, num_clusters: int, random: np.random.Ge
 
 def _lloyd(feature: np.ndarray, centre: np.ndarray, most_steps: int = 300) -> tuple[np.ndarray, float]:
     """Return labels, and the sum of squared distances from the centres."""
-    label = None
+    label = np.full(len(feature), -1)
     for _ in range(most_steps):
         distance = _squared_distances(feature, centre)
         before, label = label, distance.argmin(axis=1)
-        if before is not None and (label == before).all():
+        if (label == before).all():
             break
         centre = _means(feature, label, centre)
     return label, float(distance.min(axis=1).sum())
@@ -177,14 +233,14 @@ def _project(difference: jax.Array, sign: jax.Array, near: jax.Array, far: jax.A
         bound = gamma * bound / (gamma + delta * alpha * bound)
         return metric + beta * jnp.outer(along, along), (bound, multiplier - alpha)
 
-    def cycle(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def cycle(state: Any) -> Any:
         number, metric, bound, multiplier, _ = state
         metric, (bound, after) = jax.lax.scan(one, metric, (difference, sign, bound, multiplier))
         norm = jnp.linalg.norm(after) + jnp.linalg.norm(multiplier)
         moved = jnp.abs(after - multiplier).sum() / jnp.where(norm > 0, norm, 1.0)
         return number + 1, metric, bound, after, moved
 
-    def goes_on(state: tuple[jax.Array, ...]) -> jax.Array:
+    def goes_on(state: Any) -> jax.Array:
         return (state[0] < most_cycles) & (state[-1] >= tolerance)
 
     start = (0, jnp.eye(difference.shape[1]), jnp.where(sign > 0, near, far), jnp.zeros(len(sign)), jnp.inf)

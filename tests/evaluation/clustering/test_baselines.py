@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from benchmarks import clustering_baselines as baselines
+import consilience as cs
+from consilience.errors import UnknownName
+from consilience.evaluation.clustering import baselines
 from consilience.evaluation.partitions import contingency, score
 from consilience.models.expert_views.simulation import simulate_experts, three_clusters
 
@@ -176,3 +178,15 @@ def test_two_blocks_are_two_groups():
     assert len(set(group[:3])) == len(set(group[3:])) == 1
     assert group[0] != group[3]
     assert set(baselines.meta_clustering(np.full((4, 4), np.nan))) == {0}
+
+
+def test_baselines_by_name(easy):
+    clusterings, data, experts = easy
+    with pytest.raises(UnknownName, match="there are cspa, itml, k-means, mpc-k-means, semi-crowd"):
+        cs.baseline("kmeans", data, clusters=3)
+    with pytest.raises(UnknownName, match="no expert '17'"):
+        cs.baseline("itml", data, clusters=3, experts=[0, 17])
+    label = cs.baseline("mpc-k-means", data, clusters=3, experts=np.flatnonzero(experts.view_of_expert == 1))
+    assert agreement("nmi", label, clusterings.label[1]) > 0.6
+    bare = cs.baseline("k-means", data, clusters=3, standardize=False)
+    np.testing.assert_array_equal(bare, baselines.k_means(data.feature, 3))

@@ -1,0 +1,1 @@
+"""Clusterings of items that views of experts are compared with."""
