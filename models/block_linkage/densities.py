@@ -453,7 +453,7 @@ def put(record, own, work):
     work.slots[own]["size"] += weight
 
 
-@inner
+@inlined
 def put_value(code, weight, own, column, work):
     """Put a value into its chain so many times."""
     at = entry_of(code, own, column, work)
@@ -470,7 +470,7 @@ def put_value(code, weight, own, column, work):
     work.cells[own, column]["number"] += weight
 
 
-@inner
+@inlined
 def shift(at, sign, weight, own, column, work):
     """Bring the ratios of a chain up to date where so many members come (sign 1.0) or have gone (-1.0) with a value."""
     field, code, number = work.fields[column], work.entries[at]["value"], work.entries[at]["number"]
@@ -528,7 +528,7 @@ def take_out(record, own, work):
         give_back(own, work)
 
 
-@inner
+@inlined
 def take_value(code, weight, own, column, work):
     """Take a value out of its chain so many times."""
     before, at = -1, work.cells[own, column]["first"]
