@@ -1,0 +1,186 @@
+r"""The sampler of partitions: tempered moves in every document, then what documents share.
+
+Every document has replicas on rungs of one ladder (`consilience.inference.tempering`), whose exponents are on the whole
+weight of a partition, prior and annotations. A sweep moves mentions on all rungs, exchanges the states of neighbouring
+rungs document by document, and draws the shared parameters from the first rung alone. Mentions that are certain, and
+that no rival has as a candidate, are moved in a tenth of the sweeps.
+
+While it warms up the ladder is placed so that all neighbours exchange equally often, and the parameters of the field
+are estimated (`field.estimated`); after `WARMUP` sweeps both stand.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Float, Int
+from consilience.inference.tempering import adapted, geometric_ladder, swapped
+from consilience.models.mpa.partition import field, moves, profiles
+from consilience.models.mpa.partition.state import State, Texts, injective, linked
+from consilience.models.truth.chains import NEW
+
+WARMUP = 100
+RUNGS, _LEAST = 8, 0.35
+"""Of a ladder, and its last exponent."""
+
+_CERTAIN, _RIVAL, _VISITED = 0.99, 1e-3, 0.1
+_FIRST_STEPS = 8        # of the ascent that finds where to begin
+_ADAPTED, _ESTIMATED = 10, 5    # every so many sweeps of the warm-up
+
+
+class Problem(NamedTuple):
+    """What sweeps read.
+
+    Parameters
+    ----------
+    texts, there : mentions, and the bins that errors may be in.
+    any : whether a right annotation may name any earlier mention of the entity.
+    certain : bool, shape ``(mention,)``; moved in a tenth of the sweeps.
+    weight : shape ``(candidate,)``; the score of each candidate by itself.
+    known : links of mentions that are fixed.
+    num_annotators, rungs : sizes.
+    learns : whether the shared parameters are drawn; in tests they are held.
+    """
+
+    texts: Texts
+    there: Any
+    any: bool
+    certain: Any
+    weight: Any
+    known: Any
+    num_annotators: int
+    rungs: int
+    learns: bool = True
+
+
+class Chain(NamedTuple):
+    """What the next sweep needs.
+
+    Parameters
+    ----------
+    state, parameters : partitions of all rungs, and what documents share.
+    exponents : shape ``(rung,)``.
+    replica : int, shape ``(rung, document)``; which replica stands on each rung.
+    rates : shape ``(step,)``; sum of the probabilities of swaps since the ladder was placed, of ``since`` sweeps.
+    swaps : sweeps so far.
+    """
+
+    state: State
+    parameters: profiles.Parameters
+    exponents: Any
+    replica: Any
+    rates: Any
+    since: int
+    sweeps: int
+
+
+class Work(NamedTuple):
+    """Memory of the moves; see `moves.sweep`."""
+
+    choice: Any
+    weight: Any
+    seen: Any
+
+
+def work_of(texts: Texts) -> Work:
+    """Return memory for the mention with most choices."""
+    most = int((np.diff(texts.begin) + np.diff(texts.first_namer)).max(initial=0)) + 8
+    return Work(np.zeros((most, 4), np.int64), np.zeros(most), np.full(len(texts.position), -1))
+
+
+def first_look(texts: Texts, num_annotators: int) -> tuple[Float[np.ndarray, " candidate"], Float[np.ndarray, " candidate"]]:
+    """Return score and probability of each candidate, mentions apart: errors fall on four labels alike."""
+    number, row, annotator = len(texts.position), texts.row_candidate, texts.row_annotator
+    of, right = np.repeat(np.arange(number), np.diff(texts.begin)), np.full((num_annotators, 2), 0.6)
+    old = (texts.target >= 0).astype(int)
+    there = np.diff(texts.begin) > 0
+    weight = probability = np.zeros(len(of))
+    if not len(of):
+        return weight, probability
+    first = texts.begin[:-1][there]
+    for _ in range(_FIRST_STEPS):
+        gain = np.log(4 * right / (1 - right))
+        weight = np.bincount(row, gain[annotator, old[row]], len(of))
+        probability = np.exp(weight - np.repeat(np.maximum.reduceat(weight, first), np.diff(texts.begin)[there]))
+        probability /= np.repeat(np.add.reduceat(probability, first), np.diff(texts.begin)[there])
+        for kind in (0, 1):
+            own = probability * (old == kind)
+            is_kind = np.bincount(of, own, number)[of[row]]
+            hits = np.bincount(annotator, own[row], num_annotators)
+            right[:, kind] = (hits + 1.5) / (np.bincount(annotator, is_kind, num_annotators) + 3)
+    return weight, probability
+
+
+def problem_of(
+    texts: Texts, num_annotators: int, known: Int[np.ndarray, " mention"], *, any_antecedent: bool, rungs: int
+) -> Problem:
+    """Return the problem of a partition of these mentions."""
+    weight, probability = first_look(texts, num_annotators)
+    number = len(texts.position)
+    of = np.repeat(np.arange(number), np.diff(texts.begin))
+    best = np.zeros(number)
+    np.maximum.at(best, of, probability)
+    certain = best > _CERTAIN
+    rival = (probability > _RIVAL) & ~certain[of] & (texts.target >= 0)
+    certain[texts.target[rival]] = False
+    there = profiles.possible_bins(texts)
+    return Problem(texts, there, any_antecedent, certain, weight, known, num_annotators, rungs or RUNGS)
+
+
+def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chain:
+    """Start at the best links of which no two go to one mention, or at links drawn by what labels say."""
+    weight = problem.weight
+    if chain % 2:
+        weight = weight + random.gumbel(size=len(weight))
+    link = injective(weight, problem.texts, problem.known)
+    return begun(problem, link)
+
+
+def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
+    """Return a chain whose replicas all have these links."""
+    texts, rungs = problem.texts, problem.rungs
+    state = linked(np.tile(link, (rungs, 1)), texts.document)
+    parameters = profiles.first_parameters(texts, problem.num_annotators, problem.any)
+    replica = np.tile(np.arange(rungs)[:, None], (1, state.entities.shape[1]))
+    ladder = geometric_ladder(rungs, last=_LEAST, least=_LEAST ** ((rungs - 2) / max(rungs - 1, 1)))
+    return Chain(state, parameters, ladder, replica, np.zeros(rungs - 1), 0, 0)
+
+
+def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
+    """Move all mentions on all rungs, exchange rungs, draw what documents share."""
+    texts, parameters = problem.texts, chain.parameters
+    state = State(*(array.copy() for array in chain.state))
+    known, number = profiles.given(parameters, texts, problem.any), len(texts.position)
+    visited = random.permutation(np.flatnonzero(~problem.certain | (random.random(number) < _VISITED)))
+    documents = state.entities.shape[1]
+    exponents = np.tile(chain.exponents[:, None], (1, documents))
+    moves.sweep(random, visited, exponents, state, texts, known, work_of(texts))
+    energy = np.empty(exponents.shape)
+    moves.energies(state, texts, known, energy)
+    order, rate = swapped(random.random((len(exponents) - 1, documents)), chain.exponents, energy)
+    state = _exchanged(state, order, texts.document)
+    replica = np.take_along_axis(chain.replica, order, axis=0)
+    number_of = chain.sweeps + 1
+    rates, since, ladder = chain.rates + rate.mean(axis=1), chain.since + 1, chain.exponents
+    if problem.learns:
+        counts = profiles.counted(state, texts, known, parameters.sensitivity.shape)
+        parameters = profiles.drawn(random, parameters, counts, problem.there, problem.any)
+        if number_of <= WARMUP and number_of % _ESTIMATED == 0:
+            found = field.estimated(random, parameters.field, state, texts)
+            early = number_of <= WARMUP // 4
+            parameters = parameters._replace(field=found if early else (parameters.field * 2 + found) / 3)
+        if number_of <= WARMUP and number_of % _ADAPTED == 0 and len(rates):
+            ladder = adapted(ladder, rates / since)
+            rates, since = np.zeros_like(rates), 0
+    return Chain(state, parameters, ladder, replica, rates, since, number_of)
+
+
+def _exchanged(state: State, order: Int[np.ndarray, "rung document"], document: Int[np.ndarray, " mention"]) -> State:
+    """Return the states of rungs in another order, document by document."""
+    of_mention = order[:, document]
+    *own, entities = state
+    return State(
+        *(np.take_along_axis(array, of_mention, axis=0) for array in own), np.take_along_axis(entities, order, axis=0)
+    )
