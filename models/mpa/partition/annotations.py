@@ -29,38 +29,47 @@ import numpy as np
 
 from consilience.arrays import Float
 from consilience.models.block_linkage.densities import machine_code
-from consilience.models.mpa.partition.state import Texts
-from consilience.models.truth.chains import NEW, NOTHING
 
 BIN_NEW, BIN_NOTHING, BIN_PROPERTY, BIN_LATER, FIRST_RANK = range(5)
 LOWEST_RANK = np.array([0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 9, 13, 21, 41])
-RANKS = np.append(np.diff(LOWEST_RANK[FIRST_RANK:]), 0)     # in each bin; the last is open
+"""Of each bin of ranks; the last is open."""
+WIDTH = np.append(np.diff(LOWEST_RANK), 1 << 30)
 LIMIT = int(LOWEST_RANK[-1])
 """With so many earlier mentions of other entities, a mention has labels in all bins of ranks."""
 KINDS = 4
 """Of mentions: new, old, NR, PR; the last two share a class of profiles."""
 NEAREST, OWN, ERROR = range(3)
 
+CANDIDATE = np.dtype([("target", np.int32), ("votes", np.int32), ("gain", float)])
+"""Code of a label, how often it was given, and what is added where it is right."""
+
+FOUND = np.dtype([("what", np.int32), ("bin", np.int32), ("available", np.int32)])
+"""Whether a candidate is right or an error, and of an error its bin, and how many labels of the mention are in it."""
+
 
 class Given(NamedTuple):
-    """What the kernel reads of the parameters.
+    """What the kernel reads of annotations and parameters.
 
     Parameters
     ----------
-    wrong : shape ``(class, mention)``; log probability that all annotations of a mention are wrong.
-    gain : shape ``(candidate,)``; what is added where a candidate is right.
+    mention, candidate : records `state.MENTION` and `CANDIDATE`.
+    namer : as in `state.Texts`.
+    wrong : shape ``(mention, class)``; log probability that all annotations of a mention are wrong.
     nearest, other : log λ and log(1 - λ); ``any`` is false where λ is fixed at 1.
     base : shape ``(kind, bin)``; θ q of a whole bin.
     rising : shape ``(kind, bin, votes)``; log Γ(θ q_l + v) / Γ(θ q_l) in bins of all their ranks.
     whole : shape ``(kind, number)``; θ Q with 0, 1, … earlier mentions of other entities, and at last `LIMIT` or more.
-    bins : shape ``(rank,)``; the bin of each rank.
+    bins, lowest, width : the bin of each rank, the lowest rank of each bin, and its number of ranks.
     log : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1.
     by_size, by_number : shape ``(number,)``; what a size of an entity, and a number of entities, add to the prior.
     recency, nothing, of : b, and what NR and PR add.
+    unreferring : whether any label is NR.
     """
 
+    mention: Any
+    candidate: Any
+    namer: Any
     wrong: Any
-    gain: Any
     nearest: float
     other: float
     any: bool
@@ -68,12 +77,15 @@ class Given(NamedTuple):
     rising: Any
     whole: Any
     bins: Any
+    lowest: Any
+    width: Any
     log: Any
     by_size: Any
     by_number: Any
     recency: float
     nothing: float
     of: float
+    unreferring: bool
 
 
 def bins_of_ranks(longest: int) -> np.ndarray:
@@ -81,149 +93,90 @@ def bins_of_ranks(longest: int) -> np.ndarray:
     return np.searchsorted(LOWEST_RANK[FIRST_RANK:], np.arange(longest + 1), side="right") - 1 + FIRST_RANK
 
 
-def error_tables(
-    concentration: float, base: Float[np.ndarray, "kind bin"], most: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ``base``, ``rising`` and ``whole`` of `Given`.
+def error_tables(base: Float[np.ndarray, "kind bin"], most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``rising`` and ``whole`` of `Given`.
 
     Parameters
     ----------
-    concentration, base : θ and q.
+    base : θ q.
     most : the largest number of votes.
     """
-    share = concentration * base
-    each = share.copy()
-    each[:, FIRST_RANK:-1] /= RANKS[:-1]
-    rising = np.zeros((*share.shape, most + 1))
+    each = base.copy()
+    each[:, FIRST_RANK:-1] /= WIDTH[FIRST_RANK:-1]
+    rising = np.zeros((*base.shape, most + 1))
     with np.errstate(divide="ignore"):
         rising[..., 1:] = np.cumsum(np.log(each[..., None] + np.arange(most)), axis=-1)
-    numbers = np.arange(LIMIT + 1)
-    there = (LOWEST_RANK[None] <= numbers[:, None]).astype(float)
-    return share, rising, share @ there.T
+    return rising, base @ ranked_bins().T
 
 
-@machine_code
-def log_error(kind, own_bin, available, votes, given):
-    """Return log Γ(θ q_l + v) / Γ(θ q_l) of a label that shares its bin with ``available - 1`` others."""
-    if own_bin >= FIRST_RANK and available == RANKS[own_bin - FIRST_RANK]:
-        return given.rising[kind, own_bin, votes]
-    each, total = given.base[kind, own_bin] / available, 0.0
-    for vote in range(votes):
-        total += math.log(each + vote)
-    return total
+def ranked_bins() -> Float[np.ndarray, "number bin"]:
+    """Return which bins have labels where 0, 1, … `LIMIT` earlier mentions are of other entities."""
+    return (LOWEST_RANK[None] <= np.arange(LIMIT + 1)[:, None]).astype(float)
 
 
 @machine_code
 def kind_of(link):
     """Return the kind of a mention: new, old, NR or PR."""
-    return 1 if link >= 0 else 0 if link == NEW else 2 if link == NOTHING else 3
+    return 1 if link >= 0 else 0 if link == -1 else 2 if link == -2 else 3
 
 
 @machine_code
-def foreign(mention, kind, ordinal, texts, given):
-    """Return how many earlier mentions could be errors: those of other entities."""
-    if kind > 1:
-        return texts.position[mention]
-    own = ordinal if given.any else kind
-    return texts.position[mention] - own
-
-
-@machine_code
-def whole_base(mention, kind, others, texts, given):
-    """Return θ Q of a mention."""
-    whole = given.whole[kind, min(others, LIMIT)]
-    if mention + 1 == texts.first[texts.document[mention] + 1]:
-        whole -= given.base[kind, BIN_LATER]
-    return whole
-
-
-@machine_code
-def classified(candidate, mention, link, kind, before, own, others, texts, given):
-    """Return what a candidate is, its bin, how many labels are in it, and where the walk through the entity stands.
-
-    Parameters
-    ----------
-    before, own : the latest mention of the entity that was not passed, and how many were.
-    others : of `foreign`.
-    """
-    target, document = texts.target[candidate], texts.document[mention]
-    if target >= 0:
-        if target > mention:
-            return ERROR, BIN_LATER, texts.first[document + 1] - mention - 1, before, own
-        if target == before:
-            return (NEAREST if own == 0 else OWN), 0, 1, before, own
-        rank = mention - target - own
-        its = given.bins[rank]
-        least = LOWEST_RANK[its]
-        available = others - least + 1
-        if its < len(LOWEST_RANK) - 1:
-            available = min(available, RANKS[its - FIRST_RANK])
-        return ERROR, its, available, before, own
-    if target == link:
-        return NEAREST, 0, 1, before, own
-    if target == NEW:
-        return ERROR, BIN_NEW, 1, before, own
-    if target == NOTHING:
-        return ERROR, BIN_NOTHING, 1, before, own
-    size = texts.first[document + 1] - texts.first[document]  # PR of any other mention, or of nothing
-    return ERROR, BIN_PROPERTY, (size - 1 if kind == 3 else size), before, own
-
-
-@machine_code
-def log_mention(mention, link, ordinal, links, texts, given):
+def log_mention(mention, link, ordinal, row, given, found):
     """Return the log probability of the annotations of a mention.
 
     Parameters
     ----------
     link, ordinal : of the mention, as if it stood there.
-    links : of all mentions on the rung.
+    row : places of all mentions, `state.PLACE`.
+    found : records `FOUND` to set, of all candidates, or none.
     """
-    begin, end = texts.begin[mention], texts.begin[mention + 1]
+    own = given.mention[mention]
+    begin, end = own.begin, own.end
     if begin == end:
         return 0.0
     kind = kind_of(link)
-    others = foreign(mention, kind, ordinal, texts, given)
-    whole = whole_base(mention, kind, others, texts, given)
+    others = mention - own.low - (0 if kind > 1 else ordinal if given.any else kind)
+    whole = given.whole[kind, min(others, LIMIT)]
+    if mention + 1 == own.high:
+        whole -= given.base[kind, BIN_LATER]
     if whole <= 0:
-        return 0.0
-    total, errors = given.wrong[min(kind, 2), mention], 0
-    before, own = (link if kind == 1 else -1), 0
-    for candidate in range(begin, end):
-        target = texts.target[candidate]
-        while before > target >= 0:
-            own += 1
-            before = links[before] if given.any else -1
-        what, its, available, before, own = classified(
-            candidate, mention, link, kind, before, own, others, texts, given
-        )  # fmt: skip
-        votes = texts.votes[candidate]
-        if what == ERROR:
-            errors += votes
-            total += log_error(kind, its, available, votes, given)
-        else:
-            total += given.gain[candidate]
-            if what == OWN:
+        return 0.0                                          # nothing else could be said
+    total, errors = given.wrong[mention, min(kind, 2)], 0
+    before, passed, telling = (link if kind == 1 else -1), 0, len(found) > 0
+    for place in range(begin, end):
+        candidate = given.candidate[place]
+        target, votes = candidate.target, candidate.votes
+        if target >= 0:
+            while before > target:                          # through the entity, back to the target
+                passed += 1
+                before = row[before].link if given.any else -1
+        if target == link or (target >= 0 and target == before):
+            total += candidate.gain
+            if passed > 0:
                 total += votes * (given.other - given.log[ordinal - 1])
-            elif ordinal > 1 and given.any:
+            elif target >= 0 and ordinal > 1 and given.any:
                 total += votes * given.nearest
+            if telling:
+                found[place].what = OWN if passed > 0 and target >= 0 else NEAREST
+            continue
+        if target > mention:
+            its, available = BIN_LATER, own.high - mention - 1
+        elif target >= 0:
+            its = given.bins[mention - target - passed]
+            available = min(others - given.lowest[its] + 1, given.width[its])
+        elif target > -3:
+            its, available = -1 - target, 1
+        else:
+            its, available = BIN_PROPERTY, own.high - own.low - (kind == 3)
+        errors += votes
+        if its >= FIRST_RANK and available == given.width[its]:
+            total += given.rising[kind, its, votes]
+        else:
+            each = given.base[kind, its] / available
+            for vote in range(votes):
+                total += math.log(each + vote)
+        if telling:
+            found[place].what, found[place].bin, found[place].available = ERROR, its, available
     for error in range(errors):
         total -= math.log(whole + error)
     return total
-
-
-@machine_code
-def outcomes(links, ordinals, texts, given, what, bins, available, kinds, others, counts):
-    """Set what every candidate is, and of every mention its kind, `foreign`, and whether it could be wrong at all."""
-    for mention in range(len(links)):
-        link = links[mention]
-        kind = kinds[mention] = kind_of(link)
-        others[mention] = foreign(mention, kind, ordinals[mention], texts, given)
-        counts[mention] = whole_base(mention, kind, others[mention], texts, given) > 0
-        before, own = (link if kind == 1 else -1), 0
-        for candidate in range(texts.begin[mention], texts.begin[mention + 1]):
-            while before > texts.target[candidate] >= 0:
-                own += 1
-                before = links[before] if given.any else -1
-            what[candidate], bins[candidate], available[candidate], before, own = classified(
-                candidate, mention, link, kind, before, own, others[mention], texts, given
-            )  # fmt: skip

@@ -27,7 +27,7 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.models.block_linkage.densities import machine_code
 from consilience.models.mpa.partition.state import State, Texts
-from consilience.models.truth.chains import NEW, NOTHING
+from consilience.models.truth.chains import NEW
 
 PARAMETERS = ("size", "recency", "new", "new_growth", "nothing", "property")
 """a, b, c, s, and the logarithms of the weights of NR and PR."""
@@ -56,11 +56,12 @@ def estimated(
     random : chooses the mentions, 800 at most.
     value : to begin with.
     """
-    number = len(texts.position)
+    number, place = len(texts.mention), state.place[0]
     chosen = random.choice(number, min(_MENTIONS, number), replace=False)
     longest = int(np.diff(texts.first).max(initial=0))
     features, begin, own = _choices(
-        chosen, state.link[0], state.entity[0], texts.first, texts.document, longest + 3, bool((texts.target < NEW).any())
+        chosen, place["link"].astype(int), place["entity"].astype(int), texts.first, texts.mention["document"], longest + 3,
+        bool((texts.target < NEW).any()),
     )  # fmt: skip
     return _most_probable(value, features, begin, own)
 
@@ -95,7 +96,7 @@ def _choices(chosen, links, entities, firsts, documents, most, apart):
         low, high = firsts[documents[mention]], firsts[documents[mention] + 1]
         begin[which] = at
         for one in range(low, high):
-            if one == mention or links[one] < NEW:
+            if one == mention or links[one] < -1:
                 continue
             entity = entities[one]
             if place[entity] < 0:
@@ -120,8 +121,8 @@ def _choices(chosen, links, entities, firsts, documents, most, apart):
         features[at + number, 3] = math.log(max(number, 1))
         if apart:
             features[at + number + 1, 4] = features[at + number + 2, 5] = 1
-        if links[mention] < NEW:
-            own[which] = at + number + (1 if links[mention] == NOTHING else 2)
+        if links[mention] < -1:
+            own[which] = at + number + (1 if links[mention] == -2 else 2)
         elif place[entities[mention]] >= 0:
             own[which] = at + place[entities[mention]]
         else:
@@ -133,17 +134,17 @@ def _choices(chosen, links, entities, firsts, documents, most, apart):
 
 
 @machine_code
-def log_prior(links, sizes, low, high, given):
+def log_prior(row, low, high, given):
     """Return the logarithm of the weight of the partition of the mentions of a document."""
     total, number = 0.0, 0
     for mention in range(low, high):
-        link = links[mention]
+        link = row[mention].link
         if link >= 0:
             total -= given.recency * given.log[mention - link]
-        elif link == NEW:
+        elif link == -1:
             number += 1
-            total += given.by_size[sizes[mention]]
-        elif link == NOTHING:
+            total += given.by_size[row[mention].size]
+        elif link == -2:
             total += given.nothing
         else:
             total += given.of - given.log[high - low]

@@ -22,42 +22,45 @@ import math
 from consilience.models.block_linkage.densities import machine_code
 from consilience.models.mpa.partition.annotations import LIMIT, kind_of, log_mention
 from consilience.models.mpa.partition.field import log_prior
-from consilience.models.truth.chains import NEW, NOTHING
 
 _AT_RANDOM = 2
 """Mentions of the document whose entities are offered to one that is moved, beside those that labels name."""
 
 
 @machine_code
-def sweep(random, visited, exponents, state, texts, given, work):
+def sweep(random, visited, exponents, places, entities, given, work):
     """Try all three moves at the visited mentions, on all rungs.
 
     Parameters
     ----------
     visited : codes of mentions, in the order of visits.
     exponents : shape ``(rung, document)``.
-    work : ``choice`` (place, 4), ``weight`` (place,) and ``seen`` (mention,), the last of -1.
+    places, entities : of `state.State`.
+    work : `Work`.
     """
     for rung in range(len(exponents)):
+        row, numbers = places[rung], entities[rung]
         for mention in visited:
-            exponent = exponents[rung, texts.document[mention]]
-            _move(random, mention, exponent, rung, state, texts, given, work)
-            if state.link[rung, mention] >= NEW and not texts.fixed[mention]:
-                _relink(random, mention, exponent, rung, state, texts, given, work)
-            if state.link[rung, mention] >= NEW and not texts.fixed[mention]:
-                _exchange(random, mention, exponent, rung, state, texts, given)
+            own = given.mention[mention]
+            if own.fixed:
+                continue
+            exponent = exponents[rung, own.document]
+            _move(random, mention, exponent, row, numbers, given, work)
+            if row[mention].link >= -1:
+                _relink(random, mention, exponent, row, numbers, given, work)
+                _exchange(random, mention, exponent, row, given, work)
 
 
 @machine_code
-def energies(state, texts, given, energy):
-    """Set the logarithm of the weight of every rung and document."""
+def energies(places, first, given, found, energy):
+    """Set the logarithm of the weight of every rung and document; see `annotations.log_mention`."""
     for rung in range(len(energy)):
-        links, ordinals = state.link[rung], state.ordinal[rung]
+        row = places[rung]
         for document in range(energy.shape[1]):
-            low, high = texts.first[document], texts.first[document + 1]
-            total = log_prior(links, state.size[rung], low, high, given)
+            low, high = first[document], first[document + 1]
+            total = log_prior(row, low, high, given)
             for mention in range(low, high):
-                total += log_mention(mention, links[mention], ordinals[mention], links, texts, given)
+                total += log_mention(mention, row[mention].link, row[mention].ordinal, row, given, found)
             energy[rung, document] = total
 
 
@@ -78,7 +81,7 @@ def _drawn(random, number, weight, exponent):
 
 
 @machine_code
-def _log_tail(first, link, below, shift, most, rung, state, texts, given):
+def _log_tail(first, link, below, shift, most, row, given, work):
     """Return the log probability of what is said of a tail, where it depends on what is before it in the entity.
 
     Parameters
@@ -89,29 +92,45 @@ def _log_tail(first, link, below, shift, most, rung, state, texts, given):
     """
     if first < 0:
         return 0.0
-    links, ordinals = state.link[rung], state.ordinal[rung]
-    held = links[first]
-    links[first] = link
-    total = log_mention(first, link, ordinals[first] + shift, links, texts, given)
-    mention = state.following[rung, first] if given.any else -1
+    held = row[first].link
+    row[first].link = link
+    total = log_mention(first, link, row[first].ordinal + shift, row, given, work.none)
+    mention, second = row[first].following if given.any else -1, True
     while mention >= 0:
-        own = ordinals[mention]
-        if texts.reach[mention] < below or texts.position[mention] - own - most <= LIMIT:
-            total += log_mention(mention, links[mention], own + shift, links, texts, given)
-        mention = state.following[rung, mention]
-    links[first] = held
+        ordinal = row[mention].ordinal
+        near = given.mention[mention].reach < below or mention - given.mention[mention].low - ordinal - most <= LIMIT
+        # The second of a tail may have one earlier mention, or several.
+        if near or second or _names_own(mention, row, given):
+            total += log_mention(mention, row[mention].link, ordinal + shift, row, given, work.none)
+        mention, second = row[mention].following, False
+    row[first].link = held
     return total
 
 
 @machine_code
-def _renamed(mention, entity, ordinal, rung, state):
+def _names_own(mention, row, given):
+    """Return whether a label names a mention of the entity that is not the nearest: it shares with all of these."""
+    own, link, entity = given.mention[mention], row[mention].link, row[mention].entity
+    if own.reach >= link:
+        return False
+    for place in range(own.begin, own.end):
+        target = given.candidate[place].target
+        if target < 0:
+            return False
+        if target < link and row[target].entity == entity:
+            return True
+    return False
+
+
+@machine_code
+def _renamed(mention, entity, ordinal, row):
     """Say of a tail which entity it is of, and how many mentions are before; return how many it has."""
     number = 0
     while mention >= 0:
-        state.entity[rung, mention] = entity
-        state.ordinal[rung, mention] = ordinal + number
+        row[mention].entity = entity
+        row[mention].ordinal = ordinal + number
         number += 1
-        mention = state.following[rung, mention]
+        mention = row[mention].following
     return number
 
 
@@ -119,55 +138,52 @@ def _renamed(mention, entity, ordinal, rung, state):
 
 
 @machine_code
-def _move(random, mention, exponent, rung, state, texts, given, work):
-    links, following, entities = state.link[rung], state.following[rung], state.entity[rung]
-    if texts.fixed[mention]:
+def _move(random, mention, exponent, row, numbers, given, work):
+    own = given.mention[mention]
+    link, after, entity, ordinal_now = row[mention].link, row[mention].following, row[mention].entity, row[mention].ordinal
+    kind = kind_of(link)
+    if after >= 0 and given.mention[after].fixed:
         return
-    low = texts.first[texts.document[mention]]
-    high = texts.first[texts.document[mention] + 1]
-    link, after, entity, kind = links[mention], following[mention], entities[mention], kind_of(links[mention])
-    if after >= 0 and texts.fixed[after]:
-        return
-    alone = kind < 2 and link < 0 and after < 0
+    alone = kind == 0 and after < 0
     # A choice: link, next mention, other mentions of the entity, and how many of these are before. The first is new.
     choice, weight = work.choice, work.weight
-    _choose(choice[0], NEW, -1, 0, 0)
+    _choose(choice, 0, -1, -1, 0, 0)
     number, current = 1, (0 if alone else -1)
-    for place in range(texts.begin[mention], texts.begin[mention + 1]):
-        target = texts.target[place]
+    for place in range(own.begin, own.end):
+        target = given.candidate[place].target
         if target >= 0:
-            number, current = _offer(target, mention, number, current, rung, state, texts, work)
-        elif target < NOTHING:
+            number = _offer(target, mention, number, row, given, work)
+        elif target < -2:
             current = number if target == link else current
-            _choose(choice[number], target, -1, 0, 0)
+            _choose(choice, number, target, -1, 0, 0)
             number += 1
-    for place in range(texts.first_namer[mention], texts.first_namer[mention + 1]):
-        number, current = _offer(texts.namer[place], mention, number, current, rung, state, texts, work)
-    for place in range(_AT_RANDOM):
-        other = low + int(random.random() * (high - low))
-        number, current = _offer(other, mention, number, current, rung, state, texts, work)
-    if texts.unreferring:
+    for place in range(own.first_namer, own.last_namer):
+        number = _offer(given.namer[place], mention, number, row, given, work)
+    for _ in range(_AT_RANDOM):
+        other = own.low + int(random.random() * (own.high - own.low))
+        number = _offer(other, mention, number, row, given, work)
+    if given.unreferring:
         current = number if kind == 2 else current
-        _choose(choice[number], NOTHING, -1, 0, 0)
+        _choose(choice, number, -2, -1, 0, 0)
         number += 1
+    if kind < 2 and not alone:
+        current = work.seen[entity]
     for at in range(number):
-        if choice[at, 0] >= NEW and choice[at, 2] > 0:
-            other = choice[at, 0] if choice[at, 0] >= 0 else choice[at, 1]
-            work.seen[entities[other]] = -1
+        if choice[at, 2] > 0:
+            work.seen[row[choice[at, 0] if choice[at, 0] >= 0 else choice[at, 1]].entity] = -1
     if current < 0 or number == 1:
         return
     # Out of its entity.
-    if kind < 2:
-        if link >= 0:
-            following[link] = after
-        if after >= 0:
-            links[after] = link
-    others = state.entities[rung, texts.document[mention]] - alone
+    if link >= 0:
+        row[link].following = after
+    if after >= 0:
+        row[after].link = link
+    others = numbers[own.document] - alone
     for at in range(number):
         before, later, size, ordinal = choice[at, 0], choice[at, 1], choice[at, 2], choice[at, 3]
-        log_weight = log_mention(mention, before, ordinal, links, texts, given)
-        if before < NEW:
-            weight[at] = log_weight + (given.nothing if before == NOTHING else given.of - given.log[high - low])
+        log_weight = log_mention(mention, before, ordinal, row, given, work.none)
+        if before < -1:
+            weight[at] = log_weight + (given.nothing if before == -2 else given.of - given.log[own.high - own.low])
             continue
         if size == 0:
             log_weight += given.by_number[others + 1] - given.by_number[others]
@@ -176,116 +192,105 @@ def _move(random, mention, exponent, rung, state, texts, given, work):
             if before >= 0:
                 log_weight -= given.recency * given.log[mention - before]
             if later >= 0:
-                own = -1 if at == current else 0
-                log_weight -= _log_tail(later, before, mention + 1, own, 1, rung, state, texts, given)
-                links[mention] = before
-                log_weight += _log_tail(later, mention, mention + 1, own + 1, 1, rung, state, texts, given)
+                shift = -1 if at == current else 0
+                log_weight -= _log_tail(later, before, mention + 1, shift, 1, row, given, work)
+                row[mention].link = before
+                log_weight += _log_tail(later, mention, mention + 1, shift + 1, 1, row, given, work)
                 log_weight -= given.recency * given.log[later - mention]
                 if before >= 0:
                     log_weight += given.recency * given.log[later - before]
         weight[at] = log_weight
-    links[mention] = link
+    row[mention].link = link
     at = _drawn(random, number, weight, exponent)
     if at == current:
-        if kind < 2:
-            if link >= 0:
-                following[link] = mention
-            if after >= 0:
-                links[after] = mention
+        if link >= 0:
+            row[link].following = mention
+        if after >= 0:
+            row[after].link = mention
         return
     # Its old entity closes, and the new one opens.
-    if kind < 2 and not alone:
-        size = state.size[rung, entity] - 1
-        state.size[rung, entity] = 0
-        if link >= 0:
-            _renamed(after, entity, state.ordinal[rung, mention], rung, state)
-            state.size[rung, entity] = size
-        else:
-            _renamed(after, after, 0, rung, state)
-            state.size[rung, after] = size
-    elif alone:
-        state.size[rung, mention] = 0
-        state.entities[rung, texts.document[mention]] -= 1
+    if alone:
+        numbers[own.document] -= 1
+    elif link >= 0:
+        row[entity].size -= 1
+        _renamed(after, entity, ordinal_now, row)
+    elif kind == 0:
+        row[after].size = row[entity].size - 1
+        _renamed(after, after, 0, row)
     before, later, size, ordinal = choice[at, 0], choice[at, 1], choice[at, 2], choice[at, 3]
-    links[mention], following[mention] = before, later
-    if before < NEW:
-        entities[mention], state.ordinal[rung, mention] = mention, 0
-        return
-    if size == 0:
-        state.entities[rung, texts.document[mention]] += 1
+    row[mention].link, row[mention].following = before, later
     if before >= 0:
-        following[before] = mention
+        row[before].following = mention
     if later >= 0:
-        links[later] = mention
-    first = entities[before] if before >= 0 else mention
-    if before < 0 and later >= 0:
-        state.size[rung, entities[later]] = 0
-    state.size[rung, first] = size + 1
-    _renamed(mention, first, ordinal, rung, state)
+        row[later].link = mention
+    if before >= -1 and size == 0:
+        numbers[own.document] += 1
+    first = row[before].entity if before >= 0 else mention
+    row[first].size = size + 1
+    _renamed(mention, first, ordinal, row)
 
 
 @machine_code
-def _choose(choice, before, later, size, ordinal):
-    choice[0], choice[1], choice[2], choice[3] = before, later, size, ordinal
+def _choose(choice, at, before, later, size, ordinal):
+    choice[at, 0], choice[at, 1], choice[at, 2], choice[at, 3] = before, later, size, ordinal
 
 
 @machine_code
-def _offer(other, mention, number, current, rung, state, texts, work):
-    """Add the entity of another mention to the choices, unless it is there or is none; return their number too."""
-    links, following, ordinals = state.link[rung], state.following[rung], state.ordinal[rung]
-    if other == mention or links[other] < NEW:
-        return number, current
-    entity = state.entity[rung, other]
+def _offer(other, mention, number, row, given, work):
+    """Add the entity of another mention to the choices, unless it is there or is none; return their number."""
+    if other == mention or row[other].link < -1:
+        return number
+    entity = row[other].entity
     if work.seen[entity] >= 0:
-        return number, current
-    size, own = state.size[rung, entity], entity == state.entity[rung, mention] and links[mention] >= NEW
-    if own:
-        before, later, ordinal, size = links[mention], following[mention], ordinals[mention], size - 1
+        return number
+    size = row[entity].size
+    if row[mention].link >= -1 and entity == row[mention].entity:
+        before, later, ordinal, size = row[mention].link, row[mention].following, row[mention].ordinal, size - 1
     elif other < mention:
         before = other
-        while following[before] >= 0 and following[before] < mention:
-            before = following[before]
-        later, ordinal = following[before], ordinals[before] + 1
+        while 0 <= row[before].following < mention:
+            before = row[before].following
+        later, ordinal = row[before].following, row[before].ordinal + 1
     else:
         later = other
-        while links[later] > mention:
-            later = links[later]
-        before, ordinal = links[later], ordinals[later]
-    if later >= 0 and texts.fixed[later]:
-        return number, current
+        while row[later].link > mention:
+            later = row[later].link
+        before, ordinal = row[later].link, row[later].ordinal
+    if later >= 0 and given.mention[later].fixed:
+        return number
     work.seen[entity] = number
-    _choose(work.choice[number], before, later, size, ordinal)
-    return number + 1, (number if own else current)
+    _choose(work.choice, number, before, later, size, ordinal)
+    return number + 1
 
 
 # ---- tails ----
 
 
 @machine_code
-def _relink(random, mention, exponent, rung, state, texts, given, work):
+def _relink(random, mention, exponent, row, numbers, given, work):
     """Link a tail to the end of another entity, or to nothing."""
-    links, following, ordinals, sizes = state.link[rung], state.following[rung], state.ordinal[rung], state.size[rung]
-    choice, weight = work.choice, work.weight
-    link, entity, document = links[mention], state.entity[rung, mention], texts.document[mention]
-    choice[0, 0] = NEW
+    choice, weight, own = work.choice, work.weight, given.mention[mention]
+    link, head = row[mention].link, row[mention].ordinal
+    choice[0, 0] = -1
     number, current, most = 1, (0 if link < 0 else -1), 0
-    for place in range(texts.begin[mention], texts.begin[mention + 1]):
-        target = texts.target[place]
-        if target < 0 or target > mention or links[target] < NEW or (following[target] >= 0 and target != link):
+    for place in range(own.begin, own.end):
+        target = given.candidate[place].target
+        if target < 0 or target > mention or row[target].link < -1:
+            continue
+        if row[target].following >= 0 and target != link:
             continue
         current = number if target == link else current
         choice[number, 0] = target
-        most = max(most, ordinals[target] + 1)
+        most = max(most, row[target].ordinal + 1)
         number += 1
     if current < 0 or number == 1:
         return
-    head = ordinals[mention]
-    tail = sizes[entity] - head
-    entities = state.entities[rung, document] + (link >= 0)     # where the tail is an entity
+    tail = row[row[mention].entity].size - head
+    entities = numbers[own.document] + (link >= 0)          # where the tail is an entity
     for at in range(number):
         target = choice[at, 0]
-        before = ordinals[target] + 1 if target >= 0 else 0
-        weight[at] = _log_tail(mention, target, mention, before - head, most - head, rung, state, texts, given)
+        before = row[target].ordinal + 1 if target >= 0 else 0
+        weight[at] = _log_tail(mention, target, mention, before - head, most - head, row, given, work)
         if target < 0:
             weight[at] += given.by_number[entities] - given.by_number[entities - 1] + given.by_size[tail]
         else:
@@ -293,70 +298,60 @@ def _relink(random, mention, exponent, rung, state, texts, given, work):
             weight[at] -= given.recency * given.log[mention - target]
     at = _drawn(random, number, weight, exponent)
     if at != current:
-        _cut(mention, rung, state)
-        state.entities[rung, document] = entities
+        _cut(mention, row)
+        numbers[own.document] = entities - (at > 0)
         if at > 0:
-            _join(mention, choice[at, 0], rung, state)
-            state.entities[rung, document] -= 1
+            _join(mention, choice[at, 0], row)
 
 
 @machine_code
-def _cut(mention, rung, state):
+def _cut(mention, row):
     """Make a tail an entity."""
-    link = state.link[rung, mention]
-    if link < 0:
-        return
-    head, entity = state.ordinal[rung, mention], state.entity[rung, mention]
-    state.following[rung, link], state.link[rung, mention], state.size[rung, entity] = -1, NEW, head
-    state.size[rung, mention] = _renamed(mention, mention, 0, rung, state)
+    link, head, entity = row[mention].link, row[mention].ordinal, row[mention].entity
+    if link >= 0:
+        row[link].following, row[mention].link, row[entity].size = -1, -1, head
+        row[mention].size = _renamed(mention, mention, 0, row)
 
 
 @machine_code
-def _join(mention, target, rung, state):
+def _join(mention, target, row):
     """Link an entity to the last mention of another, an earlier one."""
-    entity = state.entity[rung, target]
-    state.size[rung, mention] = 0
-    state.link[rung, mention], state.following[rung, target] = target, mention
-    state.size[rung, entity] += _renamed(mention, entity, state.ordinal[rung, target] + 1, rung, state)
+    entity = row[target].entity
+    row[mention].link, row[target].following = target, mention
+    row[entity].size += _renamed(mention, entity, row[target].ordinal + 1, row)
 
 
 @machine_code
-def _exchange(random, mention, exponent, rung, state, texts, given):
+def _exchange(random, mention, exponent, row, given, work):
     """Exchange the tails of a mention and of another one that has a candidate in common with it."""
-    links, ordinals = state.link[rung], state.ordinal[rung]
-    begin, number = texts.begin[mention], texts.begin[mention + 1] - texts.begin[mention]
-    if number == 0:
+    own = given.mention[mention]
+    if own.begin == own.end:
         return
-    target = texts.target[begin + int(random.random() * number)]
+    target = given.candidate[own.begin + int(random.random() * (own.end - own.begin))].target
     if target < 0:
         return
-    first, number = texts.first_namer[target], texts.first_namer[target + 1] - texts.first_namer[target]
-    other = texts.namer[first + int(random.random() * number)]
-    link, other_link = links[mention], links[other]
-    if (
-        texts.fixed[other] or other_link < NEW or link == other_link or link >= other or other_link >= mention
-        or state.entity[rung, mention] == state.entity[rung, other]
-    ):  # fmt: skip
+    first, last = given.mention[target].first_namer, given.mention[target].last_namer
+    other = given.namer[first + int(random.random() * (last - first))]
+    link, other_link, entity, other_entity = row[mention].link, row[other].link, row[mention].entity, row[other].entity
+    if given.mention[other].fixed or other_link < -1 or link == other_link or entity == other_entity:
         return
-    sizes, entity, other_entity = state.size[rung], state.entity[rung, mention], state.entity[rung, other]
-    head, other_head = ordinals[mention], ordinals[other]
-    tail, other_tail = sizes[entity] - head, sizes[other_entity] - other_head
+    if link >= other or other_link >= mention:
+        return
+    head, other_head = row[mention].ordinal, row[other].ordinal
+    tail, other_tail = row[entity].size - head, row[other_entity].size - other_head
     most, shift = max(head, other_head), other_head - head
-    gain = (
-        given.by_size[other_head + tail] + given.by_size[head + other_tail]
-        - given.by_size[head + tail] - given.by_size[other_head + other_tail]
-    )  # fmt: skip
-    for one, now, then in ((mention, link, other_link), (other, other_link, link)):
-        gain += given.recency * (given.log[one - now if now >= 0 else 0] - given.log[one - then if then >= 0 else 0])
+    gain = given.by_size[other_head + tail] + given.by_size[head + other_tail]
+    gain -= given.by_size[head + tail] + given.by_size[other_head + other_tail]
     for one, now, then, by, at in (
         (mention, link, other_link, shift, head), (other, other_link, link, -shift, other_head),
     ):  # fmt: skip
-        gain += _log_tail(one, then, one, by, most - at, rung, state, texts, given)
-        gain -= _log_tail(one, now, one, 0, most - at, rung, state, texts, given)
+        gain += given.recency * (given.log[one - now if now >= 0 else 0] - given.log[one - then if then >= 0 else 0])
+        gain += _log_tail(one, then, one, by, most - at, row, given, work)
+        gain -= _log_tail(one, now, one, 0, most - at, row, given, work)
     if math.log(1 - random.random()) < exponent * gain:
-        _cut(mention, rung, state)
-        _cut(other, rung, state)
+        _cut(mention, row)
+        _cut(other, row)
         if other_link >= 0:
-            _join(mention, other_link, rung, state)
+            _join(mention, other_link, row)
         if link >= 0:
-            _join(other, link, rung, state)
+            _join(other, link, row)

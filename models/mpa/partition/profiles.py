@@ -4,9 +4,11 @@ The profile of an annotator is a point of a grid of sensitivities to new and to 
 neither where such labels occur: midpoints .05, .15, …, .95 in each. The weights of the points are
 :math:`\mathrm{Dirichlet}(1/2, …)`. A grid holds dependence and several modes, is conjugate, and needs no tuning.
 
-The base q of errors is :math:`\mathrm{Dirichlet}(1/2, …)` over bins, for each kind of mention. Given the numbers of
-tables of Pólya's urn (Antoniak 1974) its conditional is a Dirichlet distribution, but for mentions that lack labels in
-some bin: a draw is accepted with what these make of it. log θ has a flat prior from log(1/2) to log(2000).
+The base q of errors is :math:`\mathrm{Dirichlet}(1/2, …)` over bins, and log θ is flat from log(1/2) to log(2000), for
+each kind of mention. Equivalently the θ q of bins are independent :math:`\mathrm{Gamma}(1/2, r)` with a flat log r. Given
+the numbers of tables of Pólya's urn (Antoniak 1974) and, of each mention with errors, a variable
+:math:`x \sim \mathrm{Beta}(\theta Q, E)`, which makes an exponential of Q of its normaliser, these are Gamma variables
+again, whatever bins a mention lacks. A random walk scales each θ besides: tables are many where errors are.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from scipy.special import gammaln
 
 from consilience.arrays import Float
 from consilience.models.mpa.partition.annotations import (
-    BIN_LATER, BIN_NEW, BIN_NOTHING, BIN_PROPERTY, ERROR, FIRST_RANK, KINDS, LIMIT, LOWEST_RANK, NEAREST, OWN, RANKS,
-    Given, bins_of_ranks, error_tables, outcomes,
+    BIN_LATER, BIN_NEW, BIN_NOTHING, BIN_PROPERTY, CANDIDATE, ERROR, FIRST_RANK, FOUND, KINDS, LIMIT, LOWEST_RANK,
+    NEAREST, OWN, WIDTH, Given, bins_of_ranks, error_tables, ranked_bins,
 )  # fmt: skip
 from consilience.models.mpa.partition.field import START, size_terms
 from consilience.models.mpa.partition.state import State, Texts
@@ -28,7 +30,7 @@ from consilience.models.truth.chains import NEW, NOTHING
 _GRID = (np.arange(10) + 0.5) / 10
 _HALF = 0.5                             # of both Dirichlet priors
 _LEAST, _MOST = 0.5, 2000.0             # of θ
-_WALK, _STEPS = 0.3, 5                  # of log θ
+_WALK, _STEPS = 0.3, 3                  # of log θ
 _TINY = 1e-12                           # a weight may underflow
 
 
@@ -40,15 +42,13 @@ class Parameters(NamedTuple):
     sensitivity : shape ``(annotator, class)``; of new and old mentions, and of those that are neither.
     weight : shape ``(point,)``; of the grid.
     nearest : λ.
-    concentration : θ.
-    base : shape ``(kind, bin)``; q, 0 of bins that have no part.
+    base : shape ``(kind, bin)``; θ q, 0 of bins that have no part.
     field : of `field.PARAMETERS`.
     """
 
     sensitivity: Float[np.ndarray, "annotator class"]
     weight: Float[np.ndarray, " point"]
     nearest: float
-    concentration: float
     base: Float[np.ndarray, "kind bin"]
     field: Float[np.ndarray, " parameter"]
 
@@ -60,50 +60,43 @@ def points(classes: int) -> Float[np.ndarray, "point class"]:
 
 def possible_bins(texts: Texts) -> np.ndarray:
     """Return which bins errors of each kind of mention may be in, ``(kind, bin)``."""
-    of = np.repeat(np.arange(len(texts.position)), np.diff(texts.begin))
     there = np.ones((KINDS, len(LOWEST_RANK)), bool)
-    there[:, BIN_NOTHING], there[:, BIN_PROPERTY] = texts.unreferring, (texts.target < NOTHING).any()
-    there[:, BIN_LATER] = (texts.target > of).any()
+    there[:, BIN_NOTHING], there[:, BIN_PROPERTY] = (texts.target == NOTHING).any(), (texts.target < NOTHING).any()
+    there[:, BIN_LATER] = (texts.target > texts.of).any()
     there[0, BIN_NEW] = there[2, BIN_NOTHING] = False
     return there
 
 
 def first_parameters(texts: Texts, num_annotators: int, any_antecedent: bool) -> Parameters:
     """Return parameters to begin with: annotators alike, errors that lie near."""
-    there = possible_bins(texts)
     classes = 3 if (texts.target < NEW).any() else 2
-    size = len(_GRID) ** classes
-    # A third of a bin's weight a step away from the mention.
-    base = there * np.append(np.ones(FIRST_RANK), 0.7 ** np.arange(len(RANKS)))
+    base = possible_bins(texts) * np.append(np.ones(FIRST_RANK), 0.7 ** np.arange(len(LOWEST_RANK) - FIRST_RANK))
     return Parameters(
-        np.full((num_annotators, classes), 0.6), np.full(size, 1 / size), 0.9 if any_antecedent else 1.0, 4.0,
-        base / base.sum(axis=1, keepdims=True), START,
+        np.full((num_annotators, classes), 0.6), np.full(len(_GRID) ** classes, len(_GRID) ** -float(classes)),
+        0.9 if any_antecedent else 1.0, 4 * base / base.sum(axis=1, keepdims=True), START,
     )  # fmt: skip
 
 
 def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
-    """Return what the kernel reads of parameters."""
+    """Return what the kernel reads of annotations and parameters."""
     sensitivity, longest = parameters.sensitivity, int(np.diff(texts.first).max(initial=0)) + 2
-    number, classes = len(texts.position), 3
+    number, row = len(texts.mention), texts.row_candidate
     right, wrong = np.log(sensitivity), np.log1p(-sensitivity)
-    mention = np.repeat(np.arange(number), np.diff(texts.begin))[texts.row_candidate]
-    of_label = _class_of(texts.target)[texts.row_candidate]
-    none = np.zeros((classes, number))
+    of_label = np.where(texts.target >= 0, 1, np.where(texts.target == NEW, 0, 2))[row]
+    none = np.zeros((number, 3))
     for own in range(sensitivity.shape[1]):
-        none[own] = np.bincount(mention, wrong[texts.row_annotator, own], number)
-    gain = np.bincount(texts.row_candidate, (right - wrong)[texts.row_annotator, of_label], len(texts.target))
-    most = int(texts.votes.max(initial=0))
-    base, rising, whole = error_tables(parameters.concentration, parameters.base, most)
+        none[:, own] = np.bincount(texts.of[row], wrong[texts.row_annotator, own], number)
+    candidate = np.zeros(len(texts.target), CANDIDATE)
+    candidate["target"], candidate["votes"] = texts.target, texts.votes
+    candidate["gain"] = np.bincount(row, (right - wrong)[texts.row_annotator, of_label], len(candidate))
+    rising, whole = error_tables(parameters.base, int(texts.votes.max(initial=0)))
     by_size, by_number = size_terms(parameters.field, longest)
+    nearest, other = (float(np.log(max(one, _TINY))) for one in (parameters.nearest, 1 - parameters.nearest))
     return Given(
-        none, gain, np.log(max(parameters.nearest, _TINY)), np.log(max(1 - parameters.nearest, _TINY)), any_antecedent,
-        base, rising, whole, bins_of_ranks(longest), np.log(np.maximum(np.arange(longest + 1.0), 1)), by_size,
-        by_number, float(parameters.field[1]), float(parameters.field[4]), float(parameters.field[5]),
+        texts.mention, candidate, texts.namer, none, nearest, other, any_antecedent, parameters.base, rising, whole,
+        bins_of_ranks(longest), LOWEST_RANK, WIDTH, np.log(np.maximum(np.arange(longest + 1.0), 1)), by_size,
+        by_number, *map(float, parameters.field[[1, 4, 5]]), bool((texts.target == NOTHING).any()),
     )  # fmt: skip
-
-
-def _class_of(target: np.ndarray) -> np.ndarray:
-    return np.where(target >= 0, 1, np.where(target == NEW, 0, 2))
 
 
 class Counts(NamedTuple):
@@ -113,8 +106,9 @@ class Counts(NamedTuple):
     ----------
     right, wrong : shape ``(annotator, class)``; annotations.
     nearest, own : right annotations of mentions with several earlier ones of their entity.
-    error : int64, shape ``(cell, 4)``; kind, bin, labels in the bin, votes; ``number`` of labels with these.
-    mention : int64, shape ``(cell, 4)``; kind, `annotations.foreign`, whether it is the last, errors; likewise.
+    error : int64, shape ``(cell, 4)``; kind, bin, labels in the bin, votes; ``error_number`` labels are alike in these.
+    mention : int64, shape ``(cell, 4)``; kind, earlier mentions of other entities, whether it is the last, errors;
+        likewise.
     """
 
     right: np.ndarray
@@ -127,30 +121,30 @@ class Counts(NamedTuple):
     mention_number: np.ndarray
 
 
-def counted(state: State, texts: Texts, known: Given, shape: tuple[int, int]) -> Counts:
+def counted(state: State, found: np.ndarray, texts: Texts, known: Given, shape: tuple[int, int]) -> Counts:
     """Count what annotations are, given the partitions of the first rung.
 
     Parameters
     ----------
+    found : records `annotations.FOUND` of that rung.
     shape : annotators and classes.
     """
-    number, cells = len(texts.position), len(texts.target)
-    what, bins, available = (np.empty(cells, np.int64) for _ in range(3))
-    kinds, others, counts = np.empty(number, np.int64), np.empty(number, np.int64), np.empty(number, bool)
-    outcomes(state.link[0], state.ordinal[0], texts, known, what, bins, available, kinds, others, counts)
-    mention = np.repeat(np.arange(number), np.diff(texts.begin))
-    row, of_row = texts.row_candidate, mention[texts.row_candidate]
-    cell = texts.row_annotator * shape[1] + np.minimum(kinds, 2)[of_row]
-    right, there = what[row] != ERROR, counts[of_row]
-    tallies = [np.bincount(cell[there & one], minlength=shape[0] * shape[1]).reshape(shape) for one in (right, ~right)]
-    several = (state.ordinal[0] > 1)[mention]
-    nearest, own = (texts.votes[several & (what == one)].sum() for one in (NEAREST, OWN))
-    wrong = (what == ERROR) & counts[mention]
-    errors = np.bincount(mention[wrong], texts.votes[wrong], number).astype(np.int64)
-    last = np.append(texts.document[1:] != texts.document[:-1], True)
-    of_errors = np.stack([kinds[mention], bins, available, texts.votes], axis=1)[wrong]
-    of_mentions = np.stack([kinds, np.minimum(others, LIMIT), last, errors], axis=1)[errors > 0]
-    return Counts(*tallies, float(nearest), float(own), *_grouped(of_errors), *_grouped(of_mentions))
+    place, number, row, of = state.place[0], len(texts.mention), texts.row_candidate, texts.of
+    kinds = np.select([place["link"] >= 0, place["link"] == NEW, place["link"] == NOTHING], [1, 0, 2], 3)
+    own = np.where(kinds > 1, 0, place["ordinal"] if known.any else kinds)
+    others = np.minimum(np.arange(number) - texts.mention["low"] - own, LIMIT)
+    last = (np.arange(number) + 1 == texts.mention["high"]).astype(int)
+    free = known.whole[kinds, others] - last * known.base[kinds, BIN_LATER] > 0     # to err at all
+    cell = texts.row_annotator * shape[1] + np.minimum(kinds, 2)[of[row]]
+    right, counts = found["what"][row] != ERROR, free[of[row]]
+    tallies = [np.bincount(cell[counts & one], minlength=shape[0] * shape[1]).reshape(shape) for one in (right, ~right)]
+    several = ((place["ordinal"] > 1) & (kinds == 1))[of]
+    nearest, other = (float(texts.votes[several & (found["what"] == one)].sum()) for one in (NEAREST, OWN))
+    wrong = (found["what"] == ERROR) & free[of]
+    errors = np.bincount(of[wrong], texts.votes[wrong], number).astype(np.int64)
+    of_errors = np.stack([kinds[of], found["bin"], found["available"], texts.votes], axis=1)[wrong]
+    of_mentions = np.stack([kinds, others, last, errors], axis=1)[errors > 0]
+    return Counts(*tallies, nearest, other, *_grouped(of_errors), *_grouped(of_mentions))
 
 
 def _grouped(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -173,61 +167,55 @@ def drawn(
     """
     grid = points(parameters.sensitivity.shape[1])
     score = np.log(parameters.weight) + counts.right @ np.log(grid).T + counts.wrong @ np.log1p(-grid).T
-    score -= score.max(axis=1, keepdims=True)
-    below = np.cumsum(np.exp(score), axis=1)
+    below = np.cumsum(np.exp(score - score.max(axis=1, keepdims=True)), axis=1)
     point = (below < (random.random(len(below)) * below[:, -1])[:, None]).sum(axis=1)
     weight = np.maximum(random.dirichlet(_HALF + np.bincount(point, minlength=len(grid))), _TINY)
     nearest = random.beta(1 + counts.nearest, 1 + counts.own) if any_antecedent else 1.0
-    concentration = _concentration(random, parameters.concentration, parameters.base, counts)
-    base = _base(random, concentration, parameters.base, counts, there)
-    return parameters._replace(
-        sensitivity=grid[point], weight=weight, nearest=nearest, concentration=concentration, base=base
-    )
+    base = _scaled(random, _base(random, parameters.base, counts, there), counts)
+    return parameters._replace(sensitivity=grid[point], weight=weight, nearest=nearest, base=base)
 
 
-def _log_errors(concentration: float, base: np.ndarray, counts: Counts) -> float:
-    """Return the log probability of all errors."""
+def _wholes(base: np.ndarray, counts: Counts) -> np.ndarray:
+    """Return θ Q of cells of mentions."""
+    kind, others, last, _ = counts.mention.T
+    return (base @ ranked_bins().T)[kind, others] - last * base[kind, BIN_LATER]
+
+
+def log_errors(base: Float[np.ndarray, "kind bin"], counts: Counts) -> Float[np.ndarray, " kind"]:
+    """Return the log probability of all errors of mentions of each kind."""
     kind, bins, available, votes = counts.error.T
-    each = concentration * base[kind, bins] / available
-    of_labels = counts.error_number @ (gammaln(each + votes) - gammaln(each))
-    return float(of_labels + _log_wholes(concentration, base, counts))
+    each, whole, errors = base[kind, bins] / available, _wholes(base, counts), counts.mention[:, 3]
+    of_labels = counts.error_number * (gammaln(each + votes) - gammaln(each))
+    of_mentions = counts.mention_number * (gammaln(whole) - gammaln(whole + errors))
+    return np.bincount(kind, of_labels, KINDS) + np.bincount(counts.mention[:, 0], of_mentions, KINDS)
 
 
-def _log_wholes(concentration: float, base: np.ndarray, counts: Counts) -> float:
-    """Return the part of it that the bins of mentions make."""
-    kind, others, last, errors = counts.mention.T
-    of_ranks = (LOWEST_RANK[None] <= np.arange(LIMIT + 1)[:, None]).astype(float)
-    whole = concentration * ((base @ of_ranks.T)[kind, others] - last * base[kind, BIN_LATER])
-    return float(counts.mention_number @ (gammaln(whole) - gammaln(whole + errors)))
-
-
-def _concentration(random: np.random.Generator, value: float, base: np.ndarray, counts: Counts) -> float:
-    now = _log_errors(value, base, counts)
+def _scaled(random: np.random.Generator, base: np.ndarray, counts: Counts) -> np.ndarray:
+    """Draw the θ of each kind by a random walk."""
+    now = log_errors(base, counts)
     for _ in range(_STEPS):
-        other = value * np.exp(random.normal(0, _WALK))
-        if _LEAST < other < _MOST:
-            then = _log_errors(other, base, counts)
-            if np.log(random.random()) < then - now:
-                value, now = other, then
-    return float(value)
+        other = base * np.exp(random.normal(0, _WALK, (KINDS, 1)) * random.choice([0.1, 1.0]))
+        then, theta = log_errors(other, counts), other.sum(axis=1)
+        taken = (np.log(random.random(KINDS)) < then - now) & (theta > _LEAST) & (theta < _MOST)
+        base, now = np.where(taken[:, None], other, base), np.where(taken, then, now)
+    return base
 
 
-def _base(
-    random: np.random.Generator, concentration: float, base: np.ndarray, counts: Counts, there: np.ndarray
-) -> np.ndarray:
-    """Draw q given the numbers of tables, and accept what mentions without some bins allow."""
+def _base(random: np.random.Generator, base: np.ndarray, counts: Counts, there: np.ndarray) -> np.ndarray:
+    """Draw θ q, given tables and the auxiliary variables of mentions."""
     kind, bins, available, votes = counts.error.T
-    each = concentration * base[kind, bins] / available
-    tables = np.zeros(len(each))
+    each, tables = base[kind, bins] / available, np.full(base.shape, _HALF)
     for before in range(int(votes.max(initial=0))):
         sat = random.binomial(counts.error_number, np.where(votes > before, each / (each + before), 0.0))
-        tables += sat
-    total = np.zeros(base.shape)
-    np.add.at(total, (kind, bins), tables)
-    other = np.zeros(base.shape)
-    for own in range(KINDS):
-        # A sum of one draws only from bins that there are.
-        drawn_ = random.standard_gamma(np.where(there[own], _HALF + total[own], 1.0)) * there[own]
-        other[own] = np.maximum(drawn_ / drawn_.sum(), _TINY) * there[own]
-    gain = _log_wholes(concentration, other, counts) - _log_wholes(concentration, base, counts)
-    return other if np.log(random.random()) < gain else base
+        np.add.at(tables, (kind, bins), sat)
+    own, others, last, errors = np.repeat(counts.mention, counts.mention_number, axis=0).T
+    whole = np.repeat(_wholes(base, counts), counts.mention_number)
+    one, rest = random.standard_gamma(whole), random.standard_gamma(errors)
+    rate = np.log1p(rest / np.maximum(one, np.finfo(float).tiny))       # - log x
+    rates = np.zeros(base.shape)
+    np.add.at(rates, own, rate[:, None] * ranked_bins()[others])
+    rates[:, BIN_LATER] -= np.bincount(own, rate * last, KINDS)
+    scale = random.gamma(there.sum(axis=1) / 2) / base.sum(axis=1)
+    drawn_ = np.maximum(random.gamma(tables) / (scale[:, None] + np.maximum(rates, 0)), _TINY) * there
+    theta = drawn_.sum(axis=1)
+    return np.where(((theta > _LEAST) & (theta < _MOST))[:, None], drawn_, base)

@@ -18,8 +18,8 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.mpa.partition import field, moves, profiles
+from consilience.models.mpa.partition.annotations import FOUND
 from consilience.models.mpa.partition.state import State, Texts, injective, linked
-from consilience.models.truth.chains import NEW
 
 WARMUP = 100
 RUNGS, _LEAST = 8, 0.35
@@ -77,34 +77,44 @@ class Chain(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Memory of the moves; see `moves.sweep`."""
+    """Memory of the moves.
+
+    Parameters
+    ----------
+    choice : int64, shape ``(choice, 4)``; `moves` says of what.
+    weight : shape ``(choice,)``.
+    seen : int64, shape ``(mention,)``; which choice an entity is, -1 of none.
+    none : no records.
+    """
 
     choice: Any
     weight: Any
     seen: Any
+    none: Any
 
 
 def work_of(texts: Texts) -> Work:
     """Return memory for the mention with most choices."""
-    most = int((np.diff(texts.begin) + np.diff(texts.first_namer)).max(initial=0)) + 8
-    return Work(np.zeros((most, 4), np.int64), np.zeros(most), np.full(len(texts.position), -1))
+    own = texts.mention
+    most = int((own["end"] - own["begin"] + own["last_namer"] - own["first_namer"]).max(initial=0)) + 8
+    return Work(np.zeros((most, 4), np.int64), np.zeros(most), np.full(len(own), -1), np.zeros(0, FOUND))
 
 
 def first_look(texts: Texts, num_annotators: int) -> tuple[Float[np.ndarray, " candidate"], Float[np.ndarray, " candidate"]]:
     """Return score and probability of each candidate, mentions apart: errors fall on four labels alike."""
-    number, row, annotator = len(texts.position), texts.row_candidate, texts.row_annotator
-    of, right = np.repeat(np.arange(number), np.diff(texts.begin)), np.full((num_annotators, 2), 0.6)
+    number, row, annotator = len(texts.mention), texts.row_candidate, texts.row_annotator
+    of, right = texts.of, np.full((num_annotators, 2), 0.6)
     old = (texts.target >= 0).astype(int)
-    there = np.diff(texts.begin) > 0
     weight = probability = np.zeros(len(of))
     if not len(of):
         return weight, probability
-    first = texts.begin[:-1][there]
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    sizes = np.diff(np.append(first, len(of)))
     for _ in range(_FIRST_STEPS):
         gain = np.log(4 * right / (1 - right))
         weight = np.bincount(row, gain[annotator, old[row]], len(of))
-        probability = np.exp(weight - np.repeat(np.maximum.reduceat(weight, first), np.diff(texts.begin)[there]))
-        probability /= np.repeat(np.add.reduceat(probability, first), np.diff(texts.begin)[there])
+        probability = np.exp(weight - np.repeat(np.maximum.reduceat(weight, first), sizes))
+        probability /= np.repeat(np.add.reduceat(probability, first), sizes)
         for kind in (0, 1):
             own = probability * (old == kind)
             is_kind = np.bincount(of, own, number)[of[row]]
@@ -118,9 +128,7 @@ def problem_of(
 ) -> Problem:
     """Return the problem of a partition of these mentions."""
     weight, probability = first_look(texts, num_annotators)
-    number = len(texts.position)
-    of = np.repeat(np.arange(number), np.diff(texts.begin))
-    best = np.zeros(number)
+    of, best = texts.of, np.zeros(len(texts.mention))
     np.maximum.at(best, of, probability)
     certain = best > _CERTAIN
     rival = (probability > _RIVAL) & ~certain[of] & (texts.target >= 0)
@@ -141,7 +149,7 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chai
 def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
     """Return a chain whose replicas all have these links."""
     texts, rungs = problem.texts, problem.rungs
-    state = linked(np.tile(link, (rungs, 1)), texts.document)
+    state = linked(np.tile(link, (rungs, 1)), texts)
     parameters = profiles.first_parameters(texts, problem.num_annotators, problem.any)
     replica = np.tile(np.arange(rungs)[:, None], (1, state.entities.shape[1]))
     ladder = geometric_ladder(rungs, last=_LEAST, least=_LEAST ** ((rungs - 2) / max(rungs - 1, 1)))
@@ -152,25 +160,27 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     """Move all mentions on all rungs, exchange rungs, draw what documents share."""
     texts, parameters = problem.texts, chain.parameters
     state = State(*(array.copy() for array in chain.state))
-    known, number = profiles.given(parameters, texts, problem.any), len(texts.position)
+    known, number = profiles.given(parameters, texts, problem.any), len(texts.mention)
     visited = random.permutation(np.flatnonzero(~problem.certain | (random.random(number) < _VISITED)))
-    documents = state.entities.shape[1]
-    exponents = np.tile(chain.exponents[:, None], (1, documents))
-    moves.sweep(random, visited, exponents, state, texts, known, work_of(texts))
+    rungs, documents = state.entities.shape
+    exponents, work = np.tile(chain.exponents[:, None], (1, documents)), work_of(texts)
+    moves.sweep(random, visited, exponents, *state, known, work)
     energy = np.empty(exponents.shape)
-    moves.energies(state, texts, known, energy)
-    order, rate = swapped(random.random((len(exponents) - 1, documents)), chain.exponents, energy)
-    state = _exchanged(state, order, texts.document)
+    moves.energies(state.place, texts.first, known, work.none, energy)
+    order, rate = swapped(random.random((rungs - 1, documents)), chain.exponents, energy)
+    state = _exchanged(state, order, texts.mention["document"])
     replica = np.take_along_axis(chain.replica, order, axis=0)
     number_of = chain.sweeps + 1
     rates, since, ladder = chain.rates + rate.mean(axis=1), chain.since + 1, chain.exponents
     if problem.learns:
-        counts = profiles.counted(state, texts, known, parameters.sensitivity.shape)
+        found = np.zeros(len(texts.target), FOUND)
+        moves.energies(state.place[:1], texts.first, known, found, energy)
+        counts = profiles.counted(state, found, texts, known, parameters.sensitivity.shape)
         parameters = profiles.drawn(random, parameters, counts, problem.there, problem.any)
         if number_of <= WARMUP and number_of % _ESTIMATED == 0:
-            found = field.estimated(random, parameters.field, state, texts)
+            estimate = field.estimated(random, parameters.field, state, texts)
             early = number_of <= WARMUP // 4
-            parameters = parameters._replace(field=found if early else (parameters.field * 2 + found) / 3)
+            parameters = parameters._replace(field=estimate if early else (parameters.field * 2 + estimate) / 3)
         if number_of <= WARMUP and number_of % _ADAPTED == 0 and len(rates):
             ladder = adapted(ladder, rates / since)
             rates, since = np.zeros_like(rates), 0
@@ -179,8 +189,5 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
 
 def _exchanged(state: State, order: Int[np.ndarray, "rung document"], document: Int[np.ndarray, " mention"]) -> State:
     """Return the states of rungs in another order, document by document."""
-    of_mention = order[:, document]
-    *own, entities = state
-    return State(
-        *(np.take_along_axis(array, of_mention, axis=0) for array in own), np.take_along_axis(entities, order, axis=0)
-    )
+    place = np.take_along_axis(state.place, order[:, document], axis=0)
+    return State(place, np.take_along_axis(state.entities, order, axis=0))

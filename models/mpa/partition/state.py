@@ -19,6 +19,18 @@ from consilience.models.truth.chains import NEW, NOTHING, follow_links
 PROPERTY = -3
 
 
+MENTION = np.dtype([
+    (name, np.int32)
+    for name in ("document", "low", "high", "begin", "end", "reach", "first_namer", "last_namer", "fixed")
+])  # fmt: skip
+"""Of a mention: its document, where the mentions of that begin and end; its candidates; the earliest mention that a
+label of it points to, itself where none; the mentions that have it as a candidate; whether its link is known."""
+
+PLACE = np.dtype([(name, np.int32) for name in ("link", "following", "entity", "ordinal", "size")])
+"""Of a mention: its link; the next mention of its entity, -1 where there is none; the first one, and how many are
+earlier; at the first one, the size of the entity, else anything. One in no entity is the first of none."""
+
+
 class Texts(NamedTuple):
     """Mentions and what was said of them; candidates are the distinct labels of a mention, the latest first.
 
@@ -27,51 +39,33 @@ class Texts(NamedTuple):
     order : int64, shape ``(mention,)``; the mention of the data at each place. All else counts mentions by document, and
         in it by where they begin, the longer first; where the data have no places, as they come.
     first : int64, shape ``(document + 1,)``; where the mentions of each document begin.
-    document, position : int64, shape ``(mention,)``; the document, and the number of mentions before it there.
-    begin : int64, shape ``(mention + 1,)``; where the candidates of each mention begin.
-    target, votes : int64, shape ``(candidate,)``; code of the label, and how often it was given.
-    reach : int64, shape ``(mention,)``; the earliest mention that a label of this one points to, itself where none.
-    first_namer : int64, shape ``(mention + 1,)``; where those begin that have this mention as a candidate.
-    namer : int64, shape ``(naming,)``; these mentions.
-    fixed : bool, shape ``(mention,)``; whether the link is known.
-    unreferring : whether any label is NR.
+    mention : records `MENTION`.
+    of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
+    namer : int64, shape ``(naming,)``; the mentions that have a mention as a candidate, mention by mention.
     row_candidate, row_annotator : int64, shape ``(annotation,)``.
     """
 
     order: Any
     first: Any
-    document: Any
-    position: Any
-    begin: Any
+    mention: Any
+    of: Any
     target: Any
     votes: Any
-    reach: Any
-    first_namer: Any
     namer: Any
-    fixed: Any
-    unreferring: bool
     row_candidate: Any
     row_annotator: Any
 
 
 class State(NamedTuple):
-    """Partitions of all documents on all rungs, each array of shape ``(rung, mention)``, int64.
+    """Partitions of all documents on all rungs.
 
     Parameters
     ----------
-    link : see above.
-    following : the next mention of the entity, -1 where there is none.
-    entity : the first mention of the entity; the mention itself where it is in none.
-    ordinal : how many mentions of the entity are earlier.
-    size : of the entity, at its first mention.
-    entities : shape ``(rung, document)``; how many there are.
+    place : records `PLACE`, shape ``(rung, mention)``.
+    entities : int64, shape ``(rung, document)``; how many there are.
     """
 
-    link: Any
-    following: Any
-    entity: Any
-    ordinal: Any
-    size: Any
+    place: Any
     entities: Any
 
 
@@ -97,11 +91,15 @@ def texts_of(data: Mentions, gold: str) -> Texts:
     reach = np.arange(number)
     np.minimum.at(reach, of[earlier], target[earlier])
     by_target = np.flatnonzero(target >= 0)[np.argsort(target[target >= 0], kind="stable")]
+    mentions = np.zeros(number, MENTION)
+    mentions["document"], mentions["low"], mentions["high"] = document, first[document], first[document + 1]
+    for begin, end, keys in (("begin", "end", of), ("first_namer", "last_namer", target[by_target])):
+        mentions[begin], mentions[end] = (np.searchsorted(keys, np.arange(number) + one) for one in (0, 1))
+    mentions["reach"] = reach
+    mentions["fixed"] = np.asarray(data.gold_type)[order] >= 0 if gold == "use" else 0
     return Texts(
-        order, first, document, np.arange(number) - first[document], np.searchsorted(of, np.arange(number + 1)),
-        target, votes, reach, np.searchsorted(target[by_target], np.arange(number + 1)), of[by_target],
-        np.asarray(data.gold_type)[order] >= 0 if gold == "use" else np.zeros(number, bool),
-        bool((target == NOTHING).any()), row_candidate.ravel(), np.asarray(data.annotator, np.int64),
+        order, first, mentions, of, target, votes, of[by_target], row_candidate.ravel(),
+        np.asarray(data.annotator, np.int64),
     )  # fmt: skip
 
 
@@ -117,41 +115,39 @@ def known_links(data: Mentions, texts: Texts) -> Int[np.ndarray, " mention"]:
     """
     place = np.argsort(texts.order)
     code = label_code(np.asarray(data.gold_type)[texts.order], _placed(data.gold_antecedent, place)[texts.order])
-    entity = follow_links(np.where(texts.fixed & (code < NEW), NOTHING, np.where(texts.fixed, code, NEW))[None])[0]
+    fixed = texts.mention["fixed"] > 0
+    link = np.where(fixed & (code < NEW), code, NEW)
+    entity = follow_links(np.where(fixed, np.where(code < NEW, NOTHING, code), NEW)[None])[0]
     latest: dict[int, int] = {}
-    link = np.where(texts.fixed & (code < NEW), code, NEW)
     for mention in np.flatnonzero(entity >= 0).tolist():
         link[mention] = latest.get(entity[mention], NEW)
         latest[entity[mention]] = mention
     return link
 
 
-def linked(link: Int[np.ndarray, "rung mention"], document: Int[np.ndarray, " mention"]) -> State:
+def linked(link: Int[np.ndarray, "rung mention"], texts: Texts) -> State:
     """Return the state that links make.
 
     Parameters
     ----------
     link : to an earlier mention that no other links to, or a code below 0.
     """
-    link = np.array(link, np.int64)
-    following, entity = np.full(link.shape, -1), np.tile(np.arange(link.shape[1]), (len(link), 1))
-    rung, old = np.nonzero(link >= 0)
-    following[rung, link[rung, old]] = old
-    ordinal = np.zeros_like(link)
-    for number in range(link.shape[1]):                     # links go back
-        own = np.flatnonzero(link[:, number] >= 0)
-        before = link[own, number]
-        entity[own, number], ordinal[own, number] = entity[own, before], ordinal[own, before] + 1
-    size = np.zeros_like(link)
-    np.add.at(size, (np.arange(len(link))[:, None], entity), 1)
-    size[link < NEW] = 0
-    entities = np.zeros((len(link), int(document.max(initial=-1)) + 1), np.int64)
-    np.add.at(entities, (np.arange(len(link))[:, None], document), link == NEW)
-    return State(link, following, entity, ordinal, size, entities)
+    place, rows = np.zeros(link.shape, PLACE), np.arange(len(link))
+    place["link"], place["following"], place["entity"] = link, -1, np.arange(link.shape[1])
+    for mention in range(link.shape[1]):                    # links go back
+        rung = np.flatnonzero(link[:, mention] >= 0)
+        before = link[rung, mention]
+        place["following"][rung, before] = mention
+        place["entity"][rung, mention] = place["entity"][rung, before]
+        place["ordinal"][rung, mention] = place["ordinal"][rung, before] + 1
+    np.add.at(place["size"], (rows[:, None], place["entity"]), 1)
+    entities = np.zeros((len(link), len(texts.first) - 1), np.int64)
+    np.add.at(entities, (rows[:, None], texts.mention["document"]), link == NEW)
+    return State(place, entities)
 
 
 def injective(
-    weight: Float[np.ndarray, " candidate"], texts: Texts, known: Int[np.ndarray, " mention"] | None = None
+    weight: Float[np.ndarray, " candidate"], texts: Texts, known: Int[np.ndarray, " mention"]
 ) -> Int[np.ndarray, " mention"]:
     """Return links of which no two go to one mention: of several that want it the one of most weight has it.
 
@@ -160,11 +156,9 @@ def injective(
     weight : of candidates; -inf of one that cannot be.
     known : links that are known, of mentions that are ``fixed``.
     """
-    number = len(texts.position)
-    of = np.repeat(np.arange(number), np.diff(texts.begin))
-    link, taken, done = np.full(number, NEW), np.zeros(number, bool), np.zeros(number, bool)
-    if known is not None:
-        link[texts.fixed], done[texts.fixed] = known[texts.fixed], True
+    number, of, done = len(texts.mention), texts.of, texts.mention["fixed"] > 0
+    link, taken = np.where(done, known, NEW), np.zeros(number, bool)
+    if done.any():
         taken[link[link >= 0]] = True
         taken[link < NEW] = True                            # what is in no entity has no later mention
     may = np.isfinite(weight) & (texts.target < of) & ~done[of]
