@@ -174,7 +174,7 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     rates, since, ladder = chain.rates + rate.mean(axis=1), chain.since + 1, chain.exponents
     if problem.learns:
         found = np.zeros(len(texts.target), FOUND)
-        moves.energies(state.place[:1], texts.first, known, found, energy)
+        moves.energies(state.place[:1], texts.first, known, found, energy[:1])
         counts = profiles.counted(state, found, texts, known, parameters.sensitivity.shape)
         parameters = profiles.drawn(random, parameters, counts, problem.there, problem.any)
         if number_of <= WARMUP and number_of % _ESTIMATED == 0:
