@@ -512,12 +512,14 @@ def _ascended(plan: Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
 
 def posterior_of(member: Model, engine: Engine, run: GenericRun, resolved: Resolved) -> Posterior:
     """Return what a run ended with, mirror modes mapped to one before chains are pooled or compared."""
-    samples = run.samples
+    samples, hidden = run.samples, dict[str, Any]()
+    if isinstance(engine, Gibbs) and engine.hidden is not None:
+        samples, hidden = engine.hidden(samples, resolved)
     if member.sites.canonical is not None and run.has_draws:
         samples = member.sites.canonical(samples, resolved)
     if isinstance(engine, Ascent):
         return engine.finish({name: values[0, 0] for name, values in samples.items()}, resolved)
-    return Draws(samples)
+    return Draws(samples, hidden)
 
 
 # ---- account

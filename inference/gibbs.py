@@ -63,7 +63,7 @@ def run_gibbs(
     """
     real = {} if sampler.lengths is None else sampler.lengths(problem)
     if sampler.host:
-        state, advance, length, shapes = _on_host(sampler, problem, key, chains)
+        state, advance, length, shapes = _on_host(sampler, problem, key, chains, warmup)
     else:
         state, advance, length, shapes = _compiled(sampler, problem, key, chains, devices)
     store = DrawStore(draws, skip=warmup)
@@ -145,20 +145,28 @@ def _programs(sampler: Gibbs, length: int, mesh: Any) -> tuple[Callable, Callabl
     )
 
 
-def _on_host(sampler: Gibbs, problem: Any, key: Key, chains: int) -> Begun:
+def _on_host(sampler: Gibbs, problem: Any, key: Key, chains: int, warmup: int) -> Begun:
     """Begin chains whose sweeps are functions of NumPy arrays; the random numbers of a sweep depend on its number."""
     seed = np.asarray(jax.random.key_data(key)).tolist()
 
     def random(chain: int, index: int) -> np.random.Generator:
         return np.random.default_rng([*seed, chain, index])
 
-    state = [sampler.start(random(chain, 0), problem) for chain in range(chains)]
+    def begun(chain: int) -> Any:
+        return sampler.start(random(chain, 0), problem, *() if sampler.starts is None else (chain,))
+
+    def swept(chain: int, state: Any, index: int) -> Any:
+        state = sampler.sweep(random(chain, index + 1), state, problem)
+        warming = sampler.warmed is not None and index < warmup
+        return sampler.warmed(state, problem, index + 1, warmup) if warming else state  # type: ignore[misc]
+
+    state = [begun(chain) for chain in range(chains)]
     shapes = jax.tree.map(np.asarray, sampler.sites(state[0], problem))
 
     def advance(state: list[Any], start: int, stop: int) -> tuple[list[Any], dict]:
         rows = []
         for index in range(start, stop):
-            state = [sampler.sweep(random(chain, index + 1), one, problem) for chain, one in enumerate(state)]
+            state = [swept(chain, one, index) for chain, one in enumerate(state)]
             sites = [sampler.sites(one, problem) for one in state]
             finite = [all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(own)) for own in sites]
             rows.append({"sites": _stacked(sites), "finite": np.array(finite)})

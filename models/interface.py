@@ -183,6 +183,10 @@ class Gibbs:
         latent or deterministic.
     host : whether the three are plain functions of NumPy arrays, which the driver calls on the host, chain by chain
         (numba, bincount): no compiled program calls back. Keys are then `numpy.random.Generator`s.
+    warmed : ``warmed(state, problem, done, warmup)`` -> state, after each of the sweeps of the warm-up, ``done`` of
+        them so far: what is tuned before the first draw. Of samplers on the host; None of one that tunes nothing.
+    hidden : ``hidden(samples, resolved)`` -> (samples, what the posterior holds beside the sites), made of entries of
+        ``sites`` that are no sites, ``(chain, draw, …)``, which it takes out; None where there are none.
     begin_at : ``begin_at(problem, posterior)`` -> problem whose chains start at what the member's coordinate ascent
         ended with, on the host; None where any start will do. `fit` then runs the ascent first, where the priors allow
         it.
@@ -205,6 +209,8 @@ class Gibbs:
     sweep: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
     host: bool = False
+    warmed: Callable[[Any, Any, int, int], Any] | None = None
+    hidden: Callable[[dict[str, Any], Resolved], tuple[dict[str, Any], dict[str, Any]]] | None = None
     starts: Callable[[Resolved], Starts | None] | None = None
     begin_at: Callable[[Any, Posterior], Any] | None = None
     begin_with: Callable[[Resolved], Resolved] | None = None

@@ -22,13 +22,11 @@ errors evenly; θ = 4 and four labels of q = 1/4 are the "sparse" errors of Paun
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.models.block_linkage.densities import machine_code
 
 BIN_NEW, BIN_NOTHING, BIN_PROPERTY, BIN_LATER, FIRST_RANK = range(5)
 LOWEST_RANK = np.array([0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 9, 13, 21, 41])
@@ -112,71 +110,3 @@ def error_tables(base: Float[np.ndarray, "kind bin"], most: int) -> tuple[np.nda
 def ranked_bins() -> Float[np.ndarray, "number bin"]:
     """Return which bins have labels where 0, 1, … `LIMIT` earlier mentions are of other entities."""
     return (LOWEST_RANK[None] <= np.arange(LIMIT + 1)[:, None]).astype(float)
-
-
-@machine_code
-def kind_of(link):
-    """Return the kind of a mention: new, old, NR or PR."""
-    return 1 if link >= 0 else 0 if link == -1 else 2 if link == -2 else 3
-
-
-@machine_code
-def log_mention(mention, link, ordinal, row, given, found):
-    """Return the log probability of the annotations of a mention.
-
-    Parameters
-    ----------
-    link, ordinal : of the mention, as if it stood there.
-    row : places of all mentions, `state.PLACE`.
-    found : records `FOUND` to set, of all candidates, or none.
-    """
-    own = given.mention[mention]
-    begin, end = own.begin, own.end
-    if begin == end:
-        return 0.0
-    kind = kind_of(link)
-    others = mention - own.low - (0 if kind > 1 else ordinal if given.any else kind)
-    whole = given.whole[kind, min(others, LIMIT)]
-    if mention + 1 == own.high:
-        whole -= given.base[kind, BIN_LATER]
-    if whole <= 0:
-        return 0.0                                          # nothing else could be said
-    total, errors = given.wrong[mention, min(kind, 2)], 0
-    before, passed, telling = (link if kind == 1 else -1), 0, len(found) > 0
-    for place in range(begin, end):
-        candidate = given.candidate[place]
-        target, votes = candidate.target, candidate.votes
-        if target >= 0:
-            while before > target:                          # through the entity, back to the target
-                passed += 1
-                before = row[before].link if given.any else -1
-        if target == link or (target >= 0 and target == before):
-            total += candidate.gain
-            if passed > 0:
-                total += votes * (given.other - given.log[ordinal - 1])
-            elif target >= 0 and ordinal > 1 and given.any:
-                total += votes * given.nearest
-            if telling:
-                found[place].what = OWN if passed > 0 and target >= 0 else NEAREST
-            continue
-        if target > mention:
-            its, available = BIN_LATER, own.high - mention - 1
-        elif target >= 0:
-            its = given.bins[mention - target - passed]
-            available = min(others - given.lowest[its] + 1, given.width[its])
-        elif target > -3:
-            its, available = -1 - target, 1
-        else:
-            its, available = BIN_PROPERTY, own.high - own.low - (kind == 3)
-        errors += votes
-        if its >= FIRST_RANK and available == given.width[its]:
-            total += given.rising[kind, its, votes]
-        else:
-            each = given.base[kind, its] / available
-            for vote in range(votes):
-                total += math.log(each + vote)
-        if telling:
-            found[place].what, found[place].bin, found[place].available = ERROR, its, available
-    for error in range(errors):
-        total -= math.log(whole + error)
-    return total

@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.models.block_linkage.densities import machine_code
+from consilience.models.machine_code import machine_code
 from consilience.models.mpa.partition.state import State, Texts
 from consilience.models.truth.chains import NEW
 
@@ -33,8 +33,8 @@ PARAMETERS = ("size", "recency", "new", "new_growth", "nothing", "property")
 """a, b, c, s, and the logarithms of the weights of NR and PR."""
 
 START = np.array([0.5, 1.0, 0.2, 0.3, -2.0, -2.0])
-_FREE = 2.0     # standard deviation around the start: what documents of a few mentions leave open stays finite
-_STEPS = 12     # of Newton's method: the objective is concave
+_FREE = 2.0  # standard deviation around the start: what documents of a few mentions leave open stays finite
+_STEPS = 12  # of Newton's method: the objective is concave
 _MENTIONS = 800
 
 
@@ -59,10 +59,10 @@ def estimated(
     number, place = len(texts.mention), state.place[0]
     chosen = random.choice(number, min(_MENTIONS, number), replace=False)
     longest = int(np.diff(texts.first).max(initial=0))
+    link, entity = place["link"].astype(int), place["entity"].astype(int)
     features, begin, own = _choices(
-        chosen, place["link"].astype(int), place["entity"].astype(int), texts.first, texts.mention["document"], longest + 3,
-        bool((texts.target < NEW).any()),
-    )  # fmt: skip
+        chosen, link, entity, texts.first, texts.mention["document"], longest + 3, bool((texts.target < NEW).any())
+    )
     return _most_probable(value, features, begin, own)
 
 
@@ -131,21 +131,3 @@ def _choices(chosen, links, entities, firsts, documents, most, apart):
             place[entities[one]] = -1
         at += number + (3 if apart else 1)
     return features[:at], begin, own
-
-
-@machine_code
-def log_prior(row, low, high, given):
-    """Return the logarithm of the weight of the partition of the mentions of a document."""
-    total, number = 0.0, 0
-    for mention in range(low, high):
-        link = row[mention].link
-        if link >= 0:
-            total -= given.recency * given.log[mention - link]
-        elif link == -1:
-            number += 1
-            total += given.by_size[row[mention].size]
-        elif link == -2:
-            total += given.nothing
-        else:
-            total += given.of - given.log[high - low]
-    return total + given.by_number[number]

@@ -13,15 +13,24 @@ partition as it is, exactly:
 
 Annotations of later mentions of an entity change with it, by the rank of their errors. A known link stays: no move
 changes the link of a mention that is ``fixed``.
+
+What machine code calls is in this file: numba keeps the code of a file while that stands, whatever it calls elsewhere.
 """
 
 from __future__ import annotations
 
 import math
 
-from consilience.models.block_linkage.densities import machine_code
-from consilience.models.mpa.partition.annotations import LIMIT, kind_of, log_mention
-from consilience.models.mpa.partition.field import log_prior
+from consilience.models.machine_code import machine_code
+from consilience.models.mpa.partition.annotations import (
+    BIN_LATER,
+    BIN_PROPERTY,
+    ERROR,
+    FIRST_RANK,
+    LIMIT,
+    NEAREST,
+    OWN,
+)  # fmt: skip
 
 _AT_RANDOM = 2
 """Mentions of the document whose entities are offered to one that is moved, beside those that labels name."""
@@ -53,7 +62,7 @@ def sweep(random, visited, exponents, places, entities, given, work):
 
 @machine_code
 def energies(places, first, given, found, energy):
-    """Set the logarithm of the weight of every rung and document; see `annotations.log_mention`."""
+    """Set the logarithm of the weight of every rung and document; see `log_mention`."""
     for rung in range(len(energy)):
         row = places[rung]
         for document in range(energy.shape[1]):
@@ -62,6 +71,92 @@ def energies(places, first, given, found, energy):
             for mention in range(low, high):
                 total += log_mention(mention, row[mention].link, row[mention].ordinal, row, given, found)
             energy[rung, document] = total
+
+
+@machine_code
+def kind_of(link):
+    """Return the kind of a mention: new, old, NR or PR."""
+    return 1 if link >= 0 else 0 if link == -1 else 2 if link == -2 else 3
+
+
+@machine_code
+def log_mention(mention, link, ordinal, row, given, found):
+    """Return the log probability of the annotations of a mention.
+
+    Parameters
+    ----------
+    link, ordinal : of the mention, as if it stood there.
+    row : places of all mentions, `state.PLACE`.
+    found : records `FOUND` to set, of all candidates, or none.
+    """
+    own = given.mention[mention]
+    begin, end = own.begin, own.end
+    if begin == end:
+        return 0.0
+    kind = kind_of(link)
+    others = mention - own.low - (0 if kind > 1 else ordinal if given.any else kind)
+    whole = given.whole[kind, min(others, LIMIT)]
+    if mention + 1 == own.high:
+        whole -= given.base[kind, BIN_LATER]
+    if whole <= 0:
+        return 0.0  # nothing else could be said
+    total, errors = given.wrong[mention, min(kind, 2)], 0
+    before, passed, telling = (link if kind == 1 else -1), 0, len(found) > 0
+    for place in range(begin, end):
+        candidate = given.candidate[place]
+        target, votes = candidate.target, candidate.votes
+        if target >= 0:
+            while before > target:  # through the entity, back to the target
+                passed += 1
+                before = row[before].link if given.any else -1
+        if target == link or (target >= 0 and target == before):
+            total += candidate.gain
+            if passed > 0:
+                total += votes * (given.other - given.log[ordinal - 1])
+            elif target >= 0 and ordinal > 1 and given.any:
+                total += votes * given.nearest
+            if telling:
+                found[place].what = OWN if passed > 0 and target >= 0 else NEAREST
+            continue
+        if target > mention:
+            its, available = BIN_LATER, own.high - mention - 1
+        elif target >= 0:
+            its = given.bins[mention - target - passed]
+            available = min(others - given.lowest[its] + 1, given.width[its])
+        elif target > -3:
+            its, available = -1 - target, 1
+        else:
+            its, available = BIN_PROPERTY, own.high - own.low - (kind == 3)
+        errors += votes
+        if its >= FIRST_RANK and available == given.width[its]:
+            total += given.rising[kind, its, votes]
+        else:
+            each = given.base[kind, its] / available
+            for vote in range(votes):
+                total += math.log(each + vote)
+        if telling:
+            found[place].what, found[place].bin, found[place].available = ERROR, its, available
+    for error in range(errors):
+        total -= math.log(whole + error)
+    return total
+
+
+@machine_code
+def log_prior(row, low, high, given):
+    """Return the logarithm of the weight of the partition of the mentions of a document."""
+    total, number = 0.0, 0
+    for mention in range(low, high):
+        link = row[mention].link
+        if link >= 0:
+            total -= given.recency * given.log[mention - link]
+        elif link == -1:
+            number += 1
+            total += given.by_size[row[mention].size]
+        elif link == -2:
+            total += given.nothing
+        else:
+            total += given.of - given.log[high - low]
+    return total + given.by_number[number]
 
 
 @machine_code
@@ -140,7 +235,8 @@ def _renamed(mention, entity, ordinal, row):
 @machine_code
 def _move(random, mention, exponent, row, numbers, given, work):
     own = given.mention[mention]
-    link, after, entity, ordinal_now = row[mention].link, row[mention].following, row[mention].entity, row[mention].ordinal
+    link, after = row[mention].link, row[mention].following
+    entity, ordinal_now = row[mention].entity, row[mention].ordinal
     kind = kind_of(link)
     if after >= 0 and given.mention[after].fixed:
         return
@@ -286,7 +382,7 @@ def _relink(random, mention, exponent, row, numbers, given, work):
     if current < 0 or number == 1:
         return
     tail = row[row[mention].entity].size - head
-    entities = numbers[own.document] + (link >= 0)          # where the tail is an entity
+    entities = numbers[own.document] + (link >= 0)  # where the tail is an entity
     for at in range(number):
         target = choice[at, 0]
         before = row[target].ordinal + 1 if target >= 0 else 0

@@ -5,33 +5,48 @@ neither where such labels occur: midpoints .05, .15, …, .95 in each. The weigh
 :math:`\mathrm{Dirichlet}(1/2, …)`. A grid holds dependence and several modes, is conjugate, and needs no tuning.
 
 The base q of errors is :math:`\mathrm{Dirichlet}(1/2, …)` over bins, and log θ is flat from log(1/2) to log(2000), for
-each kind of mention. Equivalently the θ q of bins are independent :math:`\mathrm{Gamma}(1/2, r)` with a flat log r. Given
-the numbers of tables of Pólya's urn (Antoniak 1974) and, of each mention with errors, a variable
+each kind of mention. Equivalently the θ q of bins are independent :math:`\mathrm{Gamma}(1/2, r)` with a flat log r.
+Given the numbers of tables of Pólya's urn (Antoniak 1974) and, of each mention with errors, a variable
 :math:`x \sim \mathrm{Beta}(\theta Q, E)`, which makes an exponential of Q of its normaliser, these are Gamma variables
 again, whatever bins a mention lacks. A random walk scales each θ besides: tables are many where errors are.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
 from consilience.arrays import Float
 from consilience.models.mpa.partition.annotations import (
-    BIN_LATER, BIN_NEW, BIN_NOTHING, BIN_PROPERTY, CANDIDATE, ERROR, FIRST_RANK, FOUND, KINDS, LIMIT, LOWEST_RANK,
-    NEAREST, OWN, WIDTH, Given, bins_of_ranks, error_tables, ranked_bins,
+    BIN_LATER,
+    BIN_NEW,
+    BIN_NOTHING,
+    BIN_PROPERTY,
+    CANDIDATE,
+    ERROR,
+    FIRST_RANK,
+    KINDS,
+    LIMIT,
+    LOWEST_RANK,
+    NEAREST,
+    OWN,
+    WIDTH,
+    Given,
+    bins_of_ranks,
+    error_tables,
+    ranked_bins,
 )  # fmt: skip
 from consilience.models.mpa.partition.field import START, size_terms
 from consilience.models.mpa.partition.state import State, Texts
 from consilience.models.truth.chains import NEW, NOTHING
 
 _GRID = (np.arange(10) + 0.5) / 10
-_HALF = 0.5                             # of both Dirichlet priors
-_LEAST, _MOST = 0.5, 2000.0             # of θ
-_WALK, _STEPS = 0.3, 3                  # of log θ
-_TINY = 1e-12                           # a weight may underflow
+_HALF = 0.5  # of both Dirichlet priors
+_LEAST, _MOST = 0.5, 2000.0  # of θ
+_WALK, _STEPS = 0.3, 3  # of log θ
+_TINY = 1e-12  # a weight may underflow
 
 
 class Parameters(NamedTuple):
@@ -134,7 +149,7 @@ def counted(state: State, found: np.ndarray, texts: Texts, known: Given, shape: 
     own = np.where(kinds > 1, 0, place["ordinal"] if known.any else kinds)
     others = np.minimum(np.arange(number) - texts.mention["low"] - own, LIMIT)
     last = (np.arange(number) + 1 == texts.mention["high"]).astype(int)
-    free = known.whole[kinds, others] - last * known.base[kinds, BIN_LATER] > 0     # to err at all
+    free = known.whole[kinds, others] - last * known.base[kinds, BIN_LATER] > 0  # to err at all
     cell = texts.row_annotator * shape[1] + np.minimum(kinds, 2)[of[row]]
     right, counts = found["what"][row] != ERROR, free[of[row]]
     tallies = [np.bincount(cell[counts & one], minlength=shape[0] * shape[1]).reshape(shape) for one in (right, ~right)]
@@ -211,7 +226,7 @@ def _base(random: np.random.Generator, base: np.ndarray, counts: Counts, there: 
     own, others, last, errors = np.repeat(counts.mention, counts.mention_number, axis=0).T
     whole = np.repeat(_wholes(base, counts), counts.mention_number)
     one, rest = random.standard_gamma(whole), random.standard_gamma(errors)
-    rate = np.log1p(rest / np.maximum(one, np.finfo(float).tiny))       # - log x
+    rate = np.log1p(rest / np.maximum(one, np.finfo(float).tiny))  # - log x
     rates = np.zeros(base.shape)
     np.add.at(rates, own, rate[:, None] * ranked_bins()[others])
     rates[:, BIN_LATER] -= np.bincount(own, rate * last, KINDS)

@@ -6,7 +6,7 @@ rungs document by document, and draws the shared parameters from the first rung 
 that no rival has as a candidate, are moved in a tenth of the sweeps.
 
 While it warms up the ladder is placed so that all neighbours exchange equally often, and the parameters of the field
-are estimated (`field.estimated`); after `WARMUP` sweeps both stand.
+are estimated (`field.estimated`); then both stand.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from consilience.models.mpa.partition import field, moves, profiles
 from consilience.models.mpa.partition.annotations import FOUND
 from consilience.models.mpa.partition.state import State, Texts, injective, linked
 
-WARMUP = 100
 RUNGS, _LEAST = 8, 0.35
 """Of a ladder, and its last exponent."""
 
 _CERTAIN, _RIVAL, _VISITED = 0.99, 1e-3, 0.1
-_FIRST_STEPS = 8        # of the ascent that finds where to begin
-_ADAPTED, _ESTIMATED = 10, 5    # every so many sweeps of the warm-up
+_FIRST_STEPS = 8  # of the ascent that finds where to begin
+_ADAPTED, _ESTIMATED = 10, 5  # every so many sweeps of the warm-up
+_SHARE = 1 / 3  # of a late estimate in the average
 
 
 class Problem(NamedTuple):
@@ -64,7 +64,6 @@ class Chain(NamedTuple):
     exponents : shape ``(rung,)``.
     replica : int, shape ``(rung, document)``; which replica stands on each rung.
     rates : shape ``(step,)``; sum of the probabilities of swaps since the ladder was placed, of ``since`` sweeps.
-    swaps : sweeps so far.
     """
 
     state: State
@@ -73,7 +72,6 @@ class Chain(NamedTuple):
     replica: Any
     rates: Any
     since: int
-    sweeps: int
 
 
 class Work(NamedTuple):
@@ -100,7 +98,9 @@ def work_of(texts: Texts) -> Work:
     return Work(np.zeros((most, 4), np.int64), np.zeros(most), np.full(len(own), -1), np.zeros(0, FOUND))
 
 
-def first_look(texts: Texts, num_annotators: int) -> tuple[Float[np.ndarray, " candidate"], Float[np.ndarray, " candidate"]]:
+def first_look(
+    texts: Texts, num_annotators: int
+) -> tuple[Float[np.ndarray, " candidate"], Float[np.ndarray, " candidate"]]:
     """Return score and probability of each candidate, mentions apart: errors fall on four labels alike."""
     number, row, annotator = len(texts.mention), texts.row_candidate, texts.row_annotator
     of, right = texts.of, np.full((num_annotators, 2), 0.6)
@@ -153,7 +153,7 @@ def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
     parameters = profiles.first_parameters(texts, problem.num_annotators, problem.any)
     replica = np.tile(np.arange(rungs)[:, None], (1, state.entities.shape[1]))
     ladder = geometric_ladder(rungs, last=_LEAST, least=_LEAST ** ((rungs - 2) / max(rungs - 1, 1)))
-    return Chain(state, parameters, ladder, replica, np.zeros(rungs - 1), 0, 0)
+    return Chain(state, parameters, ladder, replica, np.zeros(rungs - 1), 0)
 
 
 def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
@@ -170,21 +170,32 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     order, rate = swapped(random.random((rungs - 1, documents)), chain.exponents, energy)
     state = _exchanged(state, order, texts.mention["document"])
     replica = np.take_along_axis(chain.replica, order, axis=0)
-    number_of = chain.sweeps + 1
-    rates, since, ladder = chain.rates + rate.mean(axis=1), chain.since + 1, chain.exponents
     if problem.learns:
         found = np.zeros(len(texts.target), FOUND)
         moves.energies(state.place[:1], texts.first, known, found, energy[:1])
         counts = profiles.counted(state, found, texts, known, parameters.sensitivity.shape)
         parameters = profiles.drawn(random, parameters, counts, problem.there, problem.any)
-        if number_of <= WARMUP and number_of % _ESTIMATED == 0:
-            estimate = field.estimated(random, parameters.field, state, texts)
-            early = number_of <= WARMUP // 4
-            parameters = parameters._replace(field=estimate if early else (parameters.field * 2 + estimate) / 3)
-        if number_of <= WARMUP and number_of % _ADAPTED == 0 and len(rates):
-            ladder = adapted(ladder, rates / since)
-            rates, since = np.zeros_like(rates), 0
-    return Chain(state, parameters, ladder, replica, rates, since, number_of)
+    return Chain(state, parameters, chain.exponents, replica, chain.rates + rate.mean(axis=1), chain.since + 1)
+
+
+def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
+    """Place the ladder, and estimate the field, after some of the sweeps of the warm-up.
+
+    The first estimates are from partitions far from where they will be; later ones are averaged.
+    """
+    if not problem.learns:
+        return chain
+    if done % _ESTIMATED == 0 or done == warmup:
+        parameters, random = chain.parameters, np.random.default_rng(done)
+        estimate, share = field.estimated(random, parameters.field, chain.state, problem.texts), _SHARE
+        if done < warmup / 4:
+            share = 1.0
+        own = parameters.field + share * (estimate - parameters.field)
+        chain = chain._replace(parameters=parameters._replace(field=own))
+    if (done % _ADAPTED == 0 or done == warmup) and len(chain.rates) and chain.since:
+        ladder = adapted(chain.exponents, chain.rates / chain.since)
+        chain = chain._replace(exponents=ladder, rates=np.zeros_like(chain.rates), since=0)
+    return chain
 
 
 def _exchanged(state: State, order: Int[np.ndarray, "rung document"], document: Int[np.ndarray, " mention"]) -> State:

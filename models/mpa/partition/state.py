@@ -36,8 +36,8 @@ class Texts(NamedTuple):
 
     Parameters
     ----------
-    order : int64, shape ``(mention,)``; the mention of the data at each place. All else counts mentions by document, and
-        in it by where they begin, the longer first; where the data have no places, as they come.
+    order : int64, shape ``(mention,)``; the mention of the data at each place. All else counts mentions by document,
+        and in it by where they begin, the longer first; where the data have no places, as they come.
     first : int64, shape ``(document + 1,)``; where the mentions of each document begin.
     mention : records `MENTION`.
     of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
@@ -134,7 +134,7 @@ def linked(link: Int[np.ndarray, "rung mention"], texts: Texts) -> State:
     """
     place, rows = np.zeros(link.shape, PLACE), np.arange(len(link))
     place["link"], place["following"], place["entity"] = link, -1, np.arange(link.shape[1])
-    for mention in range(link.shape[1]):                    # links go back
+    for mention in range(link.shape[1]):  # links go back
         rung = np.flatnonzero(link[:, mention] >= 0)
         before = link[rung, mention]
         place["following"][rung, before] = mention
@@ -160,7 +160,7 @@ def injective(
     link, taken = np.where(done, known, NEW), np.zeros(number, bool)
     if done.any():
         taken[link[link >= 0]] = True
-        taken[link < NEW] = True                            # what is in no entity has no later mention
+        taken[link < NEW] = True  # what is in no entity has no later mention
     may = np.isfinite(weight) & (texts.target < of) & ~done[of]
     for candidate in np.argsort(-weight, kind="stable"):
         mention, target = of[candidate], texts.target[candidate]
