@@ -6,7 +6,7 @@ import numpy as np
 
 from consilience.data.codes import object_array
 from consilience.data.mentions import MENTION_TYPES, Mentions
-from consilience.models.mpa.partition import profiles, sampler
+from consilience.models.mpa.partition import sampler
 from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK, KINDS, LOWEST_RANK, WIDTH, bins_of_ranks
 from consilience.models.mpa.partition.state import texts_of
 from consilience.models.mpa.scenarios import SYNTHETIC_PROFILES, _shared_out

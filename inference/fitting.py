@@ -281,6 +281,8 @@ def fit(
 def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:
     """Choose the engine and prepare it; raises before anything is run."""
     engine, reason = _choose(member, method, resolved)
+    if isinstance(engine, Gibbs) and engine.instead is not None:
+        engine = engine.instead(resolved) or engine
     try:
         prepared, dtype = _prepared(member, engine, resolved, limits)
     except NotConjugate as problem:

@@ -29,9 +29,6 @@ from consilience.models.machine_code import machine_code
 from consilience.models.mpa.partition.state import State, Texts
 from consilience.models.truth.chains import NEW
 
-PARAMETERS = ("size", "recency", "new", "new_growth", "nothing", "property")
-"""a, b, c, s, and the logarithms of the weights of NR and PR."""
-
 START = np.array([0.5, 1.0, 0.2, 0.3, -2.0, -2.0])
 _FREE = 2.0  # standard deviation around the start: what documents of a few mentions leave open stays finite
 _STEPS = 12  # of Newton's method: the objective is concave

@@ -58,7 +58,7 @@ class Parameters(NamedTuple):
     weight : shape ``(point,)``; of the grid.
     nearest : λ.
     base : shape ``(kind, bin)``; θ q, 0 of bins that have no part.
-    field : of `field.PARAMETERS`.
+    field : of `tables.PARAMETERS`.
     """
 
     sensitivity: Float[np.ndarray, "annotator class"]

@@ -16,17 +16,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
+from consilience.data.mentions import Mentions
+from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
+from consilience.models.interface import Gibbs, Starts
+from consilience.models.mpa.candidates import check_data
 from consilience.models.mpa.partition import field, moves, profiles
 from consilience.models.mpa.partition.annotations import FOUND
-from consilience.models.mpa.partition.state import State, Texts, injective, linked
+from consilience.models.mpa.partition.state import PROPERTY, State, Texts, injective, known_links, linked, texts_of
+from consilience.models.mpa.partition.tables import HIDDEN
+from consilience.models.sites import Resolved
+from consilience.models.truth.chains import NEW
+from consilience.notes import Remedy
 
+WARMUP, DRAWS = 100, 100
 RUNGS, _LEAST = 8, 0.35
 """Of a ladder, and its last exponent."""
 
 _CERTAIN, _RIVAL, _VISITED = 0.99, 1e-3, 0.1
 _FIRST_STEPS = 8  # of the ascent that finds where to begin
 _ADAPTED, _ESTIMATED = 10, 5  # every so many sweeps of the warm-up
+_NO_PART = {"candidates": "observed", "hyperparameters": "fixed", "decisions": "separate", "author": 0}
 _SHARE = 1 / 3  # of a late estimate in the average
 
 
@@ -123,6 +133,29 @@ def first_look(
     return weight, probability
 
 
+def prepare(resolved: Resolved) -> Problem:
+    """Return the problem of the mentions.
+
+    Raises
+    ------
+    UnsupportedRequest : the data are no mentions, or a setting that has no part in partitions is not its default.
+    """
+    data, own = resolved.data, resolved.settings
+    if not isinstance(data, Mentions):
+        raise UnsupportedRequest("a partition is of mentions; read the file by read_mentions")
+    for name, usual in _NO_PART.items():
+        if getattr(own, name) != usual:
+            raise UnsupportedRequest(
+                f"{name} has no part in the posterior of partitions; leave out {{{name}}}", Remedy(name)
+            )
+    check_data(data, own.candidates, own.gold)
+    texts = texts_of(data, own.gold)
+    known = known_links(data, texts) if own.gold == "use" else np.full(data.num_mentions, NEW)
+    return problem_of(
+        texts, data.num_annotators, known, any_antecedent=own.antecedents == "any", rungs=int(own.rungs)
+    )  # fmt: skip
+
+
 def problem_of(
     texts: Texts, num_annotators: int, known: Int[np.ndarray, " mention"], *, any_antecedent: bool, rungs: int
 ) -> Problem:
@@ -139,11 +172,11 @@ def problem_of(
 
 def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chain:
     """Start at the best links of which no two go to one mention, or at links drawn by what labels say."""
-    weight = problem.weight
+    weight, texts = problem.weight, problem.texts
     if chain % 2:
         weight = weight + random.gumbel(size=len(weight))
-    link = injective(weight, problem.texts, problem.known)
-    return begun(problem, link)
+    weight = np.where(texts.target > texts.of, -np.inf, weight)
+    return begun(problem, injective(weight, texts.of, texts.target, problem.known, texts.mention["fixed"] > 0))
 
 
 def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
@@ -202,3 +235,44 @@ def _exchanged(state: State, order: Int[np.ndarray, "rung document"], document: 
     """Return the states of rungs in another order, document by document."""
     place = np.take_along_axis(state.place, order[:, document], axis=0)
     return State(place, np.take_along_axis(state.entities, order, axis=0))
+
+
+# ---- what is kept ----
+
+
+def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
+    """Return the profiles, in all types of mentions, and what `hidden` takes out.
+
+    Links are those of the first rung, in the codes of the data; a link that is no mention is coded behind these:
+    -1 new, then NR, and PR of nothing and of each mention.
+    """
+    texts, parameters = problem.texts, chain.parameters
+    number, link = len(texts.mention), chain.state.place["link"][0].astype(np.int64)
+    placed = np.where(link >= 0, texts.order[np.maximum(link, 0)], link)
+    told = np.flatnonzero(link < PROPERTY)
+    placed[told] = PROPERTY - 1 - texts.order[PROPERTY - 1 - link[told]]
+    antecedent = np.empty(number, np.int32)
+    antecedent[texts.order] = np.where(placed < NEW, number - 2 - placed, placed)
+    sensitivity = parameters.sensitivity[:, [0, 1, -1, -1]]
+    if parameters.sensitivity.shape[1] == 2:
+        sensitivity[:, 2:] = 0.5                            # nothing is known of what does not occur
+    rate = chain.rates / max(chain.since, 1)
+    return {
+        "sensitivity": sensitivity, "antecedent": antecedent, "field": parameters.field, "nearest": parameters.nearest,
+        "popularity": parameters.base.sum(axis=1)[:2], "swap_rate": rate.min() if len(rate) else np.ones(()),
+    }  # fmt: skip
+
+
+def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the sites, and the rest."""
+    return {"sensitivity": samples["sensitivity"]}, {name: samples[name] for name in HIDDEN}
+
+
+def starts(resolved: Resolved) -> Starts:
+    """Return two chains of a few draws: a draw is a partition of all documents."""
+    return Starts(draws=DRAWS, chains=2, warmup=WARMUP, words=("best links", "drawn links"))
+
+
+SAMPLER = Gibbs(
+    prepare=prepare, start=start, sweep=sweep, sites=sites, host=True, warmed=warmed, hidden=hidden, starts=starts
+)  # fmt: skip

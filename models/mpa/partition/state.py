@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Bool, Float, Int
 from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.models.truth.chains import NEW, NOTHING, follow_links
 
@@ -147,28 +147,27 @@ def linked(link: Int[np.ndarray, "rung mention"], texts: Texts) -> State:
 
 
 def injective(
-    weight: Float[np.ndarray, " candidate"], texts: Texts, known: Int[np.ndarray, " mention"]
-) -> Int[np.ndarray, " mention"]:
+    weight: Float[np.ndarray, " candidate"], of: Int[np.ndarray, " candidate"], target: Int[np.ndarray, " candidate"],
+    link: Int[np.ndarray, " mention"], done: Bool[np.ndarray, " mention"],
+) -> Int[np.ndarray, " mention"]:  # fmt: skip
     """Return links of which no two go to one mention: of several that want it the one of most weight has it.
 
     Parameters
     ----------
-    weight : of candidates; -inf of one that cannot be.
-    known : links that are known, of mentions that are ``fixed``.
+    weight, of, target : of candidates; their mentions, and the codes of the labels. One of weight -inf cannot be.
+    link, done : links that are known, and of which mentions.
     """
-    number, of, done = len(texts.mention), texts.of, texts.mention["fixed"] > 0
-    link, taken = np.where(done, known, NEW), np.zeros(number, bool)
+    link, done, taken = np.where(done, link, NEW), done.copy(), np.zeros(len(link), bool)
     if done.any():
         taken[link[link >= 0]] = True
-        taken[link < NEW] = True  # what is in no entity has no later mention
-    may = np.isfinite(weight) & (texts.target < of) & ~done[of]
-    for candidate in np.argsort(-weight, kind="stable"):
-        mention, target = of[candidate], texts.target[candidate]
-        if not may[candidate] or done[mention] or (target >= 0 and (taken[target] or link[target] < NEW)):
+        taken[link < NEW] = True                            # what is in no entity has no later mention
+    for candidate in np.argsort(-weight, kind="stable").tolist():
+        mention, aim = of[candidate], target[candidate]
+        if done[mention] or weight[candidate] == -np.inf or (aim >= 0 and (taken[aim] or link[aim] < NEW)):
             continue
-        if target < NEW and taken[mention]:
+        if aim < NEW and taken[mention]:
             continue
-        link[mention], done[mention] = target, True
-        if target >= 0:
-            taken[target] = True
+        link[mention], done[mention] = aim, True
+        if aim >= 0:
+            taken[aim] = True
     return link
