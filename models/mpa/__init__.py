@@ -113,7 +113,7 @@ class Settings(settings.Settings):
         "of a partition: whether a right annotation may name any earlier mention of the entity, or only the nearest",
         choices=("any", "nearest"),
     )
-    rungs: int = setting(0, "of a partition: rungs of the tempered chains; 0 takes 8, 1 tempers nothing", at_least=0)
+    rungs: int = setting(0, "of a partition: rungs of the tempered chains; 0 takes 8, 1 tempers nothing", at_least=0.0)
     author: int = setting(
         0, "1 ends coordinate ascent and breaks ties as the author's program does; needs float64", choices=(0, 1)
     )

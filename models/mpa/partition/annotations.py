@@ -58,7 +58,7 @@ class Given(NamedTuple):
     rising : shape ``(kind, bin, votes)``; log Γ(θ q_l + v) / Γ(θ q_l) in bins of all their ranks.
     whole : shape ``(kind, number)``; θ Q with 0, 1, … earlier mentions of other entities, and at last `LIMIT` or more.
     bins, lowest, width : the bin of each rank, the lowest rank of each bin, and its number of ranks.
-    log : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1.
+    log, harmonic : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1, and sums 1 + 1/2 + … + 1/n.
     by_size, by_number : shape ``(number,)``; what a size of an entity, and a number of entities, add to the prior.
     recency, nothing, of : b, and what NR and PR add.
     unreferring : whether any label is NR.
@@ -78,6 +78,7 @@ class Given(NamedTuple):
     lowest: Any
     width: Any
     log: Any
+    harmonic: Any
     by_size: Any
     by_number: Any
     recency: float

@@ -105,12 +105,13 @@ def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
     candidate["target"], candidate["votes"] = texts.target, texts.votes
     candidate["gain"] = np.bincount(row, (right - wrong)[texts.row_annotator, of_label], len(candidate))
     rising, whole = error_tables(parameters.base, int(texts.votes.max(initial=0)))
-    by_size, by_number = size_terms(parameters.field, longest)
+    by_size, by_number, whole_numbers = *size_terms(parameters.field, longest), np.arange(longest + 1.0)
     nearest, other = (float(np.log(max(one, _TINY))) for one in (parameters.nearest, 1 - parameters.nearest))
     return Given(
         texts.mention, candidate, texts.namer, none, nearest, other, any_antecedent, parameters.base, rising, whole,
-        bins_of_ranks(longest), LOWEST_RANK, WIDTH, np.log(np.maximum(np.arange(longest + 1.0), 1)), by_size,
-        by_number, *map(float, parameters.field[[1, 4, 5]]), bool((texts.target == NOTHING).any()),
+        bins_of_ranks(longest), LOWEST_RANK, WIDTH, np.log(np.maximum(whole_numbers, 1)),
+        np.cumsum(1 / np.maximum(whole_numbers, 1)) - 1, by_size, by_number, *map(float, parameters.field[[1, 4, 5]]),
+        bool((texts.target == NOTHING).any()),
     )  # fmt: skip
 
 
