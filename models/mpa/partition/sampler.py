@@ -3,7 +3,8 @@ r"""The sampler of partitions: tempered moves in every document, then what docum
 Every document has replicas on rungs of one ladder (`consilience.inference.tempering`), whose exponents are on the whole
 weight of a partition, prior and annotations. A sweep moves mentions on all rungs, exchanges the states of neighbouring
 rungs document by document, and draws the shared parameters from the first rung alone. Mentions that are certain, and
-that no rival has as a candidate, are moved in a tenth of the sweeps.
+that no rival has as a candidate, are moved in a tenth of the sweeps; from half of the warm-up on these are the mentions
+whose links the colder half of the rungs agreed on.
 
 While it warms up the ladder is placed so that all neighbours exchange equally often, and the parameters of the field
 are estimated (`field.estimated`); then both stand.
@@ -29,11 +30,11 @@ from consilience.models.sites import Resolved
 from consilience.models.truth.chains import NEW
 from consilience.notes import Remedy
 
-WARMUP, DRAWS = 100, 100
+WARMUP, DRAWS = 50, 50      # of each of two chains
 RUNGS, _LEAST = 8, 0.35
 """Of a ladder, and its last exponent."""
 
-_CERTAIN, _RIVAL, _VISITED = 0.99, 1e-3, 0.1
+_CERTAIN, _RIVAL, _VISITED, _DISPUTED = 0.99, 1e-3, 0.1, 0.1
 _FIRST_STEPS = 8  # of the ascent that finds where to begin
 _ADAPTED, _ESTIMATED = 10, 5  # every so many sweeps of the warm-up
 _NO_PART = {"candidates": "observed", "hyperparameters": "fixed", "decisions": "separate", "author": 0}
@@ -47,7 +48,7 @@ class Problem(NamedTuple):
     ----------
     texts, there : mentions, and the bins that errors may be in.
     any : whether a right annotation may name any earlier mention of the entity.
-    certain : bool, shape ``(mention,)``; moved in a tenth of the sweeps.
+    certain : bool, shape ``(mention,)``; moved in a tenth of the sweeps, to begin with.
     weight : shape ``(candidate,)``; the score of each candidate by itself.
     known : links of mentions that are fixed.
     num_annotators, rungs : sizes.
@@ -74,6 +75,8 @@ class Chain(NamedTuple):
     exponents : shape ``(rung,)``.
     replica : int, shape ``(rung, document)``; which replica stands on each rung.
     rates : shape ``(step,)``; sum of the probabilities of swaps since the ladder was placed, of ``since`` sweeps.
+    certain : bool, shape ``(mention,)``; moved in a tenth of the sweeps.
+    disputed : shape ``(mention,)``; of the sweeps of the warm-up, how many left rungs that disagree on its link.
     """
 
     state: State
@@ -82,6 +85,8 @@ class Chain(NamedTuple):
     replica: Any
     rates: Any
     since: int
+    certain: Any
+    disputed: Any
 
 
 class Work(NamedTuple):
@@ -186,7 +191,7 @@ def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
     parameters = profiles.first_parameters(texts, problem.num_annotators, problem.any)
     replica = np.tile(np.arange(rungs)[:, None], (1, state.entities.shape[1]))
     ladder = geometric_ladder(rungs, last=_LEAST, least=_LEAST ** ((rungs - 2) / max(rungs - 1, 1)))
-    return Chain(state, parameters, ladder, replica, np.zeros(rungs - 1), 0)
+    return Chain(state, parameters, ladder, replica, np.zeros(rungs - 1), 0, problem.certain, np.zeros(len(link)))
 
 
 def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
@@ -194,7 +199,7 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     texts, parameters = problem.texts, chain.parameters
     state = State(*(array.copy() for array in chain.state))
     known, number = profiles.given(parameters, texts, problem.any), len(texts.mention)
-    visited = random.permutation(np.flatnonzero(~problem.certain | (random.random(number) < _VISITED)))
+    visited = random.permutation(np.flatnonzero(~chain.certain | (random.random(number) < _VISITED)))
     rungs, documents = state.entities.shape
     exponents, work = np.tile(chain.exponents[:, None], (1, documents)), work_of(texts)
     moves.sweep(random, visited, exponents, *state, known, work)
@@ -208,7 +213,10 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
         moves.energies(state.place[:1], texts.first, known, found, energy[:1])
         counts = profiles.counted(state, found, texts, known, parameters.sensitivity.shape)
         parameters = profiles.drawn(random, parameters, counts, problem.there, problem.any)
-    return Chain(state, parameters, chain.exponents, replica, chain.rates + rate.mean(axis=1), chain.since + 1)
+    return chain._replace(
+        state=state, parameters=parameters, replica=replica, rates=chain.rates + rate.mean(axis=1),
+        since=chain.since + 1,
+    )  # fmt: skip
 
 
 def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
@@ -218,6 +226,11 @@ def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
     """
     if not problem.learns:
         return chain
+    link, half = chain.state.place["link"], warmup // 2
+    disputed = chain.disputed + (link[: len(link) // 2 + 1] != link[0]).any(axis=0)
+    chain = chain._replace(disputed=np.zeros(len(disputed)) if done == half else disputed)
+    if done in (half, warmup) and len(link) > 1:
+        chain = chain._replace(certain=disputed < _DISPUTED * half)
     if done % _ESTIMATED == 0 or done == warmup:
         parameters, random = chain.parameters, np.random.default_rng(done)
         estimate, share = field.estimated(random, parameters.field, chain.state, problem.texts), _SHARE
