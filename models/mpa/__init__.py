@@ -60,6 +60,7 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
+from consilience.errors import UnsupportedRequest
 from consilience.models import settings
 from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.gold import GOLD_MEASURES, gold_setting
@@ -78,7 +79,8 @@ from consilience.models.mpa.simulation import draw_data
 from consilience.models.mpa.tables import TABLES
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
-from consilience.notes import Note
+from consilience.models.truth import Truth
+from consilience.notes import Note, Remedy
 
 __all__ = ["MODEL", "BetaPrior", "Priors", "Settings", "learned_priors", "model", "simulate"]
 

@@ -59,6 +59,7 @@ class Parameters(NamedTuple):
     nearest : λ.
     base : shape ``(kind, bin)``; θ q, 0 of bins that have no part.
     field : of `tables.PARAMETERS`.
+    witness : how often a system is right of new and of old mentions.
     """
 
     sensitivity: Float[np.ndarray, "annotator class"]
@@ -66,6 +67,7 @@ class Parameters(NamedTuple):
     nearest: float
     base: Float[np.ndarray, "kind bin"]
     field: Float[np.ndarray, " parameter"]
+    witness: Float[np.ndarray, " class"]
 
 
 def points(classes: int) -> Float[np.ndarray, "point class"]:
@@ -89,6 +91,7 @@ def first_parameters(texts: Texts, num_annotators: int, any_antecedent: bool) ->
     return Parameters(
         np.full((num_annotators, classes), 0.6), np.full(len(_GRID) ** classes, len(_GRID) ** -float(classes)),
         0.9 if any_antecedent else 1.0, 4 * base / base.sum(axis=1, keepdims=True), START,
+        np.full(2, 0.8),
     )  # fmt: skip
 
 
@@ -104,6 +107,13 @@ def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
     candidate = np.zeros(len(texts.target), CANDIDATE)
     candidate["target"], candidate["votes"] = texts.target, texts.votes
     candidate["gain"] = np.bincount(row, (right - wrong)[texts.row_annotator, of_label], len(candidate))
+    if (told := texts.witness >= 0).any():                  # its errors are any other label, all alike
+        others = np.log(np.maximum(np.arange(number) - texts.mention["low"], 1))[:, None]
+        right, wrong = np.log(parameters.witness), np.log1p(-parameters.witness) - others
+        none[told, :2] += wrong[told]
+        none[told, 2] -= others[told, 0]
+        kind = np.minimum(texts.target[texts.witness[told]], 0) + 1
+        candidate["gain"][texts.witness[told]] += right[kind] - wrong[told, kind]
     rising, whole = error_tables(parameters.base, int(texts.votes.max(initial=0)))
     by_size, by_number, whole_numbers = *size_terms(parameters.field, longest), np.arange(longest + 1.0)
     nearest, other = (float(np.log(max(one, _TINY))) for one in (parameters.nearest, 1 - parameters.nearest))
@@ -121,6 +131,7 @@ class Counts(NamedTuple):
     Parameters
     ----------
     right, wrong : shape ``(annotator, class)``; annotations.
+    witness : shape ``(class, 2)``; how often a system was right and wrong.
     nearest, own : right annotations of mentions with several earlier ones of their entity.
     error : int64, shape ``(cell, 4)``; kind, bin, labels in the bin, votes; ``error_number`` labels are alike in these.
     mention : int64, shape ``(cell, 4)``; kind, earlier mentions of other entities, whether it is the last, errors;
@@ -129,6 +140,7 @@ class Counts(NamedTuple):
 
     right: np.ndarray
     wrong: np.ndarray
+    witness: np.ndarray
     nearest: float
     own: float
     error: np.ndarray
@@ -156,11 +168,14 @@ def counted(state: State, found: np.ndarray, texts: Texts, known: Given, shape: 
     tallies = [np.bincount(cell[counts & one], minlength=shape[0] * shape[1]).reshape(shape) for one in (right, ~right)]
     several = ((place["ordinal"] > 1) & (kinds == 1))[of]
     nearest, other = (float(texts.votes[several & (found["what"] == one)].sum()) for one in (NEAREST, OWN))
-    wrong = (found["what"] == ERROR) & free[of]
+    wrong = (found["what"] == ERROR) & free[of] & (texts.votes > 0)
     errors = np.bincount(of[wrong], texts.votes[wrong], number).astype(np.int64)
     of_errors = np.stack([kinds[of], found["bin"], found["available"], texts.votes], axis=1)[wrong]
     of_mentions = np.stack([kinds, others, last, errors], axis=1)[errors > 0]
-    return Counts(*tallies, nearest, other, *_grouped(of_errors), *_grouped(of_mentions))
+    told = np.flatnonzero((texts.witness >= 0) & (kinds < 2) & free)
+    hit = found["what"][texts.witness[told]] != ERROR
+    witness = np.bincount(2 * kinds[told] + ~hit, minlength=4).reshape(2, 2)
+    return Counts(*tallies, witness, nearest, other, *_grouped(of_errors), *_grouped(of_mentions))
 
 
 def _grouped(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -188,7 +203,8 @@ def drawn(
     weight = np.maximum(random.dirichlet(_HALF + np.bincount(point, minlength=len(grid))), _TINY)
     nearest = random.beta(1 + counts.nearest, 1 + counts.own) if any_antecedent else 1.0
     base = _scaled(random, _base(random, parameters.base, counts, there), counts)
-    return parameters._replace(sensitivity=grid[point], weight=weight, nearest=nearest, base=base)
+    witness = np.clip(random.beta(*(1 + counts.witness.T)), _TINY, 1 - 1e-6)
+    return parameters._replace(sensitivity=grid[point], weight=weight, nearest=nearest, base=base, witness=witness)
 
 
 def _wholes(base: np.ndarray, counts: Counts) -> np.ndarray:

@@ -12,6 +12,7 @@ are estimated (`field.estimated`); then both stand.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -279,6 +280,45 @@ def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
 def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the sites, and the rest."""
     return {"sensitivity": samples["sensitivity"]}, {name: samples[name] for name in HIDDEN}
+
+
+def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndarray, " mention"], seed: int) -> Any:
+    """Draw links again with a system as one more annotator, from the last draws of a fit, half as many.
+
+    Parameters
+    ----------
+    known : what the posterior of the fit holds beside its sites.
+    witness : what the system says of each mention, as `state.texts_of` takes it.
+
+    Returns
+    -------
+    as ``antecedent`` of `sites`, ``(chain, draw, mention)``.
+    """
+    data, own, last = resolved.data, resolved.settings, np.asarray(known["antecedent"])
+    texts, number = texts_of(data, own.gold, witness), data.num_mentions
+    links = known_links(data, texts) if own.gold == "use" else np.full(number, NEW)
+    problem = problem_of(
+        texts, data.num_annotators, links, any_antecedent=own.antecedents == "any", rungs=int(own.rungs)
+    )  # fmt: skip
+    draws, place, found = max(last.shape[1] // 2, 1), np.argsort(texts.order), []
+    warmup = max(draws // 2, 1)
+    for number_of_chain, ended in enumerate(last[:, -1].astype(np.int64)):
+        link = ended[texts.order]
+        link = np.select(
+            [link == NEW, link < number, link < number + 2],
+            [NEW, place[np.clip(link, 0, number - 1)], number - 2 - link],
+            PROPERTY - 1 - place[np.clip(link - number - 2, 0, number - 1)],
+        )  # fmt: skip
+        random, chain = np.random.default_rng([seed, number_of_chain]), begun(problem, link)
+        learned = np.asarray(known["field"])[number_of_chain].mean(axis=0)
+        for done in range(warmup + draws):
+            chain = chain._replace(parameters=chain.parameters._replace(field=learned))
+            chain = sweep(random, chain, problem)
+            if done < warmup:
+                chain = warmed(chain, problem, done + 1, warmup)
+            else:
+                found.append(sites(chain, problem)["antecedent"])
+    return np.stack(found).reshape(len(last), draws, -1)
 
 
 def starts(resolved: Resolved) -> Starts:

@@ -43,6 +43,7 @@ class Texts(NamedTuple):
     of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
     namer : int64, shape ``(naming,)``; the mentions that have a mention as a candidate, mention by mention.
     row_candidate, row_annotator : int64, shape ``(annotation,)``.
+    witness : int64, shape ``(mention,)``; the candidate that a system names, whose errors fall evenly, -1 of none.
     """
 
     order: Any
@@ -54,6 +55,7 @@ class Texts(NamedTuple):
     namer: Any
     row_candidate: Any
     row_annotator: Any
+    witness: Any
 
 
 class State(NamedTuple):
@@ -76,8 +78,14 @@ def label_code(type_: Int[np.ndarray, " label"], antecedent: Int[np.ndarray, " l
     return np.select([new, nothing, of], [NEW, NOTHING, PROPERTY - 1 - own], own)
 
 
-def texts_of(data: Mentions, gold: str) -> Texts:
-    """Return the tables of mentions; with ``gold="use"`` links of mentions with a gold label are known."""
+def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | None = None) -> Texts:
+    """Return the tables of mentions.
+
+    Parameters
+    ----------
+    gold : with "use", links of mentions with a gold label are known.
+    witness : what a system says of each mention of the data, as a link in codes of the data; -2 of nothing.
+    """
     number = data.num_mentions
     places = () if data.start is None else (-np.asarray(data.end), np.asarray(data.start))
     order = np.lexsort((np.arange(number), *places, np.asarray(data.document)))
@@ -85,7 +93,16 @@ def texts_of(data: Mentions, gold: str) -> Texts:
     first = np.searchsorted(document, np.arange(data.num_documents + 1))
     mention, code = place[data.mention], label_code(data.type, _placed(data.antecedent, place))
     width = 2 * number + 4
-    key, row_candidate, votes = np.unique(mention * width + number - code, return_inverse=True, return_counts=True)
+    keys, told = mention * width + number - code, np.zeros(0, np.int64)
+    if witness is not None:
+        own = _placed(np.asarray(witness)[order], place)
+        named = np.flatnonzero(own >= NEW)
+        told = named * width + number - own[named]
+    key, row_candidate, votes = np.unique(np.append(keys, told), return_inverse=True, return_counts=True)
+    row_candidate, by_witness = np.split(row_candidate.ravel(), [len(keys)])
+    votes = votes - np.bincount(by_witness, minlength=len(votes))
+    said = np.full(number, -1)
+    said[told // width] = by_witness
     of, target = key // width, number - key % width
     earlier = (target >= 0) & (target < of)
     reach = np.arange(number)
@@ -98,8 +115,8 @@ def texts_of(data: Mentions, gold: str) -> Texts:
     mentions["reach"] = reach
     mentions["fixed"] = np.asarray(data.gold_type)[order] >= 0 if gold == "use" else 0
     return Texts(
-        order, first, mentions, of, target, votes, of[by_target], row_candidate.ravel(),
-        np.asarray(data.annotator, np.int64),
+        order, first, mentions, of, target, votes, of[by_target], row_candidate, np.asarray(data.annotator, np.int64),
+        said,
     )  # fmt: skip
 
 

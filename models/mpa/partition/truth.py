@@ -36,6 +36,17 @@ class PartitionLabels(LabelDraws):
     """
 
     candidates: Candidates
+    again: Any = None
+
+    def witnessed(self, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
+        """Return labels of draws of which a system is one more annotator: it errs by itself, to any label alike.
+
+        Parameters
+        ----------
+        witness : the nearest earlier mention of the entity of each, -1 where it is the first, -2 where the system says
+            nothing of it.
+        """
+        return self.again(witness)
 
     def __init__(self, antecedent: Int[np.ndarray, "draw mention"], data: Mentions, gold: str) -> None:
         number = data.num_mentions
@@ -145,7 +156,16 @@ class PartitionChains(LabelChains):
 
 def truth(posterior: Posterior, resolved: Resolved) -> PartitionLabels:
     """Return the draws of the labels of mentions, which are those of their partition."""
-    antecedent = np.asarray(posterior.hidden["antecedent"])
+    return _labels(np.asarray(posterior.hidden["antecedent"]), posterior.hidden, resolved)
+
+
+def _labels(antecedent: Int[np.ndarray, "chain draw mention"], known: Any, resolved: Resolved) -> PartitionLabels:
     found = PartitionLabels(antecedent.reshape(-1, antecedent.shape[-1]), resolved.data, resolved.settings.gold)
-    found.num_chains = len(antecedent)
+    found.num_chains, found.again = len(antecedent), functools.partial(_witnessed, known, resolved)
     return found
+
+
+def _witnessed(known: Any, resolved: Resolved, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
+    from consilience.models.mpa.partition.sampler import witnessed
+
+    return _labels(witnessed(known, resolved, witness, 0), known, resolved)
