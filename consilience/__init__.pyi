@@ -288,6 +288,9 @@ class MpaFit(Fit):
     def hyperparameters(self) -> pandas.DataFrame:
         """The Beta priors of the profiles, as they were given or learned."""
 
+    def chains_prior(self) -> pandas.DataFrame:
+        """What a posterior of partitions learned of entities and of errors."""
+
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often labels of each stated certainty are the gold label."""
 
@@ -727,6 +730,9 @@ def fit(
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
+    coreference: Literal['links', 'partition'] = ...,
+    antecedents: Literal['any', 'nearest'] = ...,
+    rungs: int = ...,
     author: Literal[0, 1] = ...,
 ) -> MpaFit: ...
 
@@ -1168,6 +1174,9 @@ def check(
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
+    coreference: Literal['links', 'partition'] = ...,
+    antecedents: Literal['any', 'nearest'] = ...,
+    rungs: int = ...,
     author: Literal[0, 1] = ...,
 ) -> Check: ...
 
