@@ -120,8 +120,8 @@ def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
     return Given(
         texts.mention, candidate, texts.namer, none, nearest, other, any_antecedent, parameters.base, rising, whole,
         bins_of_ranks(longest), LOWEST_RANK, WIDTH, np.log(np.maximum(whole_numbers, 1)),
-        np.cumsum(1 / np.maximum(whole_numbers, 1)) - 1, by_size, by_number, *map(float, parameters.field[[1, 4, 5]]),
-        bool((texts.target == NOTHING).any()),
+        np.cumsum(1 / np.maximum(whole_numbers, 1)) - 1, by_size, by_number, float(parameters.field[1]),
+        float(parameters.field[4]), float(parameters.field[5]), bool((texts.target == NOTHING).any()),
     )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def counted(state: State, found: np.ndarray, texts: Texts, known: Given, shape: 
     told = np.flatnonzero((texts.witness >= 0) & (kinds < 2) & free)
     hit = found["what"][texts.witness[told]] != ERROR
     witness = np.bincount(2 * kinds[told] + ~hit, minlength=4).reshape(2, 2)
-    return Counts(*tallies, witness, nearest, other, *_grouped(of_errors), *_grouped(of_mentions))
+    return Counts(tallies[0], tallies[1], witness, nearest, other, *_grouped(of_errors), *_grouped(of_mentions))
 
 
 def _grouped(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -121,9 +121,8 @@ def first_look(
     number, row, annotator = len(texts.mention), texts.row_candidate, texts.row_annotator
     of, right = texts.of, np.full((num_annotators, 2), 0.6)
     old = (texts.target >= 0).astype(int)
-    weight = probability = np.zeros(len(of))
     if not len(of):
-        return weight, probability
+        return np.zeros(0), np.zeros(0)
     first = np.flatnonzero(np.diff(of, prepend=-1))
     sizes = np.diff(np.append(first, len(of)))
     for _ in range(_FIRST_STEPS):
@@ -167,7 +166,7 @@ def problem_of(
 ) -> Problem:
     """Return the problem of a partition of these mentions."""
     weight, probability = first_look(texts, num_annotators)
-    of, best = texts.of, np.zeros(len(texts.mention))
+    of, best = np.asarray(texts.of), np.zeros(len(texts.mention))
     np.maximum.at(best, of, probability)
     certain = best > _CERTAIN
     rival = (probability > _RIVAL) & ~certain[of] & (texts.target >= 0)

@@ -73,6 +73,7 @@ class PartitionLabels(LabelDraws):
     @functools.cached_property
     def chains(self) -> PartitionChains:
         """The entities of each draw."""
+        assert self.mentions is not None
         return PartitionChains(self, self.mentions, self.of_mentions)
 
     @functools.cached_property

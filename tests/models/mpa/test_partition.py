@@ -1,8 +1,11 @@
 """The posterior of partitions: exact against all partitions of small documents, and what a fit says of it."""
 
+import contextlib
 import itertools
 import math
+import signal
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +13,11 @@ import pytest
 
 import consilience as cs
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.chains import spans_of
 from consilience.models.mpa.partition import moves, profiles, sampler
 from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK
-from consilience.models.mpa.partition.state import PROPERTY, linked, texts_of
-from consilience.models.truth.chains import NEW, NOTHING
+from consilience.models.mpa.partition.state import PROPERTY, known_links, linked, texts_of
+from consilience.models.truth.chains import NEW, NOTHING, follow_links
 
 NONE = np.zeros(0, sampler.FOUND)
 
@@ -66,8 +70,8 @@ def every_link(texts, number, nothing):
             block.pop()
         yield from partitions(left[1:], [*blocks, [left[0]]])
 
-    apart = [[0, *([NOTHING] if nothing else []), *texts.target[(texts.of == one) & (texts.target <= PROPERTY)].tolist()]
-             for one in range(number)]  # fmt: skip
+    told = [texts.target[(texts.of == one) & (texts.target <= PROPERTY)].tolist() for one in range(number)]
+    apart = [[0, *([NOTHING] if nothing else []), *own] for own in told]
     for kind in itertools.product(*apart):
         for blocks in partitions([one for one in range(number) if kind[one] == 0], []):
             link = np.array(kind)
@@ -166,6 +170,18 @@ def test_worked_number_of_errors():
     assert sparse == pytest.approx(math.log(1 / 60))
 
 
+def test_a_setting_that_has_no_part_is_refused():
+    data = random_mentions(1, 4)
+    for options, words in (
+        ({"decisions": "joint"}, "decisions has no part"), ({"method": "cavi"}, "no posterior of chains"),
+        ({"method": "nuts"}, "a sampler of its own"),
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedRequest, match=words):
+            cs.fit("mpa", data, coreference="partition", **options)
+    with pytest.raises(UnsupportedRequest, match="read_mentions"):
+        cs.fit("mpa", data.to_annotations(), coreference="partition")
+
+
 @pytest.fixture(scope="module")
 def crowd():
     random = np.random.default_rng(5)
@@ -221,22 +237,38 @@ def test_plain_python_draws_the_same(monkeypatch):
 
 
 MUTANTS = {
-    "tails in any order": ("    if link >= other or other_link >= mention:\n        return\n", ""),
-    "not put back": ('            row[link]["following"] = mention\n        if after', "            pass\n        if after"),
+    "tails in any order": ("    if link >= other or other_link >= mention:\n", "    if False:\n"),
+    "not put back": ('            row[link]["following"] = mention\n        if a', "            pass\n        if a"),
     "annotations of the next forgotten": ("log_weight += _log_tail(later", "log_weight += 0 * _log_tail(later"),
     "sizes of tails forgotten": ("weight += given.by_size[before + tail] - given.by_size[before]", "weight += 0"),
-    "what is drawn for a link is forgotten": (" + given.log[mention - target] + math.log(whole)", ""),
+    "what is drawn for a link is forgotten": (" + given.log[mention - target] + math.log(whole)", " + 2.0"),
 }  # fmt: skip
+
+
+@contextlib.contextmanager
+def processor_seconds(number):
+    """Raise `TimeoutError` after so many: links that close to a ring have no end."""
+
+    def late(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, number)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_found(name, monkeypatch):
-    problem, chain = held(random_mentions(3, 5), rungs=1)
+    problem, chain = held(random_mentions(4, 5), rungs=1)
     weights = exact(problem, chain)
     monkeypatch.setattr(sampler, "moves", in_python(MUTANTS[name]))
     try:
-        found = largest_z(problem, chain, weights, 1_500)
-    except (KeyError, IndexError, RuntimeWarning):
+        with processor_seconds(8):
+            found = largest_z(problem, chain, weights, 1_500)
+    except (KeyError, IndexError, ValueError, RuntimeWarning, TimeoutError):
         return                                              # no partition any more
     assert found > 4.5
 
@@ -245,6 +277,62 @@ def test_mutants_are_found(name, monkeypatch):
 def test_draws_are_right_without_one_move(move, monkeypatch):
     problem, chain = held(random_mentions(3, 4), rungs=1)
     weights = exact(problem, chain)
-    without = in_python((f"  {move}(random, mention, exponent, row", f"  (lambda *_: None)(random, mention, exponent, row"))
+    call = "(random, mention, exponent, row"
+    without = in_python((f"  {move}{call}", f"  (lambda *_: None){call}"))
     monkeypatch.setattr(sampler, "moves", without)
     assert largest_z(problem, chain, weights, 1_500) < 4.5
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cs.fit("mpa", crowd, coreference="partition", draws=20, warmup=20)
+
+
+def test_a_fit_says_the_same_in_labels_chains_and_partition(fitted, crowd):
+    truth, silver = fitted.truth, cs.silver_chains(fitted)
+    drawn = truth.chains.entities
+    for draw in (0, 39):
+        label = cs.silver_chains(fitted, draw=draw)
+        np.testing.assert_array_equal(label.entity, drawn[draw])
+        together = truth.clusters()[draw][:, None] == truth.clusters()[draw]
+        np.testing.assert_array_equal(together, drawn[draw][:, None] == drawn[draw])
+    link = silver.labels.antecedent[silver.label]
+    assert len(np.unique(link[link >= 0])) == (link >= 0).sum()
+    size = np.bincount(silver.entity)[silver.entity]
+    np.testing.assert_array_equal(np.isnan(silver.together), size == 1)
+    assert "together" in silver.table
+    candidates = fitted.candidates()
+    assert (candidates.phi >= candidates.probability - 1e-12).all()
+    named = candidates.groupby("item").probability.sum()
+    assert (named <= 1 + 1e-9).all()
+    assert named.mean() > 0.9
+    assert set(fitted.chains_prior().parameter) >= {"size", "recency", "new", "new_growth", "nearest"}
+    assert fitted.annotators().specificity.isna().all()
+
+
+def test_a_witness_who_knows_is_believed(fitted, crowd):
+    key = spans_of(crowd, follow_links(np.asarray(crowd.gold_antecedent)[None])[0])
+    alone = cs.evaluate(fitted, key, responses="ignored")
+    asked = cs.evaluate(fitted, key, responses="annotator")
+    assert asked.value > alone.value
+    assert "knows no more than the crowd" in alone.title and "witness" in asked.title
+    with pytest.raises(UnsupportedRequest, match="witness of chains alone"):
+        cs.evaluate(cs.fit("majority-vote", crowd), key, responses="annotator")
+
+
+def test_gold_links_stand(crowd):
+    half = np.arange(crowd.num_mentions) % 2 == 0
+    data = crowd.replace(
+        gold_type=np.where(half, crowd.gold_type, -1), gold_antecedent=np.where(half, crowd.gold_antecedent, -1)
+    )
+    texts = texts_of(data, "use")
+    problem = sampler.problem_of(
+        texts, data.num_annotators, known_links(data, texts), any_antecedent=True, rungs=2
+    )  # fmt: skip
+    random, chain = np.random.default_rng(0), sampler.start(np.random.default_rng(0), problem, 1)
+    for _ in range(5):
+        chain = sampler.sweep(random, chain, problem)
+    link = chain.state.place["link"]
+    np.testing.assert_array_equal(link[:, half], np.tile(np.asarray(crowd.gold_antecedent)[half], (2, 1)))
