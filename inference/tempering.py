@@ -18,11 +18,6 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 
-__all__ = [
-    "FIRST_RUNGS", "MOST_RUNGS", "adapted", "geometric_ladder", "round_trips", "rungs_wanted", "stepping_stones",
-    "swapped",
-]  # fmt: skip
-
 FIRST_RUNGS, MOST_RUNGS = 12, 32
 """Of a ladder that adapts."""
 

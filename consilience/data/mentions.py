@@ -120,12 +120,7 @@ class Mentions(Contract):
         return {**super().ids, "class": self.classes}
 
     def label_codes(self, more: tuple[Any, Any] | None = None) -> MentionLabels:
-        """Return the distinct labels, sorted by type and antecedent, and which of them each annotation is.
-
-        Parameters
-        ----------
-        more : types and antecedents of labels that nobody need have given; those are sorted behind the others.
-        """
+        """Return the distinct labels by type and antecedent, and behind them ``more``: types and antecedents."""
         width = self.num_mentions + 1
         key = np.asarray(self.type, np.int64) * width + np.asarray(self.antecedent) + 1
         gold = np.full(self.num_mentions, -1, np.int64)

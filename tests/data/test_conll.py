@@ -93,9 +93,6 @@ def test_a_document_without_a_name_takes_that_of_its_file(tmp_path):
     path.write_bytes(gzip.compress(2 * b"# begin document\n0\tan\t(1)\n# end document\n"))
     chains = read_conll(path)
     assert chains.documents.tolist() == ["GUM_news_one", "GUM_news_one/2"]
-    cs_path = tmp_path / "again.conll"
-    write_conll(chains, cs_path, template=path)
-    assert b"(1)" in cs_path.read_bytes()
 
 
 def test_entities_are_in_the_order_of_their_first_brackets(tmp_path):

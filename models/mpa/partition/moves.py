@@ -239,7 +239,7 @@ def _renamed(mention, entity, ordinal, row):
 def _move(random, mention, exponent, row, numbers, given, work):
     own = given.mention[mention]
     link, after = row[mention]["link"], row[mention]["following"]
-    entity, ordinal_now = row[mention]["entity"], row[mention]["ordinal"]
+    entity = row[mention]["entity"]
     kind = kind_of(link)
     if after >= 0 and given.mention[after]["fixed"]:
         return
@@ -308,23 +308,30 @@ def _move(random, mention, exponent, row, numbers, given, work):
         if after >= 0:
             row[after]["link"] = mention
         return
-    # Its old entity closes, and the new one opens.
+    _placed(mention, alone, choice[at], row, numbers, given)
+
+
+@machine_code
+def _placed(mention, alone, chosen, row, numbers, given):
+    """Put a mention where it was chosen to be, out of whose entity it was taken already."""
+    link, after, entity = row[mention]["link"], row[mention]["following"], row[mention]["entity"]
+    document = given.mention[mention]["document"]
     if alone:
-        numbers[own["document"]] -= 1
+        numbers[document] -= 1
     elif link >= 0:
         row[entity]["size"] -= 1
-        _renamed(after, entity, ordinal_now, row)
-    elif kind == 0:
+        _renamed(after, entity, row[mention]["ordinal"], row)
+    elif link == -1:
         row[after]["size"] = row[entity]["size"] - 1
         _renamed(after, after, 0, row)
-    before, later, size, ordinal = choice[at, 0], choice[at, 1], choice[at, 2], choice[at, 3]
+    before, later, size, ordinal = chosen[0], chosen[1], chosen[2], chosen[3]
     row[mention]["link"], row[mention]["following"] = before, later
     if before >= 0:
         row[before]["following"] = mention
     if later >= 0:
         row[later]["link"] = mention
     if before >= -1 and size == 0:
-        numbers[own["document"]] += 1
+        numbers[document] += 1
     first = row[before]["entity"] if before >= 0 else mention
     row[first]["size"] = size + 1
     _renamed(mention, first, ordinal, row)

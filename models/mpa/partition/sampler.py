@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.data.mentions import Mentions
 from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.interface import Gibbs, Starts
-from consilience.models.mpa.candidates import check_data
+from consilience.models.mpa.candidates import check_data, labelled
 from consilience.models.mpa.partition import field, moves, profiles
 from consilience.models.mpa.partition.annotations import FOUND
 from consilience.models.mpa.partition.state import PROPERTY, State, Texts, injective, known_links, linked, texts_of
@@ -146,7 +145,7 @@ def prepare(resolved: Resolved) -> Problem:
     UnsupportedRequest : the data are no mentions, or a setting that has no part in partitions is not its default.
     """
     data, own = resolved.data, resolved.settings
-    if not isinstance(data, Mentions):
+    if not labelled(data).is_open:
         raise UnsupportedRequest("a partition is of mentions; read the file by read_mentions")
     for name, usual in _NO_PART.items():
         if getattr(own, name) != usual:
