@@ -11,7 +11,8 @@ BASE = {f"consilience.{name}" for name in ("errors", "notes", "arrays", "output"
 # What the files of each room may import of ours; the face (`consilience/*.py`) may import everything.
 ALLOWED = {
     "consilience/data": BASE | {"consilience.data"},
-    "models": BASE | {"consilience.data", "consilience.models"},
+    # Tempering is arithmetic of arrays, and knows no engine.
+    "models": BASE | {"consilience.data", "consilience.models", "consilience.inference.tempering"},
     "inference": BASE
     | {"consilience.data", "consilience.inference"}
     | {

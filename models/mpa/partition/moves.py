@@ -238,8 +238,7 @@ def _renamed(mention, entity, ordinal, row):
 @machine_code
 def _move(random, mention, exponent, row, numbers, given, work):
     own = given.mention[mention]
-    link, after = row[mention]["link"], row[mention]["following"]
-    entity = row[mention]["entity"]
+    link, after, entity = row[mention]["link"], row[mention]["following"], row[mention]["entity"]
     kind = kind_of(link)
     if after >= 0 and given.mention[after]["fixed"]:
         return
@@ -289,16 +288,7 @@ def _move(random, mention, exponent, row, numbers, given, work):
             log_weight += given.by_number[others + 1] - given.by_number[others]
         else:
             log_weight += given.by_size[size + 1] - given.by_size[size]
-            if before >= 0:
-                log_weight -= given.recency * given.log[mention - before]
-            if later >= 0:
-                shift = -1 if at == current else 0
-                log_weight -= _log_tail(later, before, mention + 1, shift, 1, row, given, work)
-                row[mention]["link"] = before
-                log_weight += _log_tail(later, mention, mention + 1, shift + 1, 1, row, given, work)
-                log_weight -= given.recency * given.log[later - mention]
-                if before >= 0:
-                    log_weight += given.recency * given.log[later - before]
+            log_weight += _log_between(mention, before, later, -1 if at == current else 0, row, given, work)
         weight[at] = log_weight
     row[mention]["link"] = link
     at = _drawn(random, number, weight, exponent)
@@ -309,6 +299,22 @@ def _move(random, mention, exponent, row, numbers, given, work):
             row[after]["link"] = mention
         return
     _placed(mention, alone, choice[at], row, numbers, given)
+
+
+@machine_code
+def _log_between(mention, before, later, shift, row, given, work):
+    """Return what a mention between two others of an entity, either -1 of none, adds to the log weight of the rest."""
+    log_weight = 0.0
+    if before >= 0:
+        log_weight -= given.recency * given.log[mention - before]
+    if later >= 0:
+        log_weight -= _log_tail(later, before, mention + 1, shift, 1, row, given, work)
+        row[mention]["link"] = before
+        log_weight += _log_tail(later, mention, mention + 1, shift + 1, 1, row, given, work)
+        log_weight -= given.recency * given.log[later - mention]
+        if before >= 0:
+            log_weight += given.recency * given.log[later - before]
+    return log_weight
 
 
 @machine_code
