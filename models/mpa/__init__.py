@@ -177,6 +177,11 @@ def _check_links(resolved: Resolved) -> None:
         raise UnsupportedRequest(text, Remedy("method", "gibbs"))
 
 
+def _canonical(samples: Mapping[str, Any], resolved: Resolved) -> dict[str, Any]:
+    """Return mirror modes mapped to one; a partition has none."""
+    return canonical(samples, resolved) if "specificity" in samples else dict(samples)
+
+
 def _summarised(samples: Mapping[str, Any], resolved: Resolved) -> dict[str, Any]:
     """Return the sites; of a partition, whose annotators are many and seen little, their mean sensitivities."""
     if "specificity" in samples:
@@ -195,7 +200,7 @@ MODEL = Model(
         Site("prevalence", plates=("class",), family=dist.Beta, prior_plates=("class",)),
         Site("sensitivity", **_PROFILE),
         Site("specificity", **_PROFILE),
-        canonical=lambda samples, resolved: canonical(samples, resolved) if "specificity" in samples else dict(samples),
+        canonical=_canonical,
         summarised=_summarised,
         hidden={
             "log_odds": ("pair",), "sensitivity_prior": ("class", "2"), "specificity_prior": ("class", "2"), **HIDDEN,
