@@ -18,6 +18,7 @@ BENCHMARKS = {
     "leaderboard": "can a leaderboard be believed? Coverage, provenance, gold labels, judges, beside two peers",
     "annotators": "crowd models against what is published (Paun and others 2018, Table 7) and crowd-kit's late steps",
     "mpa": "simulated annotations of coreference (Paun and others 2018, Tables 2 and 5), on LitBank",
+    "chains": "posterior of partitions of mentions: coverage on data of the model, and on LitBank",
     "coreference": "speed and scores of coreference on LitBank, against the official scorer and scorch",
     "agreement_oracles": "coefficients of agreement, against the packages that compute some of them",
     "spa": "weights of sparse probability of agreement on six crowd sets (Nørregaard and Derczynski 2022, Table 1)",

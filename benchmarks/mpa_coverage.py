@@ -109,7 +109,7 @@ def calibration(fit: Any) -> dict[str, float]:
     """
     mentions: Mentions = fit.data
     lead, chains = fit.truth.lead, fit.truth.read_as("chains")
-    labels = mentions.label_codes()
+    labels = chains.labels
     links = {
         "true": np.asarray(mentions.gold_antecedent)[None], "silver": labels.antecedent[lead.label][None],
         "draws": chains.links[chains.drawn],

@@ -290,6 +290,9 @@ class MpaFit(Fit):
     def hyperparameters(self) -> pandas.DataFrame:
         """The Beta priors of the profiles, as they were given or learned."""
 
+    def chains_prior(self) -> pandas.DataFrame:
+        """What a posterior of partitions learned of entities and of errors."""
+
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often labels of each stated certainty are the gold label."""
 
@@ -735,6 +738,9 @@ def fit(
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
+    coreference: Literal['links', 'partition'] = ...,
+    antecedents: Literal['any', 'nearest'] = ...,
+    rungs: int = ...,
     author: Literal[0, 1] = ...,
 ) -> MpaFit: ...
 
@@ -1177,6 +1183,9 @@ def check(
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
+    coreference: Literal['links', 'partition'] = ...,
+    antecedents: Literal['any', 'nearest'] = ...,
+    rungs: int = ...,
     author: Literal[0, 1] = ...,
 ) -> Check: ...
 

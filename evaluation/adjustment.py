@@ -5,6 +5,7 @@ Where the truth has the distribution of the score in closed form, that is taken 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 
 from consilience.data.accept import as_class_map, as_system
 from consilience.data.classes import ClassMap
+from consilience.data.conll import as_chains
+from consilience.data.problems import check_option
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation import chains, partitions  # noqa: F401 - where metrics are registered
 from consilience.evaluation.classes import Metric, mapped_groups, resolve
@@ -20,7 +23,11 @@ from consilience.evaluation.engine import ByGroup, PerUnit, Scoring, Totals, fol
 from consilience.evaluation.independent import Moments, mean_quantiles
 from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
-from consilience.models.truth import CLASSES, Ranked, Truth, truth_of
+from consilience.models.truth import CHAINS, CLASSES, Ranked, Truth, truth_of
+from consilience.notes import Remedy
+
+_CROWD_ALONE = '; of a system that knows no more than the crowd; responses="annotator" counts the system as a witness'
+_WITNESS = "; the system is a witness, whose errors are independent of the crowd's"
 
 
 def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
@@ -50,6 +57,7 @@ def evaluate(
     unknown: str = "error",
     singletons: bool = True,
     exact: bool | None = None,
+    responses: str = "ignored",
 ) -> Any:
     """Score predictions against an uncertain truth.
 
@@ -73,6 +81,10 @@ def evaluate(
     singletons : of chains, whether entities of one mention count.
     exact : by default in closed form where there is one, which is of ``top-k`` against labels of a closed form or
         Dirichlet plausibilities; True refuses what has none; False takes draws.
+    responses : of chains, against a posterior of partitions: "ignored", the score of a system that knows no more than
+        the crowd; "annotator" counts the system as a witness whose errors are independent of the crowd's given the
+        truth, and draws the partitions again. A system that was made from the crowd's chains violates that, and gets
+        too good a score.
 
     Returns
     -------
@@ -102,7 +114,7 @@ def evaluate(
         raise UnsupportedRequest(f"by= groups the classes of items, and {kind.unit}s have none; leave it out")
     if by is not None and exact:
         raise UnsupportedRequest("scores by group have no closed form, only draws; leave out exact=True (or --exact)")
-    truth = _read(fit, kind.name)
+    truth, told = _answered(fit, kind.name, system, responses)
     chosen: Any = kind.metric if metric is None else metric
     metrics = list(chosen) if isinstance(chosen, list | tuple) else [chosen]
     if by is not None and (soft := [resolve(one).name for one in metrics if resolve(one).needs != "ranks"]):
@@ -122,8 +134,26 @@ def evaluate(
     rest = [one for one in metrics if _name(kind.name, one) not in found]
     if rest:
         found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, by)
-    ordered = {_name(kind.name, one): found[_name(kind.name, one)] for one in metrics}
+    ordered = {name: found[name] for name in (_name(kind.name, one) for one in metrics)}
+    if told:
+        ordered = {name: dataclasses.replace(own, title=own.title + told) for name, own in ordered.items()}
     return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
+
+
+def _answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, str]:
+    """Return the truth, and what titles say of the system's part in it."""
+    check_option("responses", responses, ("ignored", "annotator"))
+    if kind != CHAINS.name or not hasattr(truth_of(fit), "witnessed"):
+        if responses == "annotator":
+            raise UnsupportedRequest(
+                "a system is a witness of chains alone, of a posterior of partitions; fit mpa with "
+                'coreference="partition", or leave out {responses}', Remedy("responses"),
+            )  # fmt: skip
+        return _read(fit, kind), ""
+    if responses == "ignored":
+        return _read(fit, kind), _CROWD_ALONE
+    given: Any = truth_of(fit)
+    return _read(given.witnessed(chains.said_links(given.mentions, as_chains(system))), kind), _WITNESS
 
 
 def _read(fit: Any, kind: str) -> Truth:

@@ -366,6 +366,27 @@ def spans_of(data: Mentions, entity: Int[np.ndarray, " mention"]) -> Chains:
     return Chains.from_spans(data.document, data.start, data.end, entity, documents=data.documents)
 
 
+def said_links(data: Mentions, response: Chains) -> Int[np.ndarray, " mention"]:
+    """Return what a response says of each mention: the nearest earlier one of its entity, -1 first, -2 nothing.
+
+    Raises
+    ------
+    UnsupportedRequest : the mentions have no spans.
+    """
+    key = spans_of(data, np.arange(data.num_mentions))
+    rows = match(key, response)
+    there = (rows.key >= 0) & (rows.response >= 0)
+    entity = np.full(data.num_mentions, -1)
+    # `from_spans` sorts the mentions, and their codes are in the place of entities.
+    entity[np.asarray(key.entity)[rows.key[there]]] = np.asarray(response.entity)[rows.response[there]]
+    link, latest = np.where(entity < 0, -2, -1), dict[int, int]()
+    for mention in np.asarray(key.entity).tolist():
+        if entity[mention] >= 0:
+            link[mention] = latest.get(int(entity[mention]), -1)
+            latest[int(entity[mention])] = mention
+    return link
+
+
 def sums_of_documents(
     entity: np.ndarray, response: Chains, rows: Matching, num_documents: int, metrics: tuple[str, ...], *,
     singletons: bool,

@@ -1,7 +1,8 @@
 """Silver chains: coreference chains from a posterior over antecedents, the most likely ones and draws of them.
 
 The silver chains take the most probable label of each mention (Paun et al. 2018, section 5.3); how labels make chains
-says `consilience.models.truth.chains`.
+says `consilience.models.truth.chains`. Of a posterior of partitions no two mentions have one antecedent: of several
+that claim it the most probable keeps it, and the others take what is next.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class SilverChains:
     label : int, shape ``(mention,)``; code of the label that was taken.
     probability : float64, shape ``(mention,)``; of that label.
     entity : int64, shape ``(mention,)``; -1 where the mention refers to nothing.
+    together : float64, shape ``(mention,)``; how probably mentions that a link of the entity joins are of one entity,
+        the mean over its links, NaN where it has none; None of a fit whose posterior is of links and not of chains.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class SilverChains:
     label: np.ndarray
     probability: np.ndarray
     entity: np.ndarray
+    together: np.ndarray | None = None
 
     @property
     def num_entities(self) -> int:
@@ -58,9 +62,9 @@ class SilverChains:
     def table(self) -> Any:
         """Data frame with one row a mention.
 
-        Columns ``document, mention, label, probability, entity`` (missing where the mention refers to nothing) and,
-        where the data have them, ``start`` and ``end``. Entities are numbered from 1 in the order of their first
-        mentions.
+        Columns ``document, mention, label, probability, entity`` (missing where the mention refers to nothing); of a
+        posterior of partitions also ``together``, and where the data have them ``start`` and ``end``. Entities are
+        numbered from 1 in the order of their first mentions.
         """
         import pandas
 
@@ -71,6 +75,8 @@ class SilverChains:
             "label": np.asarray(self.labels.names, object)[self.label], "probability": self.probability,
             "entity": pandas.array(np.where(self.entity < 0, 0, self.entity + 1), dtype="Int64"),
         }  # fmt: skip
+        if self.together is not None:
+            columns["together"] = self.together
         if data.start is not None:
             columns |= {"start": np.asarray(data.start), "end": np.asarray(data.end)}
         frame = pandas.DataFrame(columns)
@@ -118,12 +124,14 @@ def silver_chains(fit: Any, *, draw: int | None = None) -> SilverChains:
     SilverChains(2 mentions, 1 entities, 0 mentions that refer to nothing)
     """
     truth: Any = truth_of(fit).read_as(CHAINS.name)
-    label, probability = truth.of.lead.label, truth.of.lead.probability
+    label, probability = truth.silver
     if draw is not None:
         if not 0 <= draw < truth.num_draws:
             raise UnknownName(f"there is no draw {draw}; there are {truth.num_draws:,}, counted from 0")
         label = truth.drawn[draw]
         probability = truth.probability_of(label)
+    entity = truth.chains_of(label)
     return SilverChains(
-        data=truth.data, labels=truth.labels, label=label, probability=probability, entity=truth.chains_of(label)
-    )
+        data=truth.data, labels=truth.labels, label=label, probability=probability, entity=entity,
+        together=truth.together(entity, label),
+    )  # fmt: skip

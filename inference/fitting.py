@@ -290,6 +290,8 @@ def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed
     engine, reason = _choose(member, method, resolved)
     if isinstance(engine, Exact) and engine.engines is not None:
         limits = dataclasses.replace(limits, engine=engine.engines(limits.engine, resolved.data))
+    if isinstance(engine, Gibbs) and engine.instead is not None:
+        engine = engine.instead(resolved) or engine
     try:
         prepared, dtype = _prepared(member, engine, resolved, limits)
     except NotConjugate as problem:

@@ -203,6 +203,8 @@ class Gibbs:
     log_likelihood : ``log_likelihood(state, problem)`` -> log probability of the data, hidden labels summed out where
         that can be done; pure.
     lengths : as in `Ascent`, of the sites.
+    instead : ``instead(resolved)`` -> the sampler that takes the place of this one under settings that ask for another
+        posterior, None where this one is meant.
     name : of the method.
     """
 
@@ -221,6 +223,7 @@ class Gibbs:
     redraw: Callable[..., tuple[Any, Any]] | None = None
     log_likelihood: Callable[..., Any] | None = None
     lengths: Callable[[Any], Mapping[str, int]] | None = None
+    instead: Callable[[Resolved], Gibbs | None] | None = None
     name: str = "gibbs"
 
     def compared(self, resolved: Resolved, fitted: Callable[[Resolved], Any], checkpoint: Any) -> Any:

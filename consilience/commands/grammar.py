@@ -435,6 +435,8 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_scoring(sub)
     _add_exact(sub)
     _add_singletons(sub)
+    line = "annotator: the system of chains is one more annotator, of a posterior of partitions (ignored)"
+    sub.add_argument("--responses", choices=("ignored", "annotator"), default="ignored", help=line)
     _add_map(sub)
     _add_json(sub)
     _add_csv(sub)

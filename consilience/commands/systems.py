@@ -37,7 +37,7 @@ def evaluate(arguments: Arguments) -> None:
     items: dict[str, Any] = {}
     for name, predictions in systems.items():
         for metric, score in score_predictions(
-            fitted, predictions, metrics, by=risk, exact=arguments.exact, **policies
+            fitted, predictions, metrics, by=risk, exact=arguments.exact, responses=arguments.responses, **policies
         ).items():
             own = [] if risk is None else rows_of(score.by_group)
             rows.append({"system": name, "metric": metric, **score_row(score)})

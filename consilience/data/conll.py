@@ -6,7 +6,7 @@ Two formats are read, and told apart by the line ``# global.columns``, which onl
   sentences, and brackets in the last column: ``(0`` where a mention of entity 0 begins, ``0)`` where it ends, ``(0)``
   for a mention of one token, ``|`` or nothing between several, and ``-``, ``_`` or ``*`` where there is none (or
   nothing after a tab). ``#begin document NAME`` and ``#end document`` enclose a document; the name is all that follows,
-  the part included.
+  the part included. A document without a name, as in OntoGUM, takes that of its file.
 * CoNLL-UA, of Universal Anaphora: see `consilience.data.conll_ua`.
 """
 
@@ -205,7 +205,8 @@ def as_chains(given: Any) -> Chains:
 
 def _read(path: Path) -> tuple[ConllText, Problems]:
     problems = Problems(str(path))
-    text = read_text(path, problems, lambda stream: parse_conll(list(stream), problems, cells=False))
+    name = name_of(path)
+    text = read_text(path, problems, lambda stream: parse_conll(list(stream), problems, cells=False, name=name))
     if not text.documents and not problems.found:
         first = "#begin document" if text.columns is None else "# newdoc id = NAME"
         raise problems.fail(f"there is no line '{first}'", "check that this is a CoNLL file")
@@ -227,13 +228,19 @@ def _chains(mentions: list[Mention], documents: list[str]) -> Chains:
     return Chains.from_spans(document, start, end, entity, documents=documents, entities=[name for _, name in names])
 
 
-def parse_conll(lines: Sequence[str], problems: Problems, *, cells: bool = True) -> ConllText:
+def name_of(path: Path) -> str:
+    """Return the name of a document that has none: that of its file, without what says which kind of file it is."""
+    return path.name.removesuffix(".gz").rsplit(".", 1)[0]
+
+
+def parse_conll(lines: Sequence[str], problems: Problems, *, cells: bool = True, name: str = "") -> ConllText:
     """Return what a text in one of the formats holds; add what is wrong with it to the problems.
 
     Parameters
     ----------
     lines, problems : the text, and where to say what is wrong.
     cells : whether those of CoNLL-2012 are wanted too, which takes half of the time.
+    name : of a document without one, as OntoGUM has them; of several in a file the later ones are numbered.
 
     Raises
     ------
@@ -249,14 +256,14 @@ def parse_conll(lines: Sequence[str], problems: Problems, *, cells: bool = True)
             raise problems.fail(message, remedy, row=f"line {number}")
         if content and (not content.startswith("#") or _BEGIN.fullmatch(content)):
             break
-    return _parse_2012(lines, problems, cells)
+    return _parse_2012(lines, problems, cells, name)
 
 
 # ---- CoNLL-2012 ----
 
 
-def _parse_2012(lines: Sequence[str], problems: Problems, cells: bool) -> ConllText:
-    text = ConllText()
+def _parse_2012(lines: Sequence[str], problems: Problems, cells: bool, file: str) -> ConllText:
+    text, nameless = ConllText(), 0
     inside, token, line = False, 0, 0
     open_at: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for line, row in enumerate(lines, 1):
@@ -267,7 +274,10 @@ def _parse_2012(lines: Sequence[str], problems: Problems, cells: bool) -> ConllT
                     problems.add("a document begins before the last one ends", "add #end document", row=f"line {line}")
                     _report_open(open_at, problems)
                 name = begin[1].strip()
-                if not name:
+                if not name and file:
+                    nameless += 1
+                    name = file if nameless == 1 else f"{file}/{nameless}"
+                elif not name:
                     problems.add("the document has no name", "write #begin document NAME", row=f"line {line}")
                 text.documents.append(Document(name, line))
                 inside, token = True, 0

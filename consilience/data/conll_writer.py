@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
-from consilience.data.conll import BRACKET, NOTHING, Chains, as_chains, parse_conll
+from consilience.data.conll import BRACKET, NOTHING, Chains, as_chains, name_of, parse_conll
 from consilience.data.conll_text import ENDINGS, ConllText, ending_of, find_conll_files, match_documents
 from consilience.data.conll_ua import NON_REFERRING
 from consilience.data.files import read_text
@@ -362,7 +362,7 @@ def _read_template(path: Path, problems: Problems) -> tuple[bytes, list[str], Co
         return mark, list(stream)
 
     mark, lines = read_text(path, problems, read)
-    text = parse_conll(lines, problems)
+    text = parse_conll(lines, problems, name=name_of(path))
     problems.raise_any()
     return mark, lines, text
 

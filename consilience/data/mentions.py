@@ -119,8 +119,8 @@ class Mentions(Contract):
         """The user's ids by dimension; the classes are the types of mentions."""
         return {**super().ids, "class": self.classes}
 
-    def label_codes(self) -> MentionLabels:
-        """Return the distinct labels, sorted by type and antecedent, and which of them each annotation is."""
+    def label_codes(self, more: tuple[Any, Any] | None = None) -> MentionLabels:
+        """Return the distinct labels by type and antecedent, and behind them ``more``: types and antecedents."""
         width = self.num_mentions + 1
         key = np.asarray(self.type, np.int64) * width + np.asarray(self.antecedent) + 1
         gold = np.full(self.num_mentions, -1, np.int64)
@@ -130,10 +130,14 @@ class Mentions(Contract):
         # A mention without annotations may be new, if nothing else.
         blank = len(np.unique(self.mention)) < self.num_mentions
         keys = np.unique(np.concatenate([key, gold[gold >= 0], [MENTION_TYPES.index("DN") * width] * blank]))
+        label, known_gold = np.searchsorted(keys, key), np.searchsorted(keys, gold)
+        if more is not None:
+            further = np.asarray(more[0], np.int64) * width + np.asarray(more[1]) + 1
+            keys = np.concatenate([keys, np.setdiff1d(further, keys)])
         type_, antecedent = np.divmod(keys.astype(np.int64), width)
         return MentionLabels(
-            label=np.searchsorted(keys, key).astype(np.int32),
-            gold=np.where(gold >= 0, np.searchsorted(keys, gold), -1).astype(np.int32),
+            label=label.astype(np.int32),
+            gold=np.where(gold >= 0, known_gold, -1).astype(np.int32),
             type=type_.astype(np.int32),
             antecedent=(antecedent - 1).astype(np.int32),
             names=_label_names(type_, antecedent - 1, self.mentions),

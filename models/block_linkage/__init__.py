@@ -37,7 +37,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `gibbs` | links and all hyperparameters drawn, on a wide graph |
-| `sampler`, `densities`, `conjugate`, `machine` | what draws: partitions in machine code, hyperparameters given these |
+| `sampler`, `densities`, `conjugate` | what draws: partitions in machine code, hyperparameters given these |
 | `entity_interval` | the number of entities after EM, by a short Gibbs run |
 | `simulation`, `words` | records with known entities |
 

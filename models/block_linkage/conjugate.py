@@ -33,7 +33,7 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.models.block_linkage.densities import ERROR_CLASSES, LEAST, MOST, Density, given, tables
-from consilience.models.block_linkage.machine import inner, machine_code
+from consilience.models.machine_code import inner, machine_code
 
 
 class Counts(NamedTuple):

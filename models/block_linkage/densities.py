@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.models.block_linkage.machine import inlined, inner
+from consilience.models.machine_code import inlined, inner
 
 HIT_MISS, ERROR_CLASSES = 0, 1
 MOST, _FEWEST = 1e280, 1e-280

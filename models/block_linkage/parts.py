@@ -131,7 +131,7 @@ def members_of(
 
 @functools.cache
 def _compiled(function: Callable) -> Callable:
-    from consilience.models.block_linkage.machine import machine_code  # numba takes longer than all of linkage
+    from consilience.models.machine_code import machine_code  # numba takes longer than all of linkage
 
     return machine_code(function)
 

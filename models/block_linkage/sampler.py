@@ -55,7 +55,7 @@ from consilience.models.block_linkage.densities import (
     take_out,
 )
 from consilience.models.block_linkage.enumeration import log_size_weights as log_size_weights
-from consilience.models.block_linkage.machine import inner, machine_code
+from consilience.models.machine_code import inner, machine_code
 
 SURE = 1e3
 """What a sure label adds: no partition against it is ever drawn, once there was one without."""

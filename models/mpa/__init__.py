@@ -53,12 +53,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
+from consilience.errors import UnsupportedRequest
 from consilience.models import settings
 from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.gold import GOLD_MEASURES, gold_setting
@@ -71,12 +73,14 @@ from consilience.models.mpa.gibbs import GIBBS
 from consilience.models.mpa.labels import truth
 from consilience.models.mpa.likelihood import log_likelihood
 from consilience.models.mpa.mirror import canonical
+from consilience.models.mpa.partition.tables import CHAINS_PRIOR, HIDDEN, partition_notes
 from consilience.models.mpa.priors import BetaPrior, Priors, check_fixed, learned_priors
 from consilience.models.mpa.simulation import draw_data
 from consilience.models.mpa.tables import TABLES
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
-from consilience.notes import Note
+from consilience.models.truth import Truth
+from consilience.notes import Note, Remedy
 
 __all__ = ["MODEL", "BetaPrior", "Priors", "Settings", "learned_priors", "model", "simulate"]
 
@@ -101,6 +105,17 @@ class Settings(settings.Settings):
         "annotator's choice of one of them, which is as sure as it is right",
         choices=("separate", "joint"),
     )
+    coreference: str = setting(
+        "links",
+        "of mentions: a posterior of labels, each mention by itself, or of the partition of a document into entities",
+        choices=("links", "partition"),
+    )
+    antecedents: str = setting(
+        "any",
+        "of a partition: whether a right annotation may name any earlier mention of the entity, or only the nearest",
+        choices=("any", "nearest"),
+    )
+    rungs: int = setting(0, "of a partition: rungs of the tempered chains; 0 takes 8, 1 tempers nothing", at_least=0.0)
     author: int = setting(
         0, "1 ends coordinate ascent and breaks ties as the author's program does; needs float64", choices=(0, 1)
     )
@@ -140,9 +155,38 @@ _PROFILE = {"plates": ("annotator", "class"), "family": dist.Beta, "prior_plates
 def says(account: Account) -> Iterator[Note]:
     """Say so where the annotators agree no more than chance would have them."""
     data = account.resolved.data
+    if "swap_rate" in account.posterior.hidden:
+        yield from partition_notes(account.posterior.hidden)
     labelled = as_annotations(data)
     if labelled.num_annotators:
         yield from signal_notes(signal(labelled), data.annotators)
+
+
+def _truth(posterior: Posterior, resolved: Resolved, **more: Any) -> Truth:
+    """Return the draws of the labels, those of a partition where the posterior is of one."""
+    if "antecedent" not in posterior.hidden:
+        return truth(posterior, resolved, **more)
+    from consilience.models.mpa.partition import truth as partition
+
+    return partition.truth(posterior, resolved)
+
+
+def _check_links(resolved: Resolved) -> None:
+    if resolved.settings.coreference == "partition":
+        text = "a partition is drawn by a sampler of its own; use {method}"
+        raise UnsupportedRequest(text, Remedy("method", "gibbs"))
+
+
+def _canonical(samples: Mapping[str, Any], resolved: Resolved) -> dict[str, Any]:
+    """Return mirror modes mapped to one; a partition has none."""
+    return canonical(samples, resolved) if "specificity" in samples else dict(samples)
+
+
+def _summarised(samples: Mapping[str, Any], resolved: Resolved) -> dict[str, Any]:
+    """Return the sites; of a partition, whose annotators are many and seen little, their mean sensitivities."""
+    if "specificity" in samples:
+        return dict(samples)
+    return {"mean_sensitivity": np.asarray(samples["sensitivity"]).mean(axis=2)[..., :2]}
 
 
 MODEL = Model(
@@ -156,13 +200,16 @@ MODEL = Model(
         Site("prevalence", plates=("class",), family=dist.Beta, prior_plates=("class",)),
         Site("sensitivity", **_PROFILE),
         Site("specificity", **_PROFILE),
-        canonical=canonical,
-        hidden={"log_odds": ("pair",), "sensitivity_prior": ("class", "2"), "specificity_prior": ("class", "2")},
+        canonical=_canonical,
+        summarised=_summarised,
+        hidden={
+            "log_odds": ("pair",), "sensitivity_prior": ("class", "2"), "specificity_prior": ("class", "2"), **HIDDEN,
+        },
     ),
     density=density,
-    engines=(CAVI, GIBBS, Generic(name="nuts"), Generic(name="svi")),
-    truth=truth,
-    tables=(*TABLES, *GOLD_MEASURES),
+    engines=(CAVI, GIBBS, *(Generic(name=name, check=_check_links) for name in ("nuts", "svi"))),
+    truth=_truth,
+    tables=(*TABLES, CHAINS_PRIOR, *GOLD_MEASURES),
     says=says,
     simulation=Simulation(
         draw=draw_data, empty=Annotations.empty, log_likelihood=log_likelihood_of_sites,

@@ -115,9 +115,12 @@ def prepare(resolved: Resolved) -> Problem:
     Raises
     ------
     NotConjugate : a prior is no Beta distribution.
-    UnsupportedRequest : the author's rules are asked for in float32, or with hyperparameters to be learned.
+    UnsupportedRequest : a partition is asked for; or the author's rules in float32, or with hyperparameters to be
+        learned.
     """
     settings = resolved.settings
+    if against := unsuited(resolved):
+        raise UnsupportedRequest(against, Remedy("method", "gibbs"))
     learned = settings.hyperparameters == "learned"
     if settings.author and learned:
         text = "the author's program has fixed priors; leave out author or {hyperparameters}"
@@ -311,7 +314,14 @@ def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
     return Closed(factors, {name: own for name, own in values.items() if name not in SITES})
 
 
+def unsuited(resolved: Resolved) -> str:
+    """Return why coordinate ascent is no method here; empty where it is one."""
+    if resolved.settings.coreference == "links":
+        return ""
+    return "coordinate ascent has no posterior of chains; use {method}"
+
+
 CAVI = Ascent(
     name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, settled=settled, shard=shard,
-    moved=moved, lengths=lengths,
+    moved=moved, lengths=lengths, unsuited=unsuited,
 )  # fmt: skip

@@ -170,4 +170,13 @@ def lengths(problem: Problem) -> dict[str, int]:
     return dict.fromkeys(("sensitivity", "specificity"), int(problem.num_annotators))
 
 
-GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, lengths=lengths)
+def instead(resolved: Resolved) -> Gibbs | None:
+    """Return the sampler of partitions where they are asked for."""
+    if resolved.settings.coreference == "links":
+        return None
+    from consilience.models.mpa.partition.sampler import SAMPLER  # numba takes long to import
+
+    return SAMPLER
+
+
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, lengths=lengths, instead=instead)

@@ -60,6 +60,10 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str
     class_ = tables.classes[position]
     columns: dict[str, np.ndarray] = {"annotator": annotator, "class": labelled(resolved.data).classes[class_]}
     for site in ("sensitivity", "specificity"):
+        if site not in posterior.sites:                     # of a partition: no label is judged by itself
+            nothing = np.full(len(annotator), np.nan)
+            columns |= dict.fromkeys((site, f"{site}_lower", f"{site}_upper"), nothing)
+            continue
         found = posterior.summary(site, where=(annotator, class_))
         columns |= {site: found.mean, f"{site}_lower": found.lower, f"{site}_upper": found.upper}
     return {**columns, "decisions": decisions[annotator, position]}

@@ -82,14 +82,15 @@ class LabelChains(ChainTruth):
     ----------
     of : the labels, by draw.
     data : the mentions that they are labels of.
+    labels : what their codes stand for; those of the data by default.
 
     Raises
     ------
     UnsupportedRequest : the labels are others than those of the mentions.
     """
 
-    def __init__(self, of: Any, data: Mentions) -> None:
-        self.of, self.data, self.labels = of, data, data.label_codes()
+    def __init__(self, of: Any, data: Mentions, labels: MentionLabels | None = None) -> None:
+        self.of, self.data, self.labels = of, data, data.label_codes() if labels is None else labels
         if of.answers(Shares()) or of.num_classes != len(self.labels.names):
             raise UnsupportedRequest("the truth of this fit is not one label of mentions for each item")
         self.num_units, self.num_draws, self.ids = of.num_units, of.num_draws, of.ids
@@ -113,6 +114,17 @@ class LabelChains(ChainTruth):
     def chains_of(self, label: Int[np.ndarray, " mention"]) -> Int[np.ndarray, " mention"]:
         """Return the entities that labels make."""
         return follow_links(self.links[label][None])[0]
+
+    @functools.cached_property
+    def silver(self) -> tuple[Int[np.ndarray, " mention"], Float[np.ndarray, " mention"]]:
+        """The label of each mention that makes the silver chains, and how probable it is."""
+        return self.of.lead.label, self.of.lead.probability
+
+    def together(
+        self, entity: Int[np.ndarray, " mention"], label: Int[np.ndarray, " mention"]
+    ) -> Float[np.ndarray, " mention"] | None:
+        """Return how probably mentions that an entity's links join are of one; None where links alone are known."""
+        return None
 
     @functools.cached_property
     def drawn(self) -> Int[np.ndarray, "draw mention"]:

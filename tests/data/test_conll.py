@@ -70,7 +70,6 @@ def test_compressed_files(tmp_path):
         ("news 0 0 Ann (1)\n" + GOOD, "line 1", "outside of documents"),
         (GOOD.replace("#end document\n#begin", "#begin"), "line 8", "begins before the last one ends"),
         ("\n", None, "no line '#begin document'"),
-        (GOOD.replace(" (talk); part 001", ""), "line 9", "the document has no name"),
         (GOOD.replace("(talk); part 001", "(news); part 000"), "line 9", "occurs twice.*key.conll, line 1"),
         ("# newdoc id = d\n# global.Entity = eid-etype\n1\tIt\t_\n", "line 2", "CorefUD"),
     ],
@@ -87,6 +86,13 @@ def test_begin_and_end_may_stand_apart_from_their_sign(tmp_path):
     chains = read_conll(written(tmp_path, text))
     assert chains.documents.tolist() == ["d"]
     assert sorted(chains.entities) == ["object-1", "place-2"]
+
+
+def test_a_document_without_a_name_takes_that_of_its_file(tmp_path):
+    path = tmp_path / "GUM_news_one.conll.gz"
+    path.write_bytes(gzip.compress(2 * b"# begin document\n0\tan\t(1)\n# end document\n"))
+    chains = read_conll(path)
+    assert chains.documents.tolist() == ["GUM_news_one", "GUM_news_one/2"]
 
 
 def test_entities_are_in_the_order_of_their_first_brackets(tmp_path):

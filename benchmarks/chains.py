@@ -1,0 +1,199 @@
+"""Coreference as a posterior of partitions against its bars: `python -m benchmarks chains [--only PART …]`.
+
+Two parts, each of rows that are kept: ``model``, annotations drawn from the whole model, and ``litbank``, simulated
+crowds on LitBank (Paun and others 2018). That draws are those of all partitions of small documents is a test of the
+suite. Only seeds from 100 on were looked at while the sampler was made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import consilience as cs
+from benchmarks.mpa import STAND_IN
+from benchmarks.mpa_coverage import SILVER, SYSTEM, calibration, coverage
+from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
+from consilience.data.codes import object_array
+from consilience.data.mentions import MENTION_TYPES, Mentions
+from consilience.models.mpa.partition import sampler
+from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK, KINDS, LOWEST_RANK, WIDTH, bins_of_ranks
+from consilience.models.mpa.partition.state import texts_of
+from consilience.models.mpa.scenarios import SYNTHETIC_PROFILES, _shared_out
+from consilience.models.truth.chains import NEW
+
+PARTS = ("model", "litbank")
+_SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profiles-sparse")
+_TODAY = dict(zip(_SCENARIOS, (46, 16, 75, 58), strict=True))
+"""Documents covered by `coreference="links"`, per cent: what a posterior of partitions must not fall below."""
+
+_FIELD = np.array([0.5, 1.0, 0.2, 0.3, -2.0, -2.0])
+_SWEEPS = 300
+_NEAREST, _CONCENTRATION = 0.9, 8.0
+
+
+def _mentions(link: np.ndarray, document: np.ndarray, rows: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Mentions:
+    """Return mentions of one token each; rows are mention, annotator and link."""
+    mention, annotator, given = (np.asarray(one, np.int32) for one in rows)
+    number, (new, old) = len(link), (MENTION_TYPES.index(one) for one in ("DN", "DO"))
+    annotators, documents = int(annotator.max(initial=0)) + 1, int(document.max()) + 1
+    return Mentions(
+        mention=mention, annotator=annotator, type=np.where(given < 0, new, old).astype(np.int32), antecedent=given,
+        gold_type=np.where(link < 0, new, old).astype(np.int32), gold_antecedent=link.astype(np.int32),
+        document=document.astype(np.int32), start=np.arange(number, dtype=np.int32),
+        end=np.arange(number, dtype=np.int32), num_annotations=len(mention), num_mentions=number,
+        num_annotators=annotators, num_documents=documents,
+        mentions=object_array(f"m{one}" for one in range(number)),
+        annotators=object_array(f"a{one}" for one in range(annotators)),
+        documents=object_array(f"d{one}" for one in range(documents)),
+    )  # fmt: skip
+
+
+def drawn_mentions(seed: int, documents: int = 50, length: int = 60) -> Mentions:
+    """Return annotations drawn from the whole model: partitions, profiles, λ and errors."""
+    random = np.random.default_rng(seed)
+    document, number = np.repeat(np.arange(documents), length), documents * length
+    nothing = np.zeros(0, int)
+    texts = texts_of(_mentions(np.full(number, NEW), document, (nothing, nothing, nothing)), "ignore")
+    empty = sampler.problem_of(texts, 1, np.full(number, NEW), any_antecedent=True, rungs=1)._replace(learns=False)
+    chain = sampler.begun(empty, np.full(number, NEW))
+    chain = chain._replace(parameters=chain.parameters._replace(field=_FIELD))
+    for _ in range(_SWEEPS):
+        chain = sampler.sweep(random, chain, empty)
+    place = chain.state.place[0]
+    link, entity = place["link"].astype(int), place["entity"].astype(int)
+    annotator = _shared_out(number, 10, 20, random)
+    skills = np.array(SYNTHETIC_PROFILES)[:, ::-1] - 0.05  # new, old; points of the grid
+    skill = skills[random.integers(len(skills), size=annotator.max() + 1)]
+    base = np.zeros((KINDS, len(LOWEST_RANK)))
+    base[1:, BIN_NEW] = 0.3
+    base[:, FIRST_RANK:] = 0.6 ** np.arange(len(LOWEST_RANK) - FIRST_RANK)
+    base *= _CONCENTRATION / base.sum(axis=1, keepdims=True)
+    given = np.empty(annotator.shape, int)
+    for mention in range(number):
+        low, kind = mention - mention % length, int(link[mention] >= 0)
+        earlier = np.arange(mention - 1, low - 1, -1)
+        own = entity[earlier] == entity[mention]
+        other, members = earlier[~own], earlier[own][1:]
+        bins = bins_of_ranks(length)[1 : len(other) + 1]
+        each = base[kind, bins] / np.minimum(len(other) - LOWEST_RANK[bins] + 1, WIDTH[bins])
+        labels = np.append(other, NEW) if kind else other
+        each = np.append(each, base[1, BIN_NEW]) if kind else each
+        right = random.random(annotator.shape[1]) < skill[annotator[mention], kind]
+        right |= len(labels) == 0
+        named = np.full(annotator.shape[1], link[mention])
+        if len(members):
+            far = random.random(len(named)) > _NEAREST
+            named[far] = random.choice(members, far.sum())
+        if len(labels):
+            share = random.dirichlet(each)
+            named[~right] = random.choice(labels, (~right).sum(), p=share)
+        given[mention] = named
+    rows = np.repeat(np.arange(number), annotator.shape[1]), annotator.ravel(), given.ravel()
+    return _mentions(link, document, rows)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--sets", type=int, default=10, metavar="N", help="sets drawn from the model, and seeds")
+    parser.add_argument("--scenarios", nargs="+", choices=_SCENARIOS, default=list(_SCENARIOS), metavar="NAME")
+    parser.add_argument("--again", action="store_true", help="measure anew what is kept of earlier runs")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure the parts that are asked for, and record all that is kept."""
+
+    def measures(kept: Kept) -> dict[str, Callable[[], Any]]:
+        return {"model": lambda: _model(kept, arguments.sets), "litbank": lambda: _litbank(kept, arguments)}
+
+    run_parts("chains", "Coreference as a posterior of partitions", arguments, measures, _tell)
+
+
+def _model(kept: Kept, sets: int) -> None:
+    for seed in range(sets):
+        kept.row("model", (seed,), lambda seed=seed: _measured(drawn_mentions(seed), seed))
+
+
+def _litbank(kept: Kept, arguments: argparse.Namespace) -> None:
+    key = cs.load("litbank")
+    for seed in range(arguments.sets):
+        for scenario in arguments.scenarios:
+            profiles_ = STAND_IN if scenario.startswith("profiles") else None
+            measure = functools.partial(_simulated, key, scenario, profiles_, seed)
+            kept.row("litbank", (scenario, seed), measure)
+
+
+def _simulated(key: Any, scenario: str, table: Any, seed: int) -> dict[str, Any]:
+    return _measured(cs.simulate_mentions(key, scenario, profiles=table, seed=seed), seed)
+
+
+def _measured(mentions: Mentions, seed: int) -> dict[str, Any]:
+    """Fit, and return what is right, what is said, and what intervals of the silver chains and of a system hold."""
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = cs.fit("mpa", mentions, coreference="partition", seed=seed)
+    seconds = time.process_time() - began
+    of_labels = calibration(fit)
+    scores = {row["response"]: row for row in coverage(fit, seed) if not row["singletons"]}
+    silver, system = scores[SILVER], scores[SYSTEM]
+    return {
+        "labels right": of_labels["labels right"], "said": of_labels["mean probability"],
+        "silver CoNLL": silver["true"], "expected": silver["UA"], "low": silver["low"], "high": silver["high"],
+        "documents covered": silver["documents covered"], "below": silver["documents below"],
+        "above": silver["documents above"], "covered, system": system["documents covered"],
+        "squares, draws": of_labels["squares, draws"], "squares, true": of_labels["squares, true"],
+        "swap rate": float(np.mean(fit.posterior.hidden["swap_rate"][:, -1])), "CPU s": seconds,
+    }  # fmt: skip
+
+
+def _means(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def _tell(record: Recording, kept: Kept) -> None:
+    record.say(
+        "All by `cs.fit(\"mpa\", mentions, coreference=\"partition\")` with nothing tuned; labels in per cent, scores "
+        "without entities of one mention, intervals of nominal 90 %."
+    )
+    found = {part: kept.rows(part) for part in PARTS}
+    for part, title in zip(PARTS, ("Annotations drawn from the whole model", "LitBank"), strict=True):
+        if not found[part]:
+            continue
+        record.section(title)
+        rows = [{"set": " ".join(map(str, key))} | row for key, row in found[part].items()]
+        record.table(part, rows, 2)
+    tell_bars(record, _bars(found))
+    record.section("Commits")
+    tell_commits(record, kept, PARTS)
+
+
+def _bars(found: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[Bar]:
+    bars: list[Bar] = []
+    if found["model"]:
+        mean = _means(list(found["model"].values()))
+        bars += [
+            between(f"model, {len(found['model'])} sets: documents covered, %", 85, 95, mean["documents covered"], 1),
+            at_most("… said - right, points", 0.5, abs(mean["said"] - mean["labels right"])),
+        ]  # fmt: skip
+    for scenario in _SCENARIOS:
+        rows = [row for key, row in found["litbank"].items() if key[0] == scenario]
+        if not rows:
+            continue
+        mean, name = _means(rows), f"{scenario}, {len(rows)} seeds"
+        if scenario.endswith("uniform"):
+            right, conll = (97, 89) if scenario.startswith("synthetic") else (99, 95)
+            bars += [at_least(f"{name}: labels right, %", right, mean["labels right"]),
+                     at_least("… silver CoNLL", conll, mean["silver CoNLL"])]  # fmt: skip
+        bars += [at_most(f"{name}: said - right, points", 0.5, abs(mean["said"] - mean["labels right"])),
+                 at_least("… documents covered, %, goal", 80, mean["documents covered"], 1),
+                 at_least("… documents covered, %, today's", _TODAY[scenario], mean["documents covered"], 1),
+                 at_most("… CPU s", 300, mean["CPU s"], 0)]  # fmt: skip
+    return bars

@@ -1,0 +1,1 @@
+"""Coreference as a posterior of partitions: the sampler behind ``coreference="partition"`` of `mpa`."""

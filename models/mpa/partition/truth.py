@@ -1,0 +1,172 @@
+"""What the draws of partitions say: labels, chains, a partition."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Float, Int
+from consilience.data.mentions import MENTION_TYPES, Mentions
+from consilience.models.mpa.candidates import Candidates, candidates_of
+from consilience.models.mpa.partition.state import injective, label_code
+from consilience.models.posterior import Posterior
+from consilience.models.rows import row_blocks
+from consilience.models.sites import Resolved
+from consilience.models.truth.chains import LabelChains
+from consilience.models.truth.labels import LabelDraws
+from consilience.models.truth.partitions import DrawnPartitions
+from consilience.models.truth.truth import CHAINS, PARTITION, Block, Clusters, Question, Truth
+
+_NEW, _OLD, _NOTHING, _OF = (MENTION_TYPES.index(name) for name in ("DN", "DO", "NR", "PR"))
+_MOST_ROWS = 1 << 21    # of draws and candidates, at a time
+
+
+class PartitionLabels(LabelDraws):
+    """Labels of mentions in draws of partitions: the nearest earlier mention of the entity, or that it is new.
+
+    Attributes
+    ----------
+    candidates : the pairs of mentions and labels that somebody gave.
+    probability : shape ``(pair,)``; of the label.
+    phi : shape ``(pair,)``; that the label is true of the mention: that the two are of one entity, whether or not
+        another mention of it is nearer.
+    """
+
+    candidates: Candidates
+    again: Any = None
+
+    def witnessed(self, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
+        """Return labels of draws of which a system is one more annotator: it errs by itself, to any label alike.
+
+        Parameters
+        ----------
+        witness : the nearest earlier mention of the entity of each, -1 where it is the first, -2 where the system says
+            nothing of it.
+        """
+        return self.again(witness)
+
+    def __init__(self, antecedent: Int[np.ndarray, "draw mention"], data: Mentions, gold: str) -> None:
+        number = data.num_mentions
+        found = np.unique(antecedent)
+        type_ = np.select([found == -1, found < number, found == number], [_NEW, _OLD, _NOTHING], _OF)
+        of = np.where(type_ == _OLD, found, np.where(found > number + 1, found - number - 2, -1))
+        # A silver link that is taken leaves its mention new.
+        self.of_mentions = data.label_codes((np.append(type_, _NEW), np.append(of, -1)))
+        codes = label_code(self.of_mentions.type, self.of_mentions.antecedent)
+        order = np.argsort(codes)
+        place = order[np.searchsorted(codes[order], label_code(type_, of))]
+        super().__init__(place[np.searchsorted(found, antecedent)], len(self.of_mentions.names))
+        self.ids = {"item": data.mentions, "class": self.of_mentions.names}
+        self.candidates, self.mentions = candidates_of(data, "observed", gold), data
+
+    def read_as(self, kind: str, **which: Any) -> Truth:
+        """Return the draws as chains, or as a partition in which what refers to nothing is alone."""
+        if kind == CHAINS.name:
+            return self.chains
+        if kind == PARTITION.name:
+            return self.partition
+        return super().read_as(kind, **which)
+
+    @functools.cached_property
+    def chains(self) -> PartitionChains:
+        """The entities of each draw."""
+        assert self.mentions is not None
+        return PartitionChains(self, self.mentions, self.of_mentions)
+
+    @functools.cached_property
+    def partition(self) -> DrawnPartitions:
+        """The partition of each draw."""
+        entity = self.chains.entities
+        alone = entity.max(initial=-1) + 1 + np.arange(self.num_units)
+        return DrawnPartitions(np.where(entity < 0, alone, entity))
+
+    def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw mention"]:
+        """Return who is together in some draws, each entity named by its first mention."""
+        return self.partition.clusters(draws)
+
+    def pairs(self) -> Any:
+        """Return how often each pair of mentions is of one entity."""
+        return self.partition.pairs()
+
+    @functools.cached_property
+    def probability(self) -> Float[np.ndarray, " pair"]:
+        """How often each candidate is the label."""
+        pairs, total = self.candidates, np.zeros(len(self.candidates.item))
+        for draws in row_blocks(self.num_draws, len(pairs.item), _MOST_ROWS):
+            total += (self.draws[draws][:, pairs.item] == pairs.label).sum(axis=0)
+        return total / self.num_draws
+
+    @functools.cached_property
+    def phi(self) -> Float[np.ndarray, " pair"]:
+        """How often each candidate is true of its mention."""
+        labels, pairs = self.of_mentions, self.candidates
+        aim = np.where(labels.type == _OLD, labels.antecedent, -1)[pairs.label]
+        return np.where(aim < 0, self.probability, self.together(pairs.item, np.maximum(aim, 0)))
+
+    def together(
+        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, " pair"]:
+        """Return how often mentions are of one entity."""
+        total, entity = np.zeros(len(one)), self.chains.entities
+        for draws in row_blocks(self.num_draws, len(one), _MOST_ROWS):
+            total += ((entity[draws][:, one] == entity[draws][:, other]) & (entity[draws][:, one] >= 0)).sum(axis=0)
+        return total / self.num_draws
+
+
+class PartitionChains(LabelChains):
+    """The chains of draws of partitions."""
+
+    def blocks(self, question: Question) -> Iterator[Block]:
+        """Yield the entities of all mentions and draws."""
+        if not self.answers(question):
+            yield from super().blocks(question)
+        yield Block(slice(0, self.num_units), slice(0, self.num_draws), self.entities)
+
+    def estimate(self) -> Int[np.ndarray, " mention"]:
+        """Return the silver chains."""
+        return self.chains_of(self.silver[0])
+
+    @functools.cached_property
+    def entities(self) -> Int[np.ndarray, "draw mention"]:
+        """The entity of each mention in each draw, -1 where it refers to nothing."""
+        return np.concatenate([block.values for block in super().blocks(Clusters())])
+
+    @functools.cached_property
+    def silver(self) -> tuple[Int[np.ndarray, " mention"], Float[np.ndarray, " mention"]]:
+        """The most probable labels, of which no two point to one mention; and how probable each is."""
+        found, codes = self.of.label_probabilities(), label_code(self.labels.type, self.labels.antecedent)
+        nothing = np.zeros(self.num_units, np.int64)
+        link = injective(found.probability, found.unit, codes[found.code], nothing, nothing > 0)
+        order = np.argsort(codes)
+        label = order[np.searchsorted(codes[order], link)].astype(np.int32)
+        return label, self.probability_of(label)
+
+    def together(self, entity: Int[np.ndarray, " mention"], label: Int[np.ndarray, " mention"]) -> np.ndarray:
+        """Return of each mention how probably mentions that its entity links are of one: the mean over its links."""
+        aim = self.links[label]
+        linked = np.flatnonzero(aim >= 0)
+        often = self.of.together(linked, aim[linked])
+        number = int(entity.max(initial=-1)) + 1
+        with np.errstate(invalid="ignore"):
+            mean = np.bincount(entity[linked], often, number) / np.bincount(entity[linked], minlength=number)
+        return np.append(mean, np.nan)[entity]
+
+
+def truth(posterior: Posterior, resolved: Resolved) -> PartitionLabels:
+    """Return the draws of the labels of mentions, which are those of their partition."""
+    return _labels(np.asarray(posterior.hidden["antecedent"]), posterior.hidden, resolved)
+
+
+def _labels(antecedent: Int[np.ndarray, "chain draw mention"], known: Any, resolved: Resolved) -> PartitionLabels:
+    found = PartitionLabels(antecedent.reshape(-1, antecedent.shape[-1]), resolved.data, resolved.settings.gold)
+    found.num_chains, found.again = len(antecedent), functools.partial(_witnessed, known, resolved)
+    return found
+
+
+def _witnessed(known: Any, resolved: Resolved, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
+    from consilience.models.mpa.partition.sampler import witnessed
+
+    return _labels(witnessed(known, resolved, witness, 0), known, resolved)

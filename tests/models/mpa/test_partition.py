@@ -1,0 +1,338 @@
+"""The posterior of partitions: exact against all partitions of small documents, and what a fit says of it."""
+
+import contextlib
+import itertools
+import math
+import signal
+import types
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.chains import spans_of
+from consilience.models.mpa.partition import moves, profiles, sampler
+from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK
+from consilience.models.mpa.partition.state import PROPERTY, known_links, linked, texts_of
+from consilience.models.truth.chains import NEW, NOTHING, follow_links
+
+NONE = np.zeros(0, sampler.FOUND)
+
+
+def mentions(rows):
+    columns = ("document_id", "mention_id", "annotator_id", "annotation")
+    rows = [row if len(row) == 4 else ("d", *row) for row in rows]
+    return cs.read_mentions(dict(zip(columns, zip(*rows, strict=True), strict=True)))
+
+
+def random_mentions(seed, number, told=()):
+    """Return mentions with three random labels each."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for mention in range(number):
+        others = [f"m{one}" for one in range(number) if one != mention]
+        labels = ["DN", *(f"DO({one})" for one in others[:mention])]
+        labels += [label for kind in told for label in ([kind] if kind == "NR" else [f"PR({one})" for one in others])]
+        for annotator in random.permutation(4)[:3]:
+            rows.append((f"m{mention}", f"a{annotator}", labels[random.integers(len(labels))]))
+    return mentions(rows)
+
+
+def held(data, *, any_antecedent=True, rungs=3, field=(0.5, 1.0, 0.3, 0.4, -0.5, -0.3), seed=0):
+    """Return a problem and a chain of random parameters that are not learned."""
+    random, number = np.random.default_rng(seed), data.num_mentions
+    texts = texts_of(data, "ignore")
+    problem = sampler.problem_of(
+        texts, data.num_annotators, np.full(number, NEW), any_antecedent=any_antecedent, rungs=rungs
+    )._replace(learns=False, certain=np.zeros(number, bool))
+    chain = sampler.begun(problem, np.full(number, NEW))
+    own = chain.parameters
+    base = random.dirichlet(np.ones(own.base.shape[1]), size=4) * problem.there
+    own = own._replace(
+        sensitivity=random.uniform(0.3, 0.8, own.sensitivity.shape), nearest=0.7 if any_antecedent else 1.0,
+        base=3 * base / base.sum(axis=1, keepdims=True), field=np.array(field),
+    )  # fmt: skip
+    return problem, chain._replace(parameters=own)
+
+
+def every_link(texts, number, nothing):
+    """Yield the links of all partitions, and of all that some mentions may be instead."""
+    def partitions(left, blocks):
+        if not left:
+            yield [list(block) for block in blocks]
+            return
+        for block in blocks:
+            block.append(left[0])
+            yield from partitions(left[1:], blocks)
+            block.pop()
+        yield from partitions(left[1:], [*blocks, [left[0]]])
+
+    told = [texts.target[(texts.of == one) & (texts.target <= PROPERTY)].tolist() for one in range(number)]
+    apart = [[0, *([NOTHING] if nothing else []), *own] for own in told]
+    for kind in itertools.product(*apart):
+        for blocks in partitions([one for one in range(number) if kind[one] == 0], []):
+            link = np.array(kind)
+            for block in blocks:
+                link[block] = [NEW, *block[:-1]]
+            yield tuple(link.tolist())
+
+
+def exact(problem, chain, nothing=False):
+    """Return the logarithm of the weight of every state."""
+    texts, energy = problem.texts, np.empty((1, 1))
+    known = profiles.given(chain.parameters, texts, problem.any)
+    weights = {}
+    for link in every_link(texts, len(texts.mention), nothing):
+        moves.energies(linked(np.array([link]), texts).place, texts.first, known, NONE, energy)
+        weights[link] = energy[0, 0]
+    return weights
+
+
+def largest_z(problem, chain, weights, sweeps, sweep=sampler.sweep, seed=1):
+    """Return how far shares of states, on each rung, are from their probabilities, in standard errors of batches."""
+    random, states = np.random.default_rng(seed), list(weights)
+    place, log_weight = {state: at for at, state in enumerate(states)}, np.array(list(weights.values()))
+    counts = np.zeros((20, problem.rungs, len(states)))
+    for number in range(sweeps):
+        chain = sweep(random, chain, problem)
+        for rung, link in enumerate(chain.state.place["link"].tolist()):
+            counts[number * 20 // sweeps, rung, place[tuple(link)]] += 20 / sweeps
+    found, worst = counts.mean(axis=0), 0.0
+    for rung, exponent in enumerate(chain.exponents):
+        share = np.exp(exponent * (log_weight - log_weight.max()))
+        share /= share.sum()
+        error = np.maximum(counts[:, rung].std(axis=0, ddof=1), np.sqrt(share * (1 - share) * 20 / sweeps)) / 20**0.5
+        worst = max(worst, float(np.max(np.abs(found[rung] - share)[share > 0.01] / error[share > 0.01])))
+    return worst
+
+
+# Six mentions have 203 partitions; the last case has mentions that refer to nothing.
+@pytest.mark.parametrize(
+    ("number", "told", "options"),
+    [
+        (6, (), {"rungs": 1}),
+        (5, (), {"rungs": 3}),
+        (5, (), {"any_antecedent": False}),
+        (4, ("NR", "PR"), {}),
+    ],
+)
+def test_draws_are_those_of_all_partitions(number, told, options):
+    problem, chain = held(random_mentions(3, number, told), **options)
+    weights = exact(problem, chain, "NR" in told)
+    assert largest_z(problem, chain, weights, 4_000) < 4.5
+
+
+@pytest.mark.parametrize(
+    ("field", "together", "first", "second", "alone"),
+    [
+        ((0, 0, 0, 0), 1 / 5, 1 / 5, 2 / 5, 2 / 5),
+        ((1, 0, 0, 0), 1 / 3, 1 / 6, 1 / 2, 1 / 3),
+        ((0, 1, 0, 0), 1 / 4.5, 1 / 9, 2 / 4.5, 2 / 4.5),
+        ((0, 0, math.log(2), 0), 1 / 11, 2 / 11, 3 / 11, 6 / 11),
+    ],
+)
+@pytest.mark.parametrize("rungs", [1, 3])
+def test_worked_numbers_of_the_prior(field, together, first, second, alone, rungs):
+    # Three mentions of which nobody said anything; the third: all together, to the first, to the second, new.
+    texts = texts_of(mentions([(f"m{one}", "a", "DN") for one in range(3)]), "ignore")
+    texts = texts._replace(
+        mention=texts.mention.copy(), target=texts.target[:0], of=texts.of[:0], votes=texts.votes[:0],
+        row_candidate=texts.row_candidate[:0], row_annotator=texts.row_annotator[:0],
+    )  # fmt: skip
+    texts.mention["end"] = texts.mention["begin"]
+    problem = sampler.problem_of(texts, 1, np.full(3, NEW), any_antecedent=True, rungs=rungs)._replace(learns=False)
+    chain = sampler.begun(problem, np.full(3, NEW))
+    chain = chain._replace(parameters=chain.parameters._replace(field=np.array([*field, 0.0, 0.0])))
+    weights = exact(problem, chain)
+    total = sum(map(math.exp, weights.values()))
+    share = {state: math.exp(weight) / total for state, weight in weights.items()}
+    assert share[-1, 0, 1] == pytest.approx(together)
+    for link, wanted in ((0, first), (1, second), (-1, alone)):
+        assert sum(own for state, own in share.items() if state[2] == link) == pytest.approx(wanted)
+    assert largest_z(problem, chain, weights, 2_000) < 4.5
+
+
+def test_worked_number_of_errors():
+    # Of four labels that are equally likely as errors two were given, twice and once: 1 / 60.
+    rows = [(f"m{one}", "a0", "DN") for one in range(5)]
+    rows += [("m5", f"a{one}", label) for one, label in enumerate(["DO(m4)", "DO(m4)", "DO(m3)"])]
+    problem, chain = held(mentions(rows))
+    base = np.zeros_like(chain.parameters.base)
+    base[0, FIRST_RANK : FIRST_RANK + 4] = base[1, [BIN_NEW, *range(FIRST_RANK, FIRST_RANK + 3)]] = 1.0
+    own = chain.parameters._replace(base=base, sensitivity=np.full_like(chain.parameters.sensitivity, 0.5))
+    known, place = profiles.given(own, problem.texts, True), chain.state.place[0]
+    found = moves.log_mention(5, NEW, 0, place, known, NONE) - 3 * math.log(0.5)
+    assert found == pytest.approx(math.log(1 / 60))
+    sparse = moves.log_mention(5, 2, 1, place, known, NONE) - 3 * math.log(0.5)     # DN, and ranks 1 to 3 without m2
+    assert sparse == pytest.approx(math.log(1 / 60))
+
+
+def test_a_setting_that_has_no_part_is_refused():
+    data = random_mentions(1, 4)
+    for options, words in (
+        ({"decisions": "joint"}, "decisions has no part"), ({"method": "cavi"}, "no posterior of chains"),
+        ({"method": "nuts"}, "a sampler of its own"),
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedRequest, match=words):
+            cs.fit("mpa", data, coreference="partition", **options)
+    with pytest.raises(UnsupportedRequest, match="read_mentions"):
+        cs.fit("mpa", data.to_annotations(), coreference="partition")
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    random = np.random.default_rng(5)
+    entity = random.integers(30, size=160)
+    document, place = np.arange(160) // 80, np.arange(160)
+    key = cs.Chains.from_spans(document, place, place, entity + 30 * document, documents=["one", "two"])
+    return cs.simulate_mentions(key, seed=3)
+
+
+@pytest.mark.parametrize("any_antecedent", [True, False])
+def test_what_a_move_weighs_is_the_whole_weight(crowd, any_antecedent):
+    # At a very large exponent a move takes the best choice: were a change of the weight left out, one would lower it.
+    problem, chain = held(crowd, any_antecedent=any_antecedent, rungs=1)
+    texts, random = problem.texts, np.random.default_rng(0)
+    known, work = profiles.given(chain.parameters, texts, any_antecedent), sampler.work_of(texts)
+    state, energy, exponents = chain.state, np.empty((1, 2)), np.full((1, 2), 1e7)
+    last = np.full((1, 2), -np.inf)
+    for _ in range(4):
+        for mention in random.permutation(len(texts.mention)):
+            moves.sweep(random, np.array([mention]), exponents, *state, known, work)
+            moves.energies(state.place, texts.first, known, NONE, energy)
+            assert (energy >= last - 1e-7).all()
+            last = energy.copy()
+    again = linked(state.place["link"], texts)
+    for name in ("link", "following", "entity", "ordinal"):
+        np.testing.assert_array_equal(again.place[name], state.place[name])
+    first = again.place["ordinal"] == 0
+    np.testing.assert_array_equal(again.place["size"][first], state.place["size"][first])
+    np.testing.assert_array_equal(again.entities, state.entities)
+
+
+def in_python(*changes):
+    """Return the moves in plain Python, with changes of their source."""
+    source = Path(moves.__file__).read_text()
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    own = types.ModuleType("plain_moves")
+    exec(compile(source.replace("@machine_code\n", ""), "plain_moves", "exec"), own.__dict__)
+    return own
+
+
+def test_plain_python_draws_the_same(monkeypatch):
+    problem, chain = held(random_mentions(3, 6, ("NR", "PR")))
+    compiled, random = chain, np.random.default_rng(1)
+    for _ in range(10):
+        compiled = sampler.sweep(random, compiled, problem)
+    monkeypatch.setattr(sampler, "moves", in_python())
+    random = np.random.default_rng(1)
+    for _ in range(10):
+        chain = sampler.sweep(random, chain, problem)
+    np.testing.assert_array_equal(chain.state.place["link"], compiled.state.place["link"])
+
+
+MUTANTS = {
+    "tails in any order": ("    if link >= other or other_link >= mention:\n", "    if False:\n"),
+    "not put back": ('            row[link]["following"] = mention\n        if a', "            pass\n        if a"),
+    "annotations of the next forgotten": ("log_weight += _log_tail(later", "log_weight += 0 * _log_tail(later"),
+    "sizes of tails forgotten": ("weight += given.by_size[before + tail] - given.by_size[before]", "weight += 0"),
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def processor_seconds(number):
+    """Raise `TimeoutError` after so many: links that close to a ring have no end."""
+
+    def late(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, number)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_found(name, monkeypatch):
+    problem, chain = held(random_mentions(4, 5), rungs=1)
+    weights = exact(problem, chain)
+    monkeypatch.setattr(sampler, "moves", in_python(MUTANTS[name]))
+    try:
+        with processor_seconds(8):
+            found = largest_z(problem, chain, weights, 1_500)
+    except (KeyError, IndexError, ValueError, RuntimeWarning, TimeoutError):
+        return                                              # no partition any more
+    assert found > 4.5
+
+
+@pytest.mark.parametrize("move", ["_move", "_relink", "_stray", "_exchange"])
+def test_draws_are_right_without_one_move(move, monkeypatch):
+    problem, chain = held(random_mentions(3, 4), rungs=1)
+    weights = exact(problem, chain)
+    call = "(random, mention, exponent, row"
+    without = in_python((f"  {move}{call}", f"  (lambda *_: None){call}"))
+    monkeypatch.setattr(sampler, "moves", without)
+    assert largest_z(problem, chain, weights, 1_500) < 4.5
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cs.fit("mpa", crowd, coreference="partition", draws=20, warmup=20)
+
+
+def test_a_fit_says_the_same_in_labels_chains_and_partition(fitted, crowd):
+    truth, silver = fitted.truth, cs.silver_chains(fitted)
+    drawn = truth.chains.entities
+    for draw in (0, 39):
+        label = cs.silver_chains(fitted, draw=draw)
+        np.testing.assert_array_equal(label.entity, drawn[draw])
+        together = truth.clusters()[draw][:, None] == truth.clusters()[draw]
+        np.testing.assert_array_equal(together, drawn[draw][:, None] == drawn[draw])
+    link = silver.labels.antecedent[silver.label]
+    assert len(np.unique(link[link >= 0])) == (link >= 0).sum()
+    size = np.bincount(silver.entity)[silver.entity]
+    np.testing.assert_array_equal(np.isnan(silver.together), size == 1)
+    assert "together" in silver.table
+    candidates = fitted.candidates()
+    assert (candidates.phi >= candidates.probability - 1e-12).all()
+    named = candidates.groupby("item").probability.sum()
+    assert (named <= 1 + 1e-9).all()
+    assert named.mean() > 0.9
+    assert set(fitted.chains_prior().parameter) >= {"size", "recency", "new", "new_growth", "nearest"}
+    assert fitted.annotators().specificity.isna().all()
+
+
+def test_a_witness_who_knows_is_believed(fitted, crowd):
+    key = spans_of(crowd, follow_links(np.asarray(crowd.gold_antecedent)[None])[0])
+    alone = cs.evaluate(fitted, key, responses="ignored")
+    asked = cs.evaluate(fitted, key, responses="annotator")
+    assert asked.value > alone.value
+    assert "knows no more than the crowd" in alone.title
+    assert "the system is a witness" in asked.title
+    with pytest.raises(UnsupportedRequest, match="witness of chains alone"):
+        cs.evaluate(cs.fit("majority-vote", crowd), key, responses="annotator")
+
+
+def test_gold_links_stand(crowd):
+    half = np.arange(crowd.num_mentions) % 2 == 0
+    data = crowd.replace(
+        gold_type=np.where(half, crowd.gold_type, -1), gold_antecedent=np.where(half, crowd.gold_antecedent, -1)
+    )
+    texts = texts_of(data, "use")
+    problem = sampler.problem_of(
+        texts, data.num_annotators, known_links(data, texts), any_antecedent=True, rungs=2
+    )  # fmt: skip
+    random, chain = np.random.default_rng(0), sampler.start(np.random.default_rng(0), problem, 1)
+    for _ in range(5):
+        chain = sampler.sweep(random, chain, problem)
+    link = chain.state.place["link"]
+    np.testing.assert_array_equal(link[:, half], np.tile(np.asarray(crowd.gold_antecedent)[half], (2, 1)))
