@@ -88,7 +88,8 @@ def test_engines_fit_as_numpy_does(engine, restriction, fit_em):
     found = fit_em(records, restriction=restriction, engine=engine)
     assert len(expected.probability) > 3000
     for name, values in expected._asdict().items():
-        np.testing.assert_allclose(getattr(found, name), values, rtol=1e-9, atol=1e-9, err_msg=name)
+        rtol = 3e-7 if np.asarray(values).dtype == np.float32 else 1e-9  # sums of other order round to another last bit
+        np.testing.assert_allclose(getattr(found, name), values, rtol=rtol, atol=1e-9, err_msg=name)
     np.testing.assert_array_equal(found.member, expected.member)
 
 
@@ -168,8 +169,8 @@ def test_an_engine_keeps_the_table_of_entities(engine, sources, monkeypatch, tmp
     assert "300 rows in" in repr(kept)
     # What is loaded knows no engine, nor does a copy in another process.
     found.save(tmp_path / "fit")
-    assert cs.load_fit(tmp_path / "fit").entities().equals(expected)
-    assert pickle.loads(pickle.dumps(found)).entities().equals(expected)
+    for one in (cs.load_fit(tmp_path / "fit"), pickle.loads(pickle.dumps(found))):
+        pandas.testing.assert_frame_equal(one.entities(), expected)
 
 
 def test_the_command_writes_parquet_with_an_engine(tmp_path):
