@@ -13,7 +13,7 @@ def row(seed, true, mean, low, high, kind="five fields", likelihood="hit-miss"):
     return {
         "kind": kind, "likelihood": likelihood, "seed": seed, "true": true, "mean": mean, "sd": 2.0,
         "low": low, "high": high, "rank": 0.5,
-        "ESS": 400.0, "R-hat": 1.0, "outside": 0.5, "p": 0.5 if seed else 0.001, "CPU s": 3.0,
+        "ESS": 400.0, "R-hat": 1.0, "outside": 0.5, "refused": 0.0 if seed else 1.0, "CPU s": 3.0,
         "EM mean": mean + 10, "EM low": mean + 8, "EM high": mean + 12,
     }  # fmt: skip
 
