@@ -50,7 +50,7 @@ def example(name: str | None = None) -> Any:
     --------
     >>> import consilience as cs
     >>> cs.example("labels.csv")
-    Annotations(annotations=600, items=150, annotators=12, labels=3, gold=30)
+    Annotations(annotations=600, items=150, annotators=12, labels=3)
     >>> list(cs.example())[:3]
     ['labels.csv', 'system_a.csv', 'system_b.csv']
     """

@@ -67,12 +67,9 @@ def baseline(
     Examples
     --------
     >>> import consilience as cs
-    >>> answers = {"expert": ["ann"] * 3, "item_a": [*"aba"], "item_b": [*"bcc"],
-    ...            "answer": ["together", "apart", "apart"]}
-    >>> data = cs.read_constraints(answers, features={"item": [*"abc"], "size": [1.0, 1.2, 9.0]})
-    >>> label = cs.baseline("itml", data, clusters=2)
-    >>> bool(label[0] == label[1] != label[2])
-    True
+    >>> label = cs.baseline("itml", cs.example("answers.csv"), clusters=3)
+    >>> len(label), len(set(label.tolist()))
+    (60, 3)
     """
     methods: dict[str, Any] = {
         "cspa": cspa, "itml": itml, "k-means": lambda data, *rest: k_means(data.feature, *rest),

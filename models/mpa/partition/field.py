@@ -77,7 +77,7 @@ def _most_probable(
         gradient = (features[own] - mean).sum(axis=0) - (value - START) / _FREE**2
         curvature = (weight[:, None] * features).T @ features - mean.T @ mean + np.eye(len(value)) / _FREE**2
         step = np.linalg.solve(curvature, gradient)
-        value = value + step * min(1.0, 1.0 / np.abs(step).max())
+        value = value + step / max(1.0, float(np.abs(step).max()))
     return value
 
 
