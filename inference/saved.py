@@ -151,7 +151,6 @@ def read(
             arrays = {name: stored[name] for name in stored.files}
         if text["format"] == 2:
             arrays = _from_format_2(arrays)
-        text["options"] = {name: value for name, value in text["options"].items() if name not in _GONE}
         if "shards" in text:
             data, found = joined(folder, text)
             arrays |= {f"posterior.hidden.{name}": values for name, values in found.items()}
@@ -160,6 +159,7 @@ def read(
             data = _data(text, arrays)
         if problem := data.problem() or _problem_of_text(text):
             raise InvalidFit(f"{folder}: the saved fit cannot be right, because {problem}; fit again")
+        text["options"] = {name: value for name, value in text["options"].items() if name not in _GONE}
         member = _member(folder, text["model"], model, truth)
         if text["method"] not in member.methods:
             raise ValueError(f"'{member.name}' has no method '{text['method']}'")
