@@ -23,6 +23,7 @@ from consilience.models.block_linkage.enumeration import pairs_within
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from consilience.models.block_linkage.gibbs.sampler import linked_among, sites, start, sweep
 from consilience.models.block_linkage.gibbs.truth import label_free
+from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.model import members_by_size
 from consilience.models.hit_miss.model import prepared
@@ -54,12 +55,9 @@ def prepare(resolved: Resolved) -> LinkProblem:
     parts = prepared(resolved).data
     ends = [np.asarray(part)[:, pairs_within(part.shape[1])] for part in members_by_size(parts)]
     first, second = np.concatenate([np.zeros((2, 0), int), *(each.swapaxes(0, 1).reshape(2, -1) for each in ends)], 1)
-    if own.restriction != "none":
-        same = data.source[first] == data.source[second]
-        kept = same if own.restriction == "within" else ~same
-        first, second = first[kept], second[kept]
+    pairs = CandidatePairs(first, second, np.zeros(len(first))).allowed(np.asarray(data.source), own.restriction)
     prior, concentration = hyperpriors(resolved), np.asarray(resolved.given.value_share, float)
-    problem = linked_among(data, first, second, prior, concentration, own.restriction)
+    problem = linked_among(data, pairs, prior, concentration, own.restriction)
     return dataclasses.replace(problem, prior=own.prior, splits=sum(parts.num_components))
 
 

@@ -18,14 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Array, Float
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.enumeration import log_size_weights
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
-from consilience.models.block_linkage.join import neighbours
+from consilience.models.block_linkage.join import CandidatePairs, neighbours
 from consilience.models.block_linkage.labels import refuse_labels
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import value_codes
@@ -64,23 +64,23 @@ def prepare(resolved: Resolved) -> LinkProblem:
     threshold = wide_threshold(data, settings.wide)
     pairs = wide_pairs(data, threshold=threshold, restriction=settings.restriction)
     concentration = _value_concentration(data, resolved.given.value_share)
-    problem = linked_among(data, pairs.first, pairs.second, prior, concentration, settings.restriction)
+    problem = linked_among(data, pairs, prior, concentration, settings.restriction)
     classes = np.asarray(CLASS_PRIOR, problem.distortion.dtype) if isinstance(chosen, ErrorClasses) else None
     return dataclasses.replace(problem, class_share=classes)
 
 
 def linked_among(
-    data: Records, first: Int[np.ndarray, " pair"], second: Int[np.ndarray, " pair"], prior: Hyperprior,
-    value_concentration: Float[np.ndarray, " *value"], restriction: str,
+    data: Records, pairs: CandidatePairs, prior: Hyperprior, value_concentration: Float[np.ndarray, " *value"],
+    restriction: str,
 ) -> LinkProblem:  # fmt: skip
     """Return the problem of records that may be linked by these pairs, with hit-miss errors.
 
     Parameters
     ----------
-    first, second : codes of records; pairs that the restriction forbids are not among them.
+    pairs : those that the restriction forbids are not among them.
     prior, value_concentration : parameters of the priors of b, m, μ and θ.
     """
-    first_neighbour, neighbour = neighbours(first, second, data.num_records)
+    first_neighbour, neighbour = neighbours(pairs.first, pairs.second, data.num_records)
     dtype = jnp.result_type(float)
     return LinkProblem(
         value=np.ascontiguousarray(value_codes(data.value, data.first_value).T, np.int32),

@@ -153,7 +153,12 @@ def prepare(resolved: Resolved) -> Problem:
                 f"{name} has no part in the posterior of partitions; leave out {{{name}}}", Remedy(name)
             )
     check_data(data, own.candidates, own.gold)
-    texts = texts_of(data, own.gold)
+    return _problem(resolved)
+
+
+def _problem(resolved: Resolved, witness: Int[np.ndarray, " mention"] | None = None) -> Problem:
+    data, own = resolved.data, resolved.settings
+    texts = texts_of(data, own.gold, witness)
     known = known_links(data, texts) if own.gold == "use" else np.full(data.num_mentions, NEW)
     return problem_of(
         texts, data.num_annotators, known, any_antecedent=own.antecedents == "any", rungs=int(own.rungs)
@@ -225,11 +230,6 @@ def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
     """
     if not problem.learns:
         return chain
-    link, half = chain.state.place["link"], warmup // 2
-    disputed = chain.disputed + (link[: len(link) // 2 + 1] != link[0]).any(axis=0)
-    chain = chain._replace(disputed=np.zeros(len(disputed)) if done == half else disputed)
-    if done in (half, warmup) and len(link) > 1:
-        chain = chain._replace(certain=disputed < _DISPUTED * half)
     if done % _ESTIMATED == 0 or done == warmup:
         parameters, random = chain.parameters, np.random.default_rng(done)
         estimate, share = field.estimated(random, parameters.field, chain.state, problem.texts), _SHARE
@@ -237,6 +237,16 @@ def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
             share = 1.0
         own = parameters.field + share * (estimate - parameters.field)
         chain = chain._replace(parameters=parameters._replace(field=own))
+    return _placed(chain, done, warmup)
+
+
+def _placed(chain: Chain, done: int, warmup: int) -> Chain:
+    """Place the ladder, and say which mentions are certain, after some of the sweeps of the warm-up."""
+    link, half = chain.state.place["link"], warmup // 2
+    disputed = chain.disputed + (link[: len(link) // 2 + 1] != link[0]).any(axis=0)
+    chain = chain._replace(disputed=np.zeros(len(disputed)) if done == half else disputed)
+    if done in (half, warmup) and len(link) > 1:
+        chain = chain._replace(certain=disputed < _DISPUTED * half)
     if (done % _ADAPTED == 0 or done == warmup) and len(chain.rates) and chain.since:
         ladder = adapted(chain.exponents, chain.rates / chain.since)
         chain = chain._replace(exponents=ladder, rates=np.zeros_like(chain.rates), since=0)
@@ -292,12 +302,8 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
     -------
     as ``antecedent`` of `sites`, ``(chain, draw, mention)``.
     """
-    data, own, last = resolved.data, resolved.settings, np.asarray(known["antecedent"])
-    texts, number = texts_of(data, own.gold, witness), data.num_mentions
-    links = known_links(data, texts) if own.gold == "use" else np.full(number, NEW)
-    problem = problem_of(
-        texts, data.num_annotators, links, any_antecedent=own.antecedents == "any", rungs=int(own.rungs)
-    )  # fmt: skip
+    problem, last = _problem(resolved, witness), np.asarray(known["antecedent"])
+    texts, number = problem.texts, last.shape[-1]
     draws, place, found = max(last.shape[1] // 2, 1), np.argsort(texts.order), []
     warmup = max(draws // 2, 1)
     for number_of_chain, ended in enumerate(last[:, -1].astype(np.int64)):
@@ -309,11 +315,11 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
         )  # fmt: skip
         random, chain = np.random.default_rng([seed, number_of_chain]), begun(problem, link)
         learned = np.asarray(known["field"])[number_of_chain].mean(axis=0)
+        chain = chain._replace(parameters=chain.parameters._replace(field=learned))
         for done in range(warmup + draws):
-            chain = chain._replace(parameters=chain.parameters._replace(field=learned))
             chain = sweep(random, chain, problem)
             if done < warmup:
-                chain = warmed(chain, problem, done + 1, warmup)
+                chain = _placed(chain, done + 1, warmup)
             else:
                 found.append(sites(chain, problem)["antecedent"])
     return np.stack(found).reshape(len(last), draws, -1)
