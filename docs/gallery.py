@@ -1,0 +1,2 @@
+def page(folder):
+    return "# Gallery\n"
