@@ -137,9 +137,11 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
         ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
-    mean = Line2D([], [], color=INK, linewidth=1.2)
-    cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
-    legend_below(ax, [mean, cross], ["mean over draws", "against the point estimate"])
+    marks = {"mean over draws": Line2D([], [], color=INK, linewidth=1.2)}
+    if any(score.point is not None for score in scores.values()):
+        cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
+        marks["against the point estimate"] = cross
+    legend_below(ax, list(marks.values()), list(marks))
     return ax
 
 

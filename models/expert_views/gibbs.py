@@ -2,7 +2,7 @@ r"""The tempered Gibbs sampler of clusterings in several views.
 
 An expert cannot move to a view whose clusters do not fit his answers, and its clusters cannot follow while others hold
 them: a chain keeps the grouping of experts that it starts with. So replicas of the state stand on a ladder of exponents
-:math:`1 = b_0 > \dots > b_{T-1} = 0` and that of rung t targets
+:math:`1 = b_0 > \ldots > b_{T-1} = 0` and that of rung t targets
 
 .. math::
 
