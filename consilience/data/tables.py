@@ -42,7 +42,7 @@ from consilience.data.columns import Choose, check_names
 from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
 from consilience.errors import InputError
-from consilience.standard_input import kept_standard_input
+from consilience.piped import is_open_file, kept, kept_inputs
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _CHUNK_ROWS = 65536
@@ -64,9 +64,13 @@ def read_table(source: Any, choose: Choose) -> Table:
     -------
     table : its ``problems`` may hold problems of single rows, which the reader raises together with its own.
     """
+    if is_open_file(source):
+        with kept_inputs():
+            return read_table(kept(source), choose)
     if isinstance(source, str | os.PathLike):
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
-        problems = Problems("standard input" if kept_standard_input(source) else str(path))
+        piped = kept(source)
+        problems = Problems(str(path) if piped is None else piped.name)
         if ending == ".parquet":
             table = _read_parquet(path, choose, problems)
         elif ending in (".csv", ".tsv"):

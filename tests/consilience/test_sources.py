@@ -1,5 +1,9 @@
 """Anything in: frames, paths, columns, rows and standard input, wherever data, systems or groups are asked for."""
 
+import json
+import os
+import threading
+
 import pandas
 import pytest
 
@@ -125,6 +129,20 @@ def test_data_systems_groups_and_records_from_standard_input(piped, tmp_path):
     assert len(pandas.read_csv("linked/entities.csv")) == len(PEOPLE)
 
 
+def test_fifos_and_json_lines_are_read_once(piped, tmp_path):
+    lines = "".join(f"{json.dumps(row)}\n" for row in ANNOTATIONS)
+    assert piped(lines, "fit", "dirichlet", "-", "-o", "run", "--draws", "20")[0] == 0
+    for name, text in (("fifo", csv(ANNOTATIONS)), ("fifo.csv", csv(ANNOTATIONS)), ("other", lines)):
+        os.mkfifo(tmp_path / name)
+        writer = threading.Thread(target=(tmp_path / name).write_text, args=(text,))
+        writer.start()
+        code, shown, errors = piped("", "fit", "dirichlet", name, "-o", "run", "--draws", "20", "--force")
+        writer.join()
+        assert code == 0, errors
+        assert f"read     {name}: 9 annotations, 3 items" in shown
+        assert cs.load_fit("run").data.fingerprint() == cs.read_annotations(ANNOTATIONS).fingerprint()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -132,7 +150,7 @@ def test_data_systems_groups_and_records_from_standard_input(piped, tmp_path):
         ("link - - -o linked", "- is standard input, which holds one table"),
         ("evaluate - --predictions -", "- is standard input, which holds one table"),
         ("fit prirn - -o run", "standard input, column 'rank': there is no column 'rank'"),
-        ("score - key.conll", "standard input is read as a table in CSV; give the path of a file"),
+        ("score - key.conll", "this is read as a table, in CSV or JSON lines; give the path"),
     ],
 )
 def test_what_standard_input_cannot_be(piped, tmp_path, words, message):
