@@ -80,7 +80,7 @@ def kept(source: Any) -> Piped | None:
         return source if isinstance(source, Piped) else None
     if is_open_file(source):
         name = getattr(source, "name", None)
-        return copies.keep(f"{id(source)}:{name}", name if isinstance(name, str) else "the open file", source)
+        return copies.keep(f"#{len(copies.by_name)}", name if isinstance(name, str) else "the open file", source)
     name = os.fspath(source)
     if name in copies.by_name:
         return copies.by_name[name]
