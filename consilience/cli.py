@@ -7,7 +7,6 @@ NumPy before the input has been looked at, so that `--help` and a wrong file nam
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import sys
@@ -17,9 +16,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from consilience.commands import ExitCode
-from consilience.commands.files import checked_outputs, standard_input
+from consilience.commands.files import checked_outputs, piped_inputs
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
-from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
+from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(end.code or 0)
     with _spoken_warnings() as poor:
         try:
-            with checked_outputs(arguments), standard_input(arguments):
+            with checked_outputs(arguments), piped_inputs(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
         except ConsilienceError as error:
@@ -81,9 +80,8 @@ def _parse(words: list[str]) -> argparse.Namespace:
     options = _unknown_options(words, FLAGS[command]) if command in FLAGS else []
     whole = parser(command, options)
     if command is not None and command not in COMMANDS:
-        close = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        whole.error(f"no command is called '{command}'{hint} The commands are {', '.join(COMMANDS)}")
+        listed = f"the commands are {', '.join(COMMANDS)}"
+        whole.error(str(no_such(f"no command is called '{command}'", command, COMMANDS, listed)))
     arguments = whole.parse_args(words)
     if command is None:
         whole.print_help()

@@ -455,6 +455,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_exact(sub)
     _add_singletons(sub)
     _add_json(sub)
+    _add_csv(sub, "the leaderboard")
 
 
 def _build_conformal(sub: argparse.ArgumentParser) -> None:

@@ -1,9 +1,11 @@
 """The one place that turns what a user brings into named columns, and that says what is wrong with it.
 
 A *source* is a path (``.csv``, ``.tsv``, ``.json``, ``.jsonl``/``.ndjson``, each also with ``.gz``, or ``.parquet``), a
-data frame (pandas; anything that speaks Arrow; anything with ``to_pandas()``), a dict of columns, or a list of dicts,
-one for each row. Every column becomes codes into its distinct values, in the order of their first appearance: a check
-or a conversion then runs once per distinct value, and 10^7 rows cost a few C loops instead of 10^7 Python calls.
+data frame (pandas; any that Narwhals knows, such as Polars, PyArrow and DuckDB, or that speaks Arrow; a data set of
+Hugging Face), a dict of columns, a list of dicts, one for each row, or an open text file, in CSV or JSON lines.
+
+Every column becomes codes into its distinct values, in the order of their first appearance: a check or a conversion
+then runs once per distinct value, and 10^7 rows cost a few C loops instead of 10^7 Python calls.
 
 What counts as what:
 
@@ -42,7 +44,7 @@ from consilience.data.columns import Choose, check_names
 from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
 from consilience.errors import InputError
-from consilience.standard_input import kept_standard_input
+from consilience.piped import is_open_file, kept, kept_inputs
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _CHUNK_ROWS = 65536
@@ -64,9 +66,13 @@ def read_table(source: Any, choose: Choose) -> Table:
     -------
     table : its ``problems`` may hold problems of single rows, which the reader raises together with its own.
     """
+    if is_open_file(source):
+        with kept_inputs():
+            return read_table(kept(source), choose)
     if isinstance(source, str | os.PathLike):
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
-        problems = Problems("standard input" if kept_standard_input(source) else str(path))
+        piped = kept(source)
+        problems = Problems(str(path) if piped is None else piped.name)
         if ending == ".parquet":
             table = _read_parquet(path, choose, problems)
         elif ending in (".csv", ".tsv"):
@@ -78,8 +84,7 @@ def read_table(source: Any, choose: Choose) -> Table:
     elif isinstance(source, Mapping):
         table = _read_mapping(source, choose, Problems("the dict of columns"))
     else:
-        problems = Problems("the data frame")
-        table = _read_frame(_as_pandas(source, problems), choose, problems)
+        table = _read_frame(source, choose, Problems("the data frame"))
     if not table.num_rows and not table.problems.found:
         raise table.problems.fail("the table has no rows", "check that this is the file you meant")
     return table
@@ -362,25 +367,43 @@ def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
 
 
 def _read_frame(frame: Any, choose: Choose, problems: Problems) -> Table:
-    columns = _chosen_columns(
-        frame.columns, lambda name, position: from_series(name, frame.iloc[:, position]), choose, problems
-    )
-    return Table(columns, len(frame), problems, _FROM_ZERO, range(len(frame)))
-
-
-def _as_pandas(source: Any, problems: Problems) -> Any:
-    """Return a pandas frame; pandas itself is imported only by who brings a frame."""
+    if is_data_set(frame):
+        frame = frame.to_pandas()
     pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(source, pandas.DataFrame):
-        return source
-    if hasattr(source, "columns") and hasattr(source, "__arrow_c_stream__"):
-        return _pyarrow(problems).table(source).to_pandas(integer_object_nulls=True)
-    if hasattr(source, "columns") and hasattr(source, "to_pandas"):
-        return source.to_pandas()
+    encode: Callable[[str, int], Cells]
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        names, number, encode = frame.columns, len(frame), lambda name, at: from_series(name, frame.iloc[:, at])
+    else:
+        found = _by_narwhals(frame, problems)
+        names, number, encode = found.columns, len(found), lambda name, at: _from_narwhals(name, found[:, at])
+    return Table(_chosen_columns(names, encode, choose, problems), number, problems, _FROM_ZERO, range(number))
+
+
+def is_data_set(source: Any) -> bool:
+    """Return whether this is a data set of Hugging Face."""
+    return hasattr(source, "column_names") and hasattr(source, "to_pandas") and not hasattr(source, "columns")
+
+
+def _by_narwhals(frame: Any, problems: Problems) -> Any:
+    """Return a frame as Narwhals shows it, which is imported only where a frame comes that is not pandas'."""
+    import narwhals
+
+    found = narwhals.from_native(frame, pass_through=True)
+    if isinstance(found, narwhals.LazyFrame):
+        return found.collect()
+    if isinstance(found, narwhals.DataFrame):
+        return found
+    if hasattr(frame, "__arrow_c_stream__"):
+        return narwhals.from_native(_pyarrow(problems).table(frame))
     raise problems.fail(
-        f"a {type(source).__name__} cannot be read as a table",
+        f"a {type(frame).__name__} cannot be read as a table",
         "pass a path, a data frame, or a dict of equally long columns",
     )
+
+
+def _from_narwhals(name: str, column: Any) -> Cells:
+    """Encode a column; of floats the type tells how exact they are, which Python's own do not."""
+    return from_values(name, column.to_numpy() if str(column.dtype) == "Float32" else column.to_list())
 
 
 # ---- Parquet ----
