@@ -1,8 +1,9 @@
 """Coreference as a posterior of partitions against its bars: `python -m benchmarks chains [--only PART …]`.
 
-Two parts, each of rows that are kept: ``model``, annotations drawn from the whole model, and ``litbank``, simulated
-crowds on LitBank (Paun and others 2018). That draws are those of all partitions of small documents is a test of the
-suite. Only seeds from 100 on were looked at while the sampler was made.
+Parts, each of rows that are kept: ``model``, annotations drawn from the whole model; ``litbank``, simulated crowds on
+LitBank (Paun and others 2018); ``starts``, one of these by a chain that starts at the best links of each mention, as
+the first one of a fit does, and by one that starts at the truth. That draws are those of all partitions of small
+documents is a test of the suite. Only seeds from 100 on were looked at while the sampler was made.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from benchmarks.mpa_coverage import SILVER, SYSTEM, calibration, coverage
 from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
 from consilience.data.codes import object_array
 from consilience.data.mentions import MENTION_TYPES, Mentions
+from consilience.evaluation.chains import spans_of
+from consilience.models.mpa import MODEL
 from consilience.models.mpa.partition import sampler
 from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK, KINDS, LOWEST_RANK, WIDTH, bins_of_ranks
-from consilience.models.mpa.partition.state import texts_of
+from consilience.models.mpa.partition.state import known_links, texts_of
+from consilience.models.mpa.partition.truth import PartitionLabels
 from consilience.models.mpa.scenarios import SYNTHETIC_PROFILES, _shared_out
-from consilience.models.truth.chains import NEW
+from consilience.models.truth.chains import NEW, follow_links
 
-PARTS = ("model", "litbank")
+PARTS = ("model", "litbank", "starts")
 _SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profiles-sparse")
 _TODAY = dict(zip(_SCENARIOS, (46, 16, 75, 58), strict=True))
 """Documents covered by `coreference="links"`, per cent: what a posterior of partitions must not fall below."""
@@ -111,7 +115,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure the parts that are asked for, and record all that is kept."""
 
     def measures(kept: Kept) -> dict[str, Callable[[], Any]]:
-        return {"model": lambda: _model(kept, arguments.sets), "litbank": lambda: _litbank(kept, arguments)}
+        return {
+            "model": lambda: _model(kept, arguments.sets), "litbank": lambda: _litbank(kept, arguments),
+            "starts": lambda: _starts(kept),
+        }  # fmt: skip
 
     run_parts("chains", "Coreference as a posterior of partitions", arguments, measures, _tell)
 
@@ -128,6 +135,38 @@ def _litbank(kept: Kept, arguments: argparse.Namespace) -> None:
             profiles_ = STAND_IN if scenario.startswith("profiles") else None
             measure = functools.partial(_simulated, key, scenario, profiles_, seed)
             kept.row("litbank", (scenario, seed), measure)
+
+
+def _starts(kept: Kept) -> None:
+    for start in ("best links", "truth"):
+        kept.row("starts", ("synthetic-uniform", 0, start), functools.partial(_started, start))
+
+
+def _started(start: str) -> dict[str, Any]:
+    """Run one chain as a fit does, and return what it says alone."""
+    mentions, began = cs.simulate_mentions(cs.load("litbank"), "synthetic-uniform", seed=0), time.process_time()
+    resolved = MODEL.resolve(mentions, None, {"coreference": "partition"})
+    problem, random = sampler.prepare(resolved), np.random.default_rng(0)
+    chain = sampler.start(random, problem)
+    if start == "truth":
+        chain = sampler.begun(problem, known_links(mentions, texts_of(mentions, "use")))
+    kept, rates = [], []
+    for done in range(1, sampler.WARMUP + sampler.DRAWS + 1):
+        chain = sampler.sweep(random, chain, problem)
+        if done <= sampler.WARMUP:
+            chain = sampler.warmed(chain, problem, done, sampler.WARMUP)
+        else:
+            kept.append(sampler.sites(chain, problem)["link"])
+            rates.append(chain.rates / max(chain.since, 1))
+    found, seconds = PartitionLabels(np.stack(kept), mentions, "ignore"), time.process_time() - began
+    true = spans_of(mentions, follow_links(np.asarray(mentions.gold_antecedent)[None])[0])
+    silver = spans_of(mentions, found.chains.estimate())
+    return {
+        "labels right": 100 * float((found.lead.label == found.of_mentions.gold).mean()),
+        "said": 100 * float(found.lead.probability.mean()),
+        "silver CoNLL": 100 * cs.score_coreference(true, silver, singletons=False).conll,
+        "swap rate": float(np.min(rates[-1])), "CPU s": seconds,
+    }  # fmt: skip
 
 
 def _simulated(key: Any, scenario: str, table: Any, seed: int) -> dict[str, Any]:
@@ -164,7 +203,8 @@ def _tell(record: Recording, kept: Kept) -> None:
         "without entities of one mention, intervals of nominal 90 %."
     )
     found = {part: kept.rows(part) for part in PARTS}
-    for part, title in zip(PARTS, ("Annotations drawn from the whole model", "LitBank"), strict=True):
+    titles = "Annotations drawn from the whole model", "LitBank", "LitBank, one chain from two starts"
+    for part, title in zip(PARTS, titles, strict=True):
         if not found[part]:
             continue
         record.section(title)
@@ -196,4 +236,6 @@ def _bars(found: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[Bar]:
                  at_least("… documents covered, %, goal", 80, mean["documents covered"], 1),
                  at_least("… documents covered, %, today's", _TODAY[scenario], mean["documents covered"], 1),
                  at_most("… CPU s", 300, mean["CPU s"], 0)]  # fmt: skip
+    if len(started := [row["silver CoNLL"] for row in found["starts"].values()]) > 1:
+        bars.append(at_most("two starts: silver CoNLL apart, points", 1, float(np.ptp(started))))
     return bars

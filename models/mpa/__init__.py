@@ -164,7 +164,7 @@ def says(account: Account) -> Iterator[Note]:
 
 def _truth(posterior: Posterior, resolved: Resolved, **more: Any) -> Truth:
     """Return the draws of the labels, those of a partition where the posterior is of one."""
-    if "antecedent" not in posterior.hidden:
+    if "link" not in posterior.hidden:
         return truth(posterior, resolved, **more)
     from consilience.models.mpa.partition import truth as partition
 

@@ -24,7 +24,7 @@ from consilience.models.interface import Gibbs, Starts
 from consilience.models.mpa.candidates import check_data, labelled
 from consilience.models.mpa.partition import field, moves, profiles
 from consilience.models.mpa.partition.annotations import FOUND
-from consilience.models.mpa.partition.state import PROPERTY, State, Texts, injective, known_links, linked, texts_of
+from consilience.models.mpa.partition.state import State, Texts, injective, known_links, linked, recoded, texts_of
 from consilience.models.mpa.partition.tables import HIDDEN
 from consilience.models.sites import Resolved
 from consilience.models.truth.chains import NEW
@@ -263,24 +263,16 @@ def _exchanged(state: State, order: Int[np.ndarray, "rung document"], document: 
 
 
 def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
-    """Return the profiles, in all types of mentions, and what `hidden` takes out.
-
-    Links are those of the first rung, in the codes of the data; a link that is no mention is coded behind these:
-    -1 new, then NR, and PR of nothing and of each mention.
-    """
+    """Return the profiles, in all types of mentions, and what `hidden` takes out: links are of the first rung."""
     texts, parameters = problem.texts, chain.parameters
-    number, link = len(texts.mention), chain.state.place["link"][0].astype(np.int64)
-    placed = np.where(link >= 0, texts.order[np.maximum(link, 0)], link)
-    told = np.flatnonzero(link < PROPERTY)
-    placed[told] = PROPERTY - 1 - texts.order[PROPERTY - 1 - link[told]]
-    antecedent = np.empty(number, np.int32)
-    antecedent[texts.order] = np.where(placed < NEW, number - 2 - placed, placed)
+    link = np.empty(len(texts.mention), np.int32)
+    link[texts.order] = recoded(chain.state.place["link"][0], texts.order)
     sensitivity = parameters.sensitivity[:, [0, 1, -1, -1]]
     if parameters.sensitivity.shape[1] == 2:
         sensitivity[:, 2:] = 0.5                            # nothing is known of what does not occur
     rate = chain.rates / max(chain.since, 1)
     return {
-        "sensitivity": sensitivity, "antecedent": antecedent, "field": parameters.field, "nearest": parameters.nearest,
+        "sensitivity": sensitivity, "link": link, "field": parameters.field, "nearest": parameters.nearest,
         "popularity": parameters.base.sum(axis=1)[:2], "swap_rate": rate.min() if len(rate) else np.ones(()),
     }  # fmt: skip
 
@@ -300,28 +292,22 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
 
     Returns
     -------
-    as ``antecedent`` of `sites`, ``(chain, draw, mention)``.
+    links as `sites` returns them, ``(chain, draw, mention)``.
     """
-    problem, last = _problem(resolved, witness), np.asarray(known["antecedent"])
-    texts, number = problem.texts, last.shape[-1]
-    draws, place, found = max(last.shape[1] // 2, 1), np.argsort(texts.order), []
+    problem, last, found = _problem(resolved, witness), np.asarray(known["link"]), []
+    draws, order = max(last.shape[1] // 2, 1), problem.texts.order
     warmup = max(draws // 2, 1)
-    for number_of_chain, ended in enumerate(last[:, -1].astype(np.int64)):
-        link = ended[texts.order]
-        link = np.select(
-            [link == NEW, link < number, link < number + 2],
-            [NEW, place[np.clip(link, 0, number - 1)], number - 2 - link],
-            PROPERTY - 1 - place[np.clip(link - number - 2, 0, number - 1)],
-        )  # fmt: skip
-        random, chain = np.random.default_rng([seed, number_of_chain]), begun(problem, link)
-        learned = np.asarray(known["field"])[number_of_chain].mean(axis=0)
+    for number, ended in enumerate(last[:, -1]):
+        random = np.random.default_rng([seed, number])
+        chain = begun(problem, recoded(ended[order], np.argsort(order)))
+        learned = np.asarray(known["field"])[number].mean(axis=0)
         chain = chain._replace(parameters=chain.parameters._replace(field=learned))
         for done in range(warmup + draws):
             chain = sweep(random, chain, problem)
             if done < warmup:
                 chain = _placed(chain, done + 1, warmup)
             else:
-                found.append(sites(chain, problem)["antecedent"])
+                found.append(sites(chain, problem)["link"])
     return np.stack(found).reshape(len(last), draws, -1)
 
 

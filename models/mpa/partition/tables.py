@@ -14,7 +14,7 @@ from consilience.models.sites import Resolved
 from consilience.notes import Level, Note
 
 HIDDEN = {
-    "antecedent": ("chain", "draw", "mention"), "field": ("chain", "draw", "6"), "nearest": ("chain", "draw"),
+    "link": ("chain", "draw", "mention"), "field": ("chain", "draw", "6"), "nearest": ("chain", "draw"),
     "popularity": ("chain", "draw", "2"), "swap_rate": ("chain", "draw"),
 }  # fmt: skip
 """Dimensions of what the posterior holds beside the profiles."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.errors import UnsupportedRequest
+from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.chains import spans_of
 from consilience.models.mpa.partition import moves, profiles, sampler
 from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK
@@ -318,6 +318,10 @@ def test_a_witness_who_knows_is_believed(fitted, crowd):
     assert asked.value > alone.value
     assert "knows no more than the crowd" in alone.title
     assert "the system is a witness" in asked.title
+    strange = np.full(crowd.num_mentions, NEW)
+    strange[100] = 7
+    with pytest.raises(InputError, match="“.*” of document “two” to “.*” of document “one”"):
+        fitted.truth.witnessed(strange)
     with pytest.raises(UnsupportedRequest, match="witness of chains alone"):
         cs.evaluate(cs.fit("majority-vote", crowd), key, responses="annotator")
 
