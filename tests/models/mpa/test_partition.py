@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import re
 import signal
 import types
 import warnings
@@ -220,7 +221,7 @@ def in_python(*changes):
         assert old in source
         source = source.replace(old, new)
     own = types.ModuleType("plain_moves")
-    exec(compile(source.replace("@machine_code\n", ""), "plain_moves", "exec"), own.__dict__)
+    exec(compile(re.sub("@(inner|machine_code)\n", "", source), "plain_moves", "exec"), own.__dict__)
     return own
 
 
