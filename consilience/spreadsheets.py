@@ -1,9 +1,9 @@
 """Cells of CSV files that a spreadsheet would run: written with an apostrophe before them, and read without it.
 
 A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula, also from a CSV file, and quotes
-do not keep it from that: https://owasp.org/www-community/attacks/CSV_Injection. Texts that begin so, perhaps after white
-space, and go on with a letter or a digit, get an apostrophe. Numbers stay, as do labels such as ``+`` and ``--``. A text
-that already has apostrophes before such a beginning gets one more, so that `as_read` gives back any text.
+do not keep it from that: https://owasp.org/www-community/attacks/CSV_Injection. Texts that begin so, perhaps after
+white space, and go on with a letter or a digit, get an apostrophe. Numbers stay, as do labels such as ``+`` and ``--``.
+A text that already has apostrophes before such a beginning gets one more, so that `as_read` gives back any text.
 
 This holds for spreadsheets that split at the commas, as the file is written.
 """

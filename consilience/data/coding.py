@@ -117,6 +117,10 @@ def code(
 
 def _check_target(target: Path, force: bool) -> None:
     check_folder(target)
+    try:
+        str(target.absolute()).encode()
+    except UnicodeEncodeError:
+        raise OutputRefused(f"{str(target)!r} is no text, as DuckDB takes paths; give another path") from None
     if not target.exists():
         return
     if not (target / MANIFEST).is_file() and any(target.iterdir()):
