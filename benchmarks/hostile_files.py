@@ -49,7 +49,7 @@ class _Late(BaseException):
     pass
 
 
-def attempt(words: list[str]) -> Attempt:
+def attempt(words: list[str], seconds: int = _SECONDS) -> Attempt:
     """Run a command in this process."""
     from consilience.cli import main
 
@@ -59,7 +59,7 @@ def attempt(words: list[str]) -> Attempt:
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     code: int | None = None
     before, hung = signal.signal(signal.SIGALRM, late), False
-    signal.alarm(_SECONDS)
+    signal.alarm(seconds)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(words)
@@ -151,7 +151,7 @@ def prepare(folder: Path, names: Callable[[str], str] = str) -> None:
         for name, words in made.items():
             if name == "chains" and not mentions:
                 continue
-            done = attempt([*words.split(), *(["--quiet"] if "link" not in words else [])])
+            done = attempt([*words.split(), *(["--quiet"] if "link" not in words else [])], 900)  # it compiles
             if done.code not in (0, 3):
                 raise RuntimeError(f"{words}: {done.err}")
 
