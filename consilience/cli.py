@@ -33,6 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parse(words)
     except SystemExit as end:
         return int(end.code or 0)
+    for stream in (sys.stdout, sys.stderr):
+        # Names of files need not be text, and not every terminal knows all letters. Notebooks have other streams.
+        if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     with _spoken_warnings() as poor:
         try:
             with checked_outputs(arguments), piped_inputs(arguments):
@@ -44,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             # The reader has seen enough, as in `| head`. Python would complain again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.success
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):  # as XLA says it
+                raise
+            return _fail("there is not enough memory; give fewer rows or draws, or a machine with more")
         except OSError as error:
             return _fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
         except KeyboardInterrupt as stop:

@@ -74,10 +74,10 @@ def checked_outputs(arguments: Arguments) -> Iterator[None]:
     UnsupportedRequest : where two are the same.
     """
     table, other = getattr(arguments, "csv", None), getattr(arguments, "output", None)
-    given = [output for output in (table, other) if output]
+    given = [output for output in (table, other) if output is not None]
     if len(set(given)) < len(given):
         raise UnsupportedRequest(f"{given[0]} cannot hold two outputs; give each its own path")
-    for output in given if getattr(arguments, "output_is_file", False) else filter(None, [table]):
+    for output in given if getattr(arguments, "output_is_file", False) else given[: table is not None]:
         check_output(output, force=arguments.force, inputs=inputs_of(arguments))
     with standard_output_for_files() if STANDARD_OUTPUT in given else contextlib.nullcontext():
         yield

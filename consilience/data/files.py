@@ -57,6 +57,8 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
             raise problems.fail("this is a folder; a file is expected", "give the path of one file")
         if not path.exists():
             raise problems.fail("there is no such file", "check the path")
+        if not path.is_file():
+            raise problems.fail("this is no regular file, and may never end", "copy it to a file, or give - and a pipe")
     except (OSError, ValueError) as error:
         raise problems.fail(f"this path cannot be opened ({error})", "check the path") from None
     suffixes = [suffix.lower() for suffix in path.suffixes]

@@ -13,6 +13,8 @@ What counts as what:
   labels like any other), without the white space around them. Nothing else is normalised. Numbers from data frames and
   JSON become their text; whole numbers are written without a decimal point, because pandas turns integers into floats
   as soon as one is missing.
+* An apostrophe before a text that a spreadsheet would run, ``'=1+1``, is not part of it: our own files have it; see
+  `consilience.spreadsheets`.
 * Only an **empty cell** is missing; in data frames and JSON also ``None``, NaN and pandas' ``NA``.
 * A CSV file is comma-separated; where the first line has no comma but semicolons (or tabs), those separate. It is
   UTF-8, with or without a byte order mark, and its first row names the columns. Blank lines are skipped.
@@ -45,6 +47,7 @@ from consilience.data.files import delimiter_of, find_file, open_bytes, parse_js
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
 from consilience.errors import InputError
 from consilience.piped import is_open_file, kept, kept_inputs
+from consilience.spreadsheets import as_read, may_be_run
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _CHUNK_ROWS = 65536
@@ -138,7 +141,7 @@ def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems)
         lines, rows = next(chunks, (np.empty(0, np.int64), []))
         if not rows:
             raise problems.fail("the file is empty", "check that this is the file you meant")
-        names = check_names(rows[0], problems)
+        names = check_names(map(as_read, rows[0]), problems)
         rest = itertools.chain([(lines[1:], rows[1:])], chunks)
         return _encode_rows(rest, names, choose(names, problems), problems)
 
@@ -189,9 +192,17 @@ def _encode_rows(
         numbers.append(lines[whole])
         for role, position in chosen.items():
             encoders[role].extend(map(operator.itemgetter(position), kept), len(kept))
-    columns = {role: encoders[role].column(names[position]) for role, position in chosen.items()}
+    columns = {role: _as_read(encoders[role].column(names[position])) for role, position in chosen.items()}
     lines_of_rows = np.concatenate(numbers)
     return Table(columns, len(lines_of_rows), problems, "line {}", lines_of_rows)
+
+
+def _as_read(cells: Cells) -> Cells:
+    """Take away the apostrophes that keep a spreadsheet from running the cells."""
+    if not may_be_run(cells.values):
+        return cells
+    texts = from_values(cells.name, map(as_read, cells.values))
+    return Cells(cells.name, np.append(texts.codes, np.int32(-1))[cells.codes], texts.values)
 
 
 def _ragged(row: list[str], expected: int, line: int, problems: Problems) -> None:
@@ -225,10 +236,10 @@ def _read_plain(path: Path, ending: str, choose: Choose, problems: Problems) -> 
             rows = list(csv.reader([first], delimiter=delimiter, strict=True))
             if "\0" in first or "\r" in first.rstrip("\r\n") or not any(rows):
                 raise _Doubt
-            names = check_names(rows[0], Problems(None))
+            names = check_names(map(as_read, rows[0]), Problems(None))
             chosen = choose(names, Problems(None))
             batches = _arrow_batches(pyarrow, raw, delimiter, len(names), chosen.values())
-        columns = {role: _from_batches(pyarrow, names[at], batches.pop(0)) for role, at in chosen.items()}
+        columns = {role: _as_read(_from_batches(pyarrow, names[at], batches.pop(0))) for role, at in chosen.items()}
     except (*doubts, EOFError, OSError, zlib.error):
         return None
     pyarrow.default_memory_pool().release_unused()
