@@ -1,7 +1,7 @@
-"""Errors that people make, planted one at a time: do the tests notice?
+"""Plant errors that people make, one at a time: do the tests notice?
 
-A row of ``mutants.csv`` is one change of one line: a sign, a forgotten prior, an axis, a stale count. It is planted in a
-copy of the checkout, where pytest then runs the tests that ought to notice, up to the first that fails:
+A row of ``mutants.csv`` is one change of one line: a sign, a forgotten prior, an axis, a stale count. It is planted in
+a copy of the checkout, where pytest then runs the tests that ought to notice, up to the first that fails:
 
 | outcome | what it means |
 |---|---|
@@ -9,22 +9,25 @@ copy of the checkout, where pytest then runs the tests that ought to notice, up 
 | survived | all passed: a test is missing, or the change is none; column ``explained`` says which |
 | error | no test ran to its end: the change breaks an import, names no test, or takes too long |
 
-At the end every test that killed one runs on the copy without any change: there all have to pass.
+``--control`` runs every test that killed one on the copy without any change: there all have to pass. Types are not
+checked at run time, as they are in other runs of the tests: what kills is a test. Imports take most of the time, so
+that each run is a fork of a process that has imported all but the library.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
+import importlib
+import multiprocessing
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +36,9 @@ from benchmarks.speed import seconds_of_children
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".csv")
+_SLOW_IMPORTS = ("hypothesis", "jax", "jaxtyping", "numba", "numpyro.distributions", "pandas", "pytest", "scipy.stats")
 _LONGEST = 900  # seconds of one run of pytest: most take ten
+_OPTIONS = "addopts=--import-mode=importlib --strict-markers -m 'not slow'"
 _LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", ".*_cache", "results", "build", "dist")
 
 
@@ -93,6 +98,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Try the mutants that have no row yet, and write the report from all rows."""
     kept = Kept((arguments.output or RESULTS / "mutants") / "rows.jsonl", again=bool(arguments.again))
     every, known = mutants(), kept.rows("mutants")
+    for name in _SLOW_IMPORTS:
+        importlib.import_module(name)
     with _copy() as copy:
         for mutant in every:
             killed = known.get(mutant.key, {}).get("outcome") == "killed"
@@ -107,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     record.write()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _copy() -> Iterator[Path]:
     """Yield a copy of the checkout: real files, for Python keeps compiled code beside them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -130,18 +137,36 @@ def _tried(mutant: Mutant, copy: Path) -> dict[str, Any]:
     return {"outcome": outcome, "killed by": test, "CPU s": seconds_of_children() - before}
 
 
-def _pytest(arguments: list[str], copy: Path) -> tuple[int, str]:
-    """Return the status of pytest and what it printed."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(copy)}
-    try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=_LONGEST)
-    except subprocess.TimeoutExpired:
-        return -1, ""
-    return done.returncode, done.stdout
+def _pytest(arguments: list[str], copy: Path) -> tuple[int | None, str]:
+    """Return the status of pytest, None where it took too long, and what it printed."""
+    printed = copy / "printed.txt"
+    child = multiprocessing.get_context("fork").Process(target=_in_copy, args=(arguments, copy, printed))
+    child.start()
+    child.join(_LONGEST)
+    status = child.exitcode
+    child.kill()
+    child.join()
+    return status, printed.read_text(encoding="utf-8")
 
 
-def _outcome(status: int, printed: str) -> tuple[str, str]:
+def _in_copy(arguments: list[str], copy: Path, printed: Path) -> None:
+    """Run pytest on the copy, of which nothing is imported yet."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("benchmarks", "consilience")]:
+        del sys.modules[name]
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy)
+    sys.path[:] = [str(copy), *(place for place in sys.path if Path(place or ".").resolve() not in (ROOT, copy))]
+    import pytest
+
+    with printed.open("w", encoding="utf-8") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+        status = pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-o", _OPTIONS, *arguments])
+        sys.stdout.flush()
+    os._exit(status)
+
+
+def _outcome(status: int | None, printed: str) -> tuple[str, str]:
     failed = re.search(r"^FAILED (\S+?)(?: - .*)?$", printed, re.MULTILINE)
     if status == 1 and failed:
         return "killed", failed[1]
@@ -178,8 +203,8 @@ def _tell(record: Recording, kept: Kept, every: list[Mutant]) -> None:
                           "after": _code(row["after"]), "outcome": row["outcome"],
                           "killed by": row["killed by"].rpartition("/")[2]} for row in rows])  # fmt: skip
     planted = len(rows) - sum(bool(row["explained"]) for row in alive)
-    bars = [at_least("planted", 150, len(rows), 0),
-            at_least("killed, of those a test can notice, %", 95, 100 * len(killed) / planted if planted else None, 1)]  # fmt: skip
+    share = 100 * len(killed) / planted if planted else None
+    bars = [at_least("planted", 150, len(rows), 0), at_least("killed, of those a test can notice, %", 95, share, 1)]
     for row in kept.rows("control").values():
         bars.append(at_least(f"tests that killed, of {row['tests']} pass without a change",
                              row["tests"], row["tests"] - len(row["failed"]), 0))  # fmt: skip
