@@ -1,4 +1,4 @@
-"""Plant errors that people make, one at a time: do the tests notice?
+"""Plant errors that people make, one at a time, and see whether the tests notice.
 
 A row of ``mutants.csv`` is one change of one line: a sign, a forgotten prior, an axis, a stale count. It is planted in
 a copy of the checkout, where pytest then runs the tests that ought to notice, up to the first that fails:
@@ -36,7 +36,7 @@ from benchmarks.speed import seconds_of_children
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".csv")
-_SLOW_IMPORTS = ("hypothesis", "jax", "jaxtyping", "numba", "numpyro.distributions", "pandas", "pytest", "scipy.stats")
+_SLOW_IMPORTS = ("jax", "numba", "numpyro.distributions", "pandas", "pytest", "scipy.stats")
 _LONGEST = 900  # seconds of one run of pytest: most take ten
 _OPTIONS = "addopts=--import-mode=importlib --strict-markers -m 'not slow'"
 _LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", ".*_cache", "results", "build", "dist")
