@@ -161,9 +161,21 @@ def _in_copy(arguments: list[str], copy: Path, printed: Path) -> None:
     with printed.open("w", encoding="utf-8") as stream:
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
-        status = pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-o", _OPTIONS, *arguments])
+        own = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-o", _OPTIONS]
+        status = pytest.main([*own, *arguments], [_Quick()])
         sys.stdout.flush()
     os._exit(status)
+
+
+class _Quick:
+    """A plugin of pytest: properties are tried on the same examples every time, and those that fail are not shrunk."""
+
+    @staticmethod
+    def pytest_collection() -> None:
+        from hypothesis import Phase, settings
+
+        settings.register_profile("quick", settings(), phases=(Phase.explicit, Phase.generate), derandomize=True)
+        settings.load_profile("quick")
 
 
 def _outcome(status: int | None, printed: str) -> tuple[str, str]:
