@@ -179,7 +179,7 @@ class _Quick:
 
 
 def _outcome(status: int | None, printed: str) -> tuple[str, str]:
-    failed = re.search(r"^FAILED (\S+?)(?: - .*)?$", printed, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?::.+?)(?: - .*)?$", printed, re.MULTILINE)  # a test, or its fixture
     if status == 1 and failed:
         return "killed", failed[1]
     return ("survived" if status == 0 else "error"), ""
@@ -188,7 +188,7 @@ def _outcome(status: int | None, printed: str) -> tuple[str, str]:
 def _control(tests: list[str], copy: Path) -> dict[str, Any]:
     """Return how many of the tests that killed pass where nothing is planted."""
     status, printed = _pytest([*tests, "--maxfail=1000"], copy)
-    failed = re.findall(r"^FAILED (\S+)", printed, re.MULTILINE)
+    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", printed, re.MULTILINE)
     return {"tests": len(tests), "status": status, "failed": failed}
 
 
