@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import gc
 import importlib
 import multiprocessing
 import os
@@ -36,7 +37,7 @@ from benchmarks.speed import seconds_of_children
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".csv")
-_SLOW_IMPORTS = ("jax", "numba", "numpyro.distributions", "pandas", "pytest", "scipy.stats")
+_SLOW_IMPORTS = ("hypothesis", "jax", "jaxtyping", "numba", "numpyro.distributions", "pandas", "pytest", "scipy.stats")
 _LONGEST = 900  # seconds of one run of pytest: most take ten
 _OPTIONS = "addopts=--import-mode=importlib --strict-markers -m 'not slow'"
 _LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", ".*_cache", "results", "build", "dist")
@@ -100,6 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
     every, known = mutants(), kept.rows("mutants")
     for name in _SLOW_IMPORTS:
         importlib.import_module(name)
+    gc.freeze()  # no fork goes through what all share
     with _copy() as copy:
         for mutant in every:
             killed = known.get(mutant.key, {}).get("outcome") == "killed"
@@ -155,13 +157,15 @@ def _in_copy(arguments: list[str], copy: Path, printed: Path) -> None:
         del sys.modules[name]
     os.chdir(copy)
     os.environ["PYTHONPATH"] = str(copy)
+    # What is compiled once stays in the copy, wherever it came from.
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(copy / "compiled")
     sys.path[:] = [str(copy), *(place for place in sys.path if Path(place or ".").resolve() not in (ROOT, copy))]
     import pytest
 
     with printed.open("w", encoding="utf-8") as stream:
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
-        own = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-o", _OPTIONS]
+        own = ["-x", "-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", "-o", _OPTIONS]
         status = pytest.main([*own, *arguments], [_Quick()])
         sys.stdout.flush()
     os._exit(status)
