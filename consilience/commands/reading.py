@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
 
-_READING_BY_FIT = ("id", "entity", "fields", "missing_values", "features")
+_READING_BY_FIT = ("id", "entity", "fields", "missing_values", "features", "grades", "dont_know", "questions")
 
 
 def read_data(arguments: Arguments, *contracts: str) -> Any:
