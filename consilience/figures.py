@@ -137,12 +137,11 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
         ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
-    mean = Line2D([], [], color=INK, linewidth=1.2)
-    keys = {"mean over draws": mean}
+    marks = {"mean over draws": Line2D([], [], color=INK, linewidth=1.2)}
     if any(score.point is not None for score in scores.values()):
         cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
-        keys["against the point estimate"] = cross
-    legend_below(ax, list(keys.values()), list(keys))
+        marks["against the point estimate"] = cross
+    legend_below(ax, list(marks.values()), list(marks))
     return ax
 
 

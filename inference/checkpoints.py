@@ -10,7 +10,7 @@ A checkpoint is a folder of
 
 The state is stored as its leaves, in order, and put back into the structure of a fresh start: no pickles, and a state
 of other shapes or dtypes is refused. Rows are arrays or nested dicts of them. `run_chunks` decides when to write;
-docs/contributing.md says what a driver does.
+docs/developer/contributing.md says what a driver does.
 """
 
 from __future__ import annotations

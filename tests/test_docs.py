@@ -18,7 +18,7 @@ import consilience as cs
 from consilience.errors import ConsilienceWarning
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
 SLOW_PAGES = [page for page in PAGES if "```python slow" in page.read_text()]
 BLOCK = re.compile(r"^```(\w+)(?: (slow|alert))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXIT_CODE = re.compile(r"# exit code (\d+)")
