@@ -26,7 +26,7 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.output import check_output
-from consilience.pages import Section, write_page
+from consilience.pages import Page, Section, write_page
 from consilience.printing import rows_of, table_text
 
 
@@ -56,12 +56,12 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         section, table, words = studies[-1]
         print(f"\n{number}. {section.title}\n{textwrap.fill(words, 100)}\n")
         print(table_text(rows_of(table), limit=None), flush=True)
-    lead = [
+    line = (
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
-        "draws, so that it says how sure one may be. This page was computed from scratch by `consilience demo`.",
-    ]
-    write_page("Consilience: six small studies", lead, [study.section for study in studies], path, force=force)
+        "draws, so that it says how sure one may be. This page was computed from scratch by `consilience demo`."
+    )
+    write_page(Page("Consilience: six small studies", line, [study.section for study in studies]), path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
 
 

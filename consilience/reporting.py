@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,10 +16,10 @@ from consilience.inference.fitting import Fit
 from consilience.models.truth.truth import CHAINS, CLASSES, PARTITION, VIEWS
 from consilience.output import check_output
 from consilience.pages import Section, write_page
-from consilience.pages.agreement import agreement_lead, agreement_sections
+from consilience.pages.agreement import agreement_page
 from consilience.pages.classes import classes_page
 from consilience.pages.linkage import linkage_page
-from consilience.pages.run import alerts, run_section
+from consilience.pages.run import alerts, findings, name_of, run_section
 from consilience.pages.views import views_page
 
 
@@ -35,6 +36,7 @@ def report(
     unknown: str = "error",
     singletons: bool = True,
     provenance: str | Mapping[str, str] = "unknown",
+    text: Any = None,
     force: bool = False,
 ) -> Path:
     """Write a report on a fit, and on systems evaluated against it, as one self-contained HTML file.
@@ -53,6 +55,8 @@ def report(
     missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
     singletons : of chains, whether entities of one mention count.
     provenance : where predictions of classes come from; see `compare`.
+    text : of coreference, the words of the documents: a table with the columns document, token and word, or one or
+        several CoNLL files. Mentions need ``start`` and ``end``; without words the page shows their ids.
     force : replace a file that exists also where it is no page of ours.
 
     Returns
@@ -78,15 +82,20 @@ def report(
     if isinstance(fit, Agreement):
         if predictions is not None or risk is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
-        own = [*agreement_sections(fit), *sections]
-        return write_page(title or "Agreement of annotators", agreement_lead(fit), own, path, force=force)
-    systems, risk = named_systems(fit, predictions), as_class_map(fit, risk)
-    named, lead, about = PAGES[fit.truth.kind.name](
-        fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
-        provenance=provenance,
-    )
-    about = [*about, *sections, run_section(fit, systems)]
-    return write_page(title or named, [*alerts(fit), *lead], about, path, force=force)
+        page = agreement_page(fit)
+        page = dataclasses.replace(page, sections=[*page.sections, *sections])
+    else:
+        systems, risk = named_systems(fit, predictions), as_class_map(fit, risk)
+        page = PAGES[fit.truth.kind.name](
+            fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
+            provenance=provenance, text=text,
+        )  # fmt: skip
+        named = f"{name}{page.title[0].lower()}{page.title[1:]}" if (name := name_of(fit)) else page.title
+        page = dataclasses.replace(
+            page, title=named, alerts=alerts(fit), findings=[*page.findings, *findings(fit)],
+            sections=[*page.sections, *sections, run_section(fit, systems)],
+        )  # fmt: skip
+    return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
 
 
 PAGES = {
