@@ -26,8 +26,11 @@ from consilience.evaluation.scores import Score
 from consilience.models.truth import CHAINS, CLASSES, Ranked, Truth, truth_of
 from consilience.notes import Remedy
 
-_CROWD_ALONE = '; of a system that knows no more than the crowd; responses="annotator" counts the system as a witness'
-_WITNESS = "; the system is a witness, whose errors are independent of the crowd's"
+SUPPOSITIONS = {
+    "ignored": 'of a system that knows no more than the crowd; responses="annotator" counts the system as a witness',
+    "annotator": "the system is a witness, whose errors are independent of the crowd's",
+}
+"""What titles say of a system's part in a posterior of partitions."""
 
 
 def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
@@ -114,7 +117,7 @@ def evaluate(
         raise UnsupportedRequest(f"by= groups the classes of items, and {kind.unit}s have none; leave it out")
     if by is not None and exact:
         raise UnsupportedRequest("scores by group have no closed form, only draws; leave out exact=True (or --exact)")
-    truth, told = _answered(fit, kind.name, system, responses)
+    truth, told = answered(fit, kind.name, system, responses)
     chosen: Any = kind.metric if metric is None else metric
     metrics = list(chosen) if isinstance(chosen, list | tuple) else [chosen]
     if by is not None and (soft := [resolve(one).name for one in metrics if resolve(one).needs != "ranks"]):
@@ -136,12 +139,17 @@ def evaluate(
         found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, by)
     ordered = {name: found[name] for name in (_name(kind.name, one) for one in metrics)}
     if told:
-        ordered = {name: dataclasses.replace(own, title=own.title + told) for name, own in ordered.items()}
+        ordered = {name: dataclasses.replace(own, title=f"{own.title}; {told}") for name, own in ordered.items()}
     return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
 
 
-def _answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, str]:
-    """Return the truth, and what titles say of the system's part in it."""
+def answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, str]:
+    """Return the truth, and what titles say of the system's part in it.
+
+    Raises
+    ------
+    UnsupportedRequest : the system is to be a witness of what is no posterior of partitions.
+    """
     check_option("responses", responses, ("ignored", "annotator"))
     if kind != CHAINS.name or not hasattr(truth_of(fit), "witnessed"):
         if responses == "annotator":
@@ -151,9 +159,10 @@ def _answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, 
             )  # fmt: skip
         return _read(fit, kind), ""
     if responses == "ignored":
-        return _read(fit, kind), _CROWD_ALONE
+        return _read(fit, kind), SUPPOSITIONS[responses]
     given: Any = truth_of(fit)
-    return _read(given.witnessed(chains.said_links(given.mentions, as_chains(system))), kind), _WITNESS
+    links = chains.said_links(given.mentions, as_chains(system))
+    return _read(given.witnessed(links), kind), SUPPOSITIONS[responses]
 
 
 def _read(fit: Any, kind: str) -> Truth:

@@ -202,6 +202,11 @@ def _add_singletons(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--singletons", choices=("include", "exclude"), help=line)
 
 
+def _add_responses(sub: argparse.ArgumentParser) -> None:
+    line = "annotator: also the score of a system of chains that is one more annotator of the partition (ignored)"
+    sub.add_argument("--responses", choices=("ignored", "annotator"), default="ignored", help=line)
+
+
 def _build_chains(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--to", choices=("table", "conll"), default="table", help="print them, or write CoNLL (table)")
@@ -438,8 +443,7 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_scoring(sub)
     _add_exact(sub)
     _add_singletons(sub)
-    line = "annotator: the system of chains is one more annotator, of a posterior of partitions (ignored)"
-    sub.add_argument("--responses", choices=("ignored", "annotator"), default="ignored", help=line)
+    _add_responses(sub)
     _add_map(sub)
     _add_json(sub)
     _add_csv(sub)
@@ -457,6 +461,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_scoring(sub)
     _add_exact(sub)
     _add_singletons(sub)
+    _add_responses(sub)
     _add_json(sub)
     _add_csv(sub, "the leaderboard")
 
