@@ -17,7 +17,7 @@ from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.chains import spans_of
 from consilience.models.mpa import BetaPrior, Priors
 from consilience.models.mpa.partition import moves, profiles, sampler
-from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK
+from consilience.models.mpa.partition.annotations import BIN_LATER, BIN_NEW, FIRST_RANK
 from consilience.models.mpa.partition.state import PROPERTY, known_links, linked, texts_of
 from consilience.models.truth.chains import NEW, NOTHING, follow_links
 
@@ -163,6 +163,7 @@ def test_worked_number_of_errors():
     rows += [("m5", f"a{one}", label) for one, label in enumerate(["DO(m4)", "DO(m4)", "DO(m3)"])]
     problem, chain = held(mentions(rows))
     base = np.zeros_like(chain.parameters.base)
+    base[:, BIN_LATER] = 7.0  # there are no mentions after the last one
     base[0, FIRST_RANK : FIRST_RANK + 4] = base[1, [BIN_NEW, *range(FIRST_RANK, FIRST_RANK + 3)]] = 1.0
     own = chain.parameters._replace(base=base, sensitivity=np.full_like(chain.parameters.sensitivity, 0.5))
     known, place = profiles.given(own, problem.texts, True), chain.state.place[0]
