@@ -195,6 +195,7 @@ def test_other_answers_and_priors_do_not_compile_again(small, compilations):
         by_pair=problem.by_pair._replace(together=problem.by_pair.apart, apart=problem.by_pair.together),
         num_together=problem.num_apart, num_apart=problem.num_together, weight_scale=2 * problem.weight_scale,
     )  # fmt: skip
+    compilations.clear()
     posterior, _ = ascend(swapped)
     assert not compilations
     assert posterior.restart_bound.max() != pytest.approx(small[0].restart_bound.max(), abs=1)
