@@ -68,7 +68,7 @@ def strongly_typed(state: Any) -> Any:
 
 def scan_steps(
     step: Callable[[Any, Any], tuple[Any, Any]], state: Any, start: Any, stop: Any, *, length: int,
-    finite: Callable[[Any], Any] | None = None,
+    finite: Callable[[Any], Any] | None = None, going: Callable[[Any], Any] | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run `step` for the indices from `start` to `stop`, at most `length` of them; for use inside ``jax.jit``.
 
@@ -82,6 +82,7 @@ def scan_steps(
     length : static; rows of the output buffers.
     finite : ``output -> bool``; where given, the first step that is not is the last, and the state stays as that step
         was given it.
+    going : ``state -> bool``; where given, the last step is the first that leaves a state of which it does not hold.
 
     Returns
     -------
@@ -97,6 +98,8 @@ def scan_steps(
         if finite is not None:
             good = finite(output)
             after = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, state)
+        if going is not None:
+            good &= going(after)
         return index + 1, after, buffers, good
 
     # A loop with a traced end and not a scan with a mask: a masked step would copy the whole state at every index.
