@@ -1,13 +1,14 @@
 """The day with an accelerator: all that there is to measure on one, unattended, in 45 minutes.
 
 Each line is a process of its own that is ended after four minutes, and its result is written as soon as it is there;
-a later run goes on where this one was ended. ``--small`` runs the list in small sizes, for a test of the list on a CPU.
+a later run goes on where this one was ended. Lines that time nothing run side by side. ``--small`` runs the list in
+small sizes, for a test of the list on a CPU.
 
 | part | what |
 |---|---|
 | a | the device, and its memory bandwidth by a copy of 4 GB |
 | j | the tiny case of each member that an ascent or a closed form fits, against the CPU: the largest difference |
-| b | ascents of crowds: compilation, a sweep, bytes, and the share of the bandwidth; with other blocks |
+| b | ascents of crowds: compilation, a sweep, bytes, and the share of the bandwidth; of one also with other blocks |
 | d, g | Plackett-Luce: sweeps, and certainty by draws in other blocks |
 | c, e, f, h | Dawid-Skene by Gibbs; views; linkage by EM, and by Gibbs on the host; k-hat |
 | i | the laws of `tests/laws` |
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +38,8 @@ _LIMIT = 240.0
 _SWEEPS = 20
 _EXACTLY = 1e-4
 _BLOCKS = (1 << 17, 1 << 20, 1 << 24)
+_BLOCKS_OF = ("dawid-skene", "cavi")
+_AT_ONCE = 8
 _ASCENTS = (*((name, method) for name in ("dawid-skene", "mace") for method in ("em", "cavi")), ("mpa", "cavi"))
 _BLOCK_NUMBERS = (1 << 18, 1 << 22, 1 << 26)
 
@@ -69,13 +73,19 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure line after line, and write the report after each."""
     sizes, end = SMALL if arguments.small else Sizes(), time.monotonic() + 60 * arguments.minutes
     kept = Kept((arguments.output or RESULTS / "device") / "rows.jsonl", again=arguments.again)
+
+    def measured(line: tuple[str, tuple[Any, ...]]) -> dict[str, Any] | None:
+        return None if time.monotonic() > end else _in_own_process(*line, arguments.small)
+
     for part in arguments.only:
-        for key in lines(part, sizes):
-            if time.monotonic() > end:
-                print("the time is over; run this again for the rest")
-                return
-            kept.row(part, key, functools.partial(_in_own_process, part, key, arguments.small))
-            _tell(kept, arguments)
+        keys = [key for key in lines(part, sizes) if arguments.again or key not in kept.rows(part)]
+        with ThreadPoolExecutor(_AT_ONCE if part == "j" else 1) as pool:
+            for key, found in zip(keys, pool.map(measured, [(part, key) for key in keys]), strict=True):
+                if found is None:
+                    print("the time is over; run this again for the rest")
+                    return
+                kept.row(part, key, lambda found=found: found)
+                _tell(kept, arguments)
 
 
 def _tell(kept: Kept, arguments: argparse.Namespace) -> None:
@@ -188,7 +198,7 @@ def _ascent(sizes: Sizes, name: str, method: str, number: int) -> dict[str, Any]
     found: dict[str, Any] = {"dtype": dtype, "block": rows.block_rows()}
     with in_dtype(dtype):
         problem = jax.device_put(problem)
-        for block in (None, *_BLOCKS):
+        for block in (None, *(_BLOCKS if (name, method) == _BLOCKS_OF else ())):
             if block is not None:
                 rows.block_rows = lambda block=block: block
             _programs.cache_clear()

@@ -174,7 +174,7 @@ class Kept:
     """
 
     def __init__(self, path: Path, *, again: bool = False) -> None:
-        self._path, self._again, self._measured, self._commit = path, again, set[tuple[Any, ...]](), _commit()
+        self.path, self._again, self._measured, self._commit = path, again, set[tuple[Any, ...]](), _commit()
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         self._rows = {(row["part"], *row["key"]): row for row in map(json.loads, lines)}
 
@@ -191,8 +191,8 @@ class Kept:
             columns = {name: _plain(value) for name, value in measure().items()}
             self._rows[place] = {"part": part, "key": list(key), "commit": self._commit, "columns": columns}
             self._measured.add(place)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as stream:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(self._rows[place], allow_nan=False) + "\n")
             print(f"{part}: {', '.join(map(str, key))}", flush=True)
         return self._rows[place]["columns"]

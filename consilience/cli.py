@@ -7,7 +7,6 @@ NumPy before the input has been looked at, so that `--help` and a wrong file nam
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import sys
@@ -17,9 +16,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from consilience.commands import ExitCode
-from consilience.commands.files import checked_outputs, standard_input
+from consilience.commands.files import checked_outputs, piped_inputs
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
-from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
+from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,9 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parse(words)
     except SystemExit as end:
         return int(end.code or 0)
+    for stream in (sys.stdout, sys.stderr):
+        # Names of files need not be text, and not every terminal knows all letters. Notebooks have other streams.
+        if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     with _spoken_warnings() as poor:
         try:
-            with checked_outputs(arguments), standard_input(arguments):
+            with checked_outputs(arguments), piped_inputs(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
         except ConsilienceError as error:
@@ -45,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             # The reader has seen enough, as in `| head`. Python would complain again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.success
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):  # as XLA says it
+                raise
+            return _fail("there is not enough memory; give fewer rows or draws, or a machine with more")
         except OSError as error:
             return _fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
         except KeyboardInterrupt as stop:
@@ -81,9 +88,8 @@ def _parse(words: list[str]) -> argparse.Namespace:
     options = _unknown_options(words, FLAGS[command]) if command in FLAGS else []
     whole = parser(command, options)
     if command is not None and command not in COMMANDS:
-        close = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        whole.error(f"no command is called '{command}'{hint} The commands are {', '.join(COMMANDS)}")
+        listed = f"the commands are {', '.join(COMMANDS)}"
+        whole.error(str(no_such(f"no command is called '{command}'", command, COMMANDS, listed)))
     arguments = whole.parse_args(words)
     if command is None:
         whole.print_help()

@@ -28,7 +28,7 @@ from consilience.models.settings import unknown_option
 _OF_A_RUN = {
     one.name: one.replace(kind=one.POSITIONAL_OR_KEYWORD if one.name == "method" else one.KEYWORD_ONLY)
     for one in sorted(inspect.signature(fit).parameters.values(), key=lambda one: one.name != "method")
-    if one.kind is not one.VAR_KEYWORD and one.name not in ("model", "data", "truth")
+    if one.kind is not one.VAR_KEYWORD and one.name not in ("model", "data", "truth", "read")
 }
 """The options of `fit` that an estimator has too, ``method`` first: all that are not about which model and data."""
 

@@ -230,10 +230,10 @@ def _found(path: Path) -> os.stat_result | None:
 
 def is_input(path: str | os.PathLike, inputs: Iterable[str | os.PathLike]) -> bool:
     """Return whether a path leads to one of the inputs, or into it: by its own name, a link, or another name."""
-    parents = Path(path).resolve().parents
+    parents = Path(os.path.realpath(path)).parents  # of a loop of links, too, which `resolve` refuses
     for one in inputs:
         with contextlib.suppress(OSError, ValueError):
-            if os.path.samefile(path, one) or (os.path.isdir(one) and Path(one).resolve() in parents):
+            if os.path.samefile(path, one) or (os.path.isdir(one) and Path(os.path.realpath(one)) in parents):
                 return True
     return False
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from consilience.notes import Level, Note
 from consilience.output import text_stream, write_output
+from consilience.spreadsheets import as_written, may_be_run
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -127,7 +128,8 @@ def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -
     """Write columns, or a data frame, to a CSV file, or to Parquet where the path ends in ``.parquet``.
 
     For ``path`` and ``force`` see `consilience.output.write_output`. Of a CSV file some rows at a time are Python's own
-    objects, which take ten times the memory of the arrays.
+    objects, which take ten times the memory of the arrays. Texts that a spreadsheet would run are written as
+    `consilience.spreadsheets` says.
     """
     columns = table if isinstance(table, Mapping) else columns_of(table)
     number = len(next(iter(columns.values()), ()))
@@ -141,14 +143,14 @@ def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -
             return
         with text_stream(stream) as file:
             writer = csv.writer(file)
-            writer.writerow(columns)
+            writer.writerow(map(as_written, columns))
             for start in range(0, number, _ROWS):
                 part = [_array(values[start : start + _ROWS]) for values in columns.values()]
                 cells = [] if len(part) == 1 else list(map(_unquoted, part))
                 if cells and None not in cells:
                     file.write("\r\n".join([*map(",".join, zip(*cells, strict=True)), ""]))
                 else:
-                    writer.writerows(zip(*map(_plain_column, part), strict=True))
+                    writer.writerows(zip(*map(_safe_column, part), strict=True))
 
     write_output(path, write, force=force)
 
@@ -164,7 +166,7 @@ def _unquoted(values: Any) -> list[str] | None:
         joined = "".join(listed)
     except TypeError:
         return None
-    return None if any(mark in joined for mark in ',"\r\n') else listed
+    return None if any(mark in joined for mark in ',"\r\n') or may_be_run(listed) else listed
 
 
 def _plain_column(values: Any) -> list[Any]:
@@ -174,3 +176,7 @@ def _plain_column(values: Any) -> list[Any]:
     if values.dtype.kind in "iub" or (values.dtype.kind == "f" and np.isfinite(values).all()):
         return listed
     return listed if set(map(type, listed)) <= {str, int, bool} else list(map(_plain, listed))
+
+
+def _safe_column(values: Any) -> list[Any]:
+    return [as_written(cell) if isinstance(cell, str) else cell for cell in _plain_column(values)]

@@ -5,7 +5,6 @@ Scores against draws are those of `consilience.evaluate`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import numpy as np
 from consilience.data.accept import as_partition, is_numbers
 from consilience.data.partitions import Partition
 from consilience.data.problems import Problems
-from consilience.errors import UnsupportedRequest
+from consilience.errors import UnsupportedRequest, meant
 from consilience.evaluation.partitions import contingency, form_of, names, score
 from consilience.evaluation.scores import Count, by_method
 from consilience.models.truth import truth_of
@@ -245,8 +244,7 @@ def _set_names(sets: Sequence[Any], records: Any) -> list[list[str]]:
         for name in sorted({name for name in members if members.count(name) > 1}):
             problems.add("the set has this record twice", "name each record once", row=row, value=name)
         for name in dict.fromkeys(name for name in members if name not in known):
-            close = difflib.get_close_matches(name, list(known), n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else "give ids of records that were linked"
+            remedy = meant(name, known) or "give ids of records that were linked"
             problems.add("there is no such record", remedy, row=row, value=name)
     problems.raise_any()
     return named

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import importlib
 import os
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ import numpy as np
 
 from consilience.data.codes import named
 from consilience.data.contract import Contract
-from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
+from consilience.errors import TooLarge, UnsupportedRequest, meant, no_such
 from consilience.inference.generic import GenericRun
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
@@ -368,7 +367,8 @@ class Fit:
         UnknownName : the member has no such measure.
         """
         if name not in self.member.measure_names:
-            raise UnknownName(f"'{self.member.name}' has no '{name}'; it has {', '.join(self.member.measure_names)}")
+            known = self.member.measure_names
+            raise no_such(f"'{self.member.name}' has no '{name}'", name, known, f"it has {', '.join(known)}")
         return getattr(self, name)(*arguments, **choice)
 
     if not TYPE_CHECKING:  # or a checker would take any name for a table
@@ -380,10 +380,11 @@ class Fit:
             if hasattr(type(self), name):  # a property that failed itself; its own error says why
                 return object.__getattribute__(self, name)
             known = [table.name for table in member.tables]
-            close = difflib.get_close_matches(name, [*known, *dir(type(self))], n=1)
-            hint = f"did you mean '{close[0]}'? Its" if close else "its"
-            tables = f"{hint} tables are {', '.join(known)}"
-            raise AttributeError(f"a fit of '{member.name}' has no attribute '{name}'; {tables}")
+            near = meant(name, [*known, *dir(type(self))])
+            hint = f"{near} Its" if near else "its"
+            raise AttributeError(
+                f"a fit of '{member.name}' has no attribute '{name}'; {hint} tables are {', '.join(known)}"
+            )
 
     # ---- what there is to say
 

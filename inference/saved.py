@@ -265,7 +265,7 @@ def _options(fit: Any) -> dict[str, Any]:
 
 
 def _sizes(data: Contract) -> dict[str, int]:
-    return {name: int(getattr(data, name)) for name in data.names("size")}
+    return {name: int(size) for name in data.names("size") if (size := getattr(data, name)) is not None}
 
 
 def _run_text(fit: Any) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from consilience.arrays import Key
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import UnsupportedRequest, no_such
 from consilience.models.posterior import Posterior
 from consilience.models.settings import Settings
 from consilience.models.sites import Resolved, Sites, resolve
@@ -440,8 +440,8 @@ class Model:
         for table in self.tables:
             if table.name == name and isinstance(table, Table):
                 return table
-        known = ", ".join([*self.table_names, *self.measured_tables])
-        raise UnknownName(f"'{self.name}' has no table '{name}'; it has {known}")
+        known = [*self.table_names, *self.measured_tables]
+        raise no_such(f"'{self.name}' has no table '{name}'", name, known, f"it has {', '.join(known)}")
 
     @property
     def table_names(self) -> tuple[str, ...]:

@@ -22,10 +22,10 @@ def block_rows(backend: str | None = None) -> int:
     """Return how many rows are summed at a time.
 
     On a CPU what a block reads and writes stays in the cache of a core: a sweep of a million annotations takes a
-    quarter less time than in one piece, and a sixth of the memory. An accelerator has to be filled; that number is an
-    estimate.
+    quarter less time than in one piece, and a sixth of the memory. An NVIDIA H200 is as fast with these blocks as
+    with blocks of 2^24, and a quarter slower with 2^17 (Dawid-Skene, 10^8 annotations).
     """
-    return 1 << 17 if (backend or jax.default_backend()) == "cpu" else 1 << 24
+    return 1 << 17 if (backend or jax.default_backend()) == "cpu" else 1 << 20
 
 _pads = contextvars.ContextVar("pads", default=True)
 

@@ -14,7 +14,6 @@ Mine(reliability=3.0)
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import enum
 import functools
 import math
@@ -24,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from consilience.errors import ConsilienceError, UnknownName, UnsupportedRequest
+from consilience.errors import ConsilienceError, UnknownName, UnsupportedRequest, no_such
 
 
 class _Default(enum.Enum):
@@ -192,6 +191,4 @@ def _fields(settings: Any) -> tuple[Setting, ...]:
 
 def unknown_option(name: str, member: str, known: Iterable[str]) -> UnknownName:
     """Return what is said of an option that does not exist, with the closest one that does."""
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
-    return UnknownName(f"'{member}' has no option '{name}'{hint} options: {', '.join(known) or 'none'}")
+    return no_such(f"'{member}' has no option '{name}'", name, known, f"its options: {', '.join(known) or 'none'}")

@@ -109,6 +109,9 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "entity": {"metavar": "COLUMN", "help": "of records: the known entity, for evaluation"},
     "fields": {"type": _listed, "metavar": "A,B,…", "help": "of records: the columns to compare"},
     "features": {"metavar": "FILE", "help": "of constraints: a table of the items, described by numbers"},
+    "grades": {"type": int, "metavar": "R", "help": "of constraints: answers are grades from 1, apart, to R, together"},
+    "dont-know": {"choices": ("left-out", "informative"), "help": "of constraints: answers that say nothing"},
+    "questions": {"choices": ("ignored", "views"), "help": "of constraints: an expert has a view of each question"},
     "missing-values": {"type": _listed, "metavar": "NA,…", "help": "texts for a missing value"},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
     "force": {"action": "store_true", "help": "replace an earlier fit in that folder, or write beside what is in it"},
@@ -455,6 +458,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_exact(sub)
     _add_singletons(sub)
     _add_json(sub)
+    _add_csv(sub, "the leaderboard")
 
 
 def _build_conformal(sub: argparse.ArgumentParser) -> None:

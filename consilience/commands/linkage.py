@@ -22,8 +22,8 @@ from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
+from consilience.piped import STANDARD_INPUT, is_fifo
 from consilience.printing import columns_of, json_text, print_notes, rows_of, table_text, write_columns
-from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -295,7 +295,9 @@ def _one_or_each(numbers: list[float]) -> float | list[float]:
 def are_entities(*sources: str) -> bool:
     """Return whether files may say of which entity each record is: whether they are tables."""
     return all(
-        source == STANDARD_INPUT or (Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES))
+        source == STANDARD_INPUT
+        or is_fifo(source)
+        or (Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES))
         for source in sources
     )
 

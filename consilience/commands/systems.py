@@ -14,8 +14,8 @@ from consilience.commands.results import score_row
 from consilience.errors import UnsupportedRequest, WrongKind
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import fit_folder
+from consilience.piped import STANDARD_INPUT
 from consilience.printing import columns_of, json_text, rows_of, table_text
-from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import Predictions
@@ -84,6 +84,7 @@ def compare(arguments: Arguments) -> None:
 
 def print_comparison(comparison: Comparison, arguments: Arguments) -> None:
     """Print a leaderboard, how sure one may be of each pair, and what has to be known to read them."""
+    write_csv(comparison.table, arguments)
     leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
     if arguments.json:
         print(json_text({"leaderboard": leaderboard, "pairs": pairs, "notes": list(comparison.notes)}))

@@ -32,7 +32,7 @@ from consilience.data.conll import Chains, read_conll
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.records import Records, read_records
-from consilience.errors import DataUnavailable, InputWarning, OutputRefused, UnknownName
+from consilience.errors import DataUnavailable, InputWarning, OutputRefused, no_such
 from consilience.output import check_output, write_output
 
 _TIMEOUT_SECONDS = 60
@@ -364,7 +364,7 @@ def describe(name: str) -> DataSet:
     for data_set in DATA_SETS:
         if data_set.name == name:
             return data_set
-    raise UnknownName(f"there is no data set {name!r}; there are {', '.join(names())}")
+    raise no_such(f"there is no data set {name!r}", name, names(), f"there are {', '.join(names())}")
 
 
 def load(name: str) -> Any:

@@ -77,14 +77,16 @@ def per(
     return array(shape=dimensions, codes=codes, missing=missing, later=later, moves=True, default=default)
 
 
-def size(*, derived: bool = False) -> Any:
+def size(*, derived: bool = False, later: bool = False) -> Any:
     """Declare a static field: part of the compiled program's signature.
 
     Parameters
     ----------
     derived : whether it counts something that serves computation, and is nothing to tell a user.
+    later : as of `array`; it is then ``None`` by default.
     """
-    return dataclasses.field(metadata={"kind": "size", "derived": derived})
+    default = None if later else dataclasses.MISSING
+    return dataclasses.field(metadata={"kind": "size", "derived": derived, "later": later}, default=default)
 
 
 def ids(*dimensions: str, later: bool = False) -> Any:
@@ -147,7 +149,7 @@ class Contract:
         sizes : such as ``num_items``; those that are left out are zero.
         """
         arrays = [field for field in cls._fields("array") if field.default is dataclasses.MISSING]
-        given = {name: sizes.get(name, 0) for name in cls.names("size")}
+        given = {one.name: sizes.get(one.name, None if one.default is None else 0) for one in cls._fields("size")}
         blank = cls(**{field.name: None for field in arrays}, **given)
         return blank.replace(**{field.name: np.zeros(np.maximum(blank._shape(field), 0), np.int32) for field in arrays})
 
@@ -284,8 +286,9 @@ class Contract:
 
         Readers check what they read; this is for data that come back from a file.
         """
-        for name in self.names("size"):
-            if type(size := getattr(self, name)) is not int or size < 0:
+        for field in self._fields("size"):
+            size, name = getattr(self, field.name), field.name
+            if not (size is field.default is None) and (type(size) is not int or size < 0):
                 return f"'{name}' is {size!r}, and no number of things"
         for name in self.names("ids"):
             ids = getattr(self, name)
@@ -340,8 +343,8 @@ class Contract:
     @property
     def counts(self) -> dict[str, int]:
         """How many items, annotators and other things there are, by what they are."""
-        shown = [field.name for field in self._fields("size") if not field.metadata["derived"]]
-        return {name.removeprefix("num_"): int(getattr(self, name)) for name in shown}
+        shown = {one.name: getattr(self, one.name) for one in self._fields("size") if not one.metadata["derived"]}
+        return {name.removeprefix("num_"): int(number) for name, number in shown.items() if number is not None}
 
     @property
     def read_from(self) -> str:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from consilience.data.problems import Problems, shorten
 from consilience.errors import InputError
-from consilience.standard_input import kept_standard_input
+from consilience.piped import Piped, kept
 
 MANIFEST = "manifest.json"
 """Name of the file that tells a folder of coded annotations from others."""
@@ -45,11 +45,11 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
     ------
     InputError : there is no such file, it is a folder, cannot be opened, or has another ending.
     """
-    if kept := kept_standard_input(source):
-        if ".csv" not in endings:
-            text = f"a file ending in {', '.join(endings)} is expected; standard input is read as a table in CSV"
-            raise Problems("standard input").fail(text, "give the path of a file")
-        return kept, ".csv"
+    if (piped := kept(source)) is not None:
+        if piped.path.suffix not in endings:
+            text = f"a file ending in {', '.join(endings)} is expected; this is read as a table, in CSV or JSON lines"
+            raise Problems(piped.name).fail(text, "give the path of a file")
+        return piped.path, piped.path.suffix
     path = Path(source)
     problems = Problems(shorten(str(path), 1000))
     try:
@@ -57,6 +57,8 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
             raise problems.fail("this is a folder; a file is expected", "give the path of one file")
         if not path.exists():
             raise problems.fail("there is no such file", "check the path")
+        if not path.is_file():
+            raise problems.fail("this is no regular file, and may never end", "copy it to a file, or give - and a pipe")
     except (OSError, ValueError) as error:
         raise problems.fail(f"this path cannot be opened ({error})", "check the path") from None
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -71,7 +73,8 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
 
 def name_of(source: Any) -> str | None:
     """Return what a path calls its file, without endings; None of what is no path."""
-    return Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else None
+    path = source.name if isinstance(source, Piped) else source
+    return Path(path).name.split(".")[0] if isinstance(path, str | os.PathLike) else None
 
 
 def open_bytes(path: Path) -> IO[bytes]:

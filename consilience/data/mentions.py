@@ -32,6 +32,7 @@ from consilience.data.tables import read_table
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, text_stream, write_output
+from consilience.spreadsheets import as_written
 
 MENTION_TYPES = ("DN", "DO", "NR", "PR")
 _ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR|PR)(?:\(\s*\))?)", re.IGNORECASE)
@@ -539,6 +540,7 @@ def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool =
     if not ending:
         raise UnsupportedRequest(f"'{name}' cannot be written; end it in {', '.join(_DELIMITERS)}")
     table = _table_of(mentions)
+    rows = zip(*table.values(), strict=True)
     without = mentions.num_mentions - len(np.unique(mentions.mention))
     if without:
         warn_input(f"{without:,} mentions without annotations were not written: a row holds an annotation")
@@ -550,7 +552,7 @@ def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool =
                 stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, 0))  # type: ignore[assignment]
             writer = csv.writer(stack.enter_context(text_stream(stream)), delimiter=_DELIMITERS[ending])
             writer.writerow(table)
-            writer.writerows(zip(*table.values(), strict=True))
+            writer.writerows([as_written(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
     write_output(path, write, force=force)
 

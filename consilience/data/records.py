@@ -26,6 +26,7 @@ from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, text_stream, write_folder, write_output
+from consilience.spreadsheets import as_written
 
 _ROW = "row"  # the id that numbers the rows, where no column has that name
 _FIELDS = Remedy("fields")
@@ -486,8 +487,9 @@ def write_records(records: Records, path: str | os.PathLike, *, force: bool = Fa
         rows = slice(first[code], first[code + 1])
         with text_stream(stream) as text:
             writer = csv.writer(text)
-            writer.writerow(columns)
-            writer.writerows(zip(*(column[rows].tolist() for column in columns.values()), strict=True))
+            writer.writerow(map(as_written, columns))
+            cells = ([one and as_written(one) for one in column[rows].tolist()] for column in columns.values())
+            writer.writerows(zip(*cells, strict=True))
 
     if to_file:
         return {records.sources[0]: write_output(path, functools.partial(write, code=0), force=force)}

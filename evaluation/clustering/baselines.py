@@ -30,7 +30,7 @@ from scipy.spatial.distance import pdist
 from consilience.arrays import Float, Int
 from consilience.data import Constraints
 from consilience.data.codes import names_or_codes
-from consilience.errors import UnknownName
+from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.partitions import contingency, score
 
 _STARTS = 10
@@ -63,6 +63,7 @@ def baseline(
     Raises
     ------
     UnknownName : there is no such method or expert.
+    UnsupportedRequest : answers are grades, or some say nothing.
 
     Examples
     --------
@@ -77,6 +78,8 @@ def baseline(
     }  # fmt: skip
     if name not in methods:
         raise UnknownName(f"no baseline is called '{name}'; there are {', '.join(methods)}")
+    if data.num_answers > 2:
+        raise UnsupportedRequest("baselines read answers together and apart; leave out grades and dont_know")
     if experts is not None:
         names = {str(one): code for code, one in enumerate(names_or_codes(data.experts, data.num_experts, "expert"))}
         unknown = [str(one) for one in experts if str(one) not in names]

@@ -16,13 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.errors import NotConjugate
+from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.judgements import judgements
+from consilience.models.expert_views.likelihood import answer_table
 from consilience.models.expert_views.moves import merged, ordered
 from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.problem import Problem, Q, problem_of
-from consilience.models.expert_views.settings import EXPERTS, check_clusters
+from consilience.models.expert_views.settings import check_clusters
 from consilience.models.expert_views.tied import tied_sweep
 from consilience.models.expert_views.updates import agreement, sweep, update_sticks
 from consilience.models.expert_views.warmup import NUM_STEPS, WarmUp, begin, finish, warm_up
@@ -95,7 +96,7 @@ def prepare(resolved: Resolved) -> Problem:
     ------
     NotConjugate : a prior is no Beta distribution, the link is not the linear one with normal weights, or experts are
         spammers.
-    UnsupportedRequest : there are more clusters than items in pairs.
+    UnsupportedRequest : there are more clusters than items in pairs, or other answers than together and apart.
     """
     chosen, given = resolved.settings, resolved.given
     found, standard = judgements(resolved.data, bool(chosen.standardize))
@@ -108,7 +109,10 @@ def prepare(resolved: Resolved) -> Problem:
     if chosen.experts == "spammer":
         text = "{experts}: knowledge and guess have no conjugate update; take {method}"
         raise NotConjugate(text, Remedy("experts", "spammer"), Remedy("method", "gibbs"))
-    sensitivity, specificity = (resolved.concentration(site) for site in ("sensitivity", EXPERTS[chosen.experts][-1]))
+    if found.said.shape[1] > 2:
+        text = "coordinate ascent takes answers together and apart of pairs shown in one way; take {method}"
+        raise UnsupportedRequest(text, Remedy("method", "gibbs"))
+    sensitivity, specificity = (resolved.concentration(answer_table(resolved).sites[place]) for place in (0, -1))
     return problem_of(
         found, standard, sensitivity, specificity, clusters=chosen.clusters, views=resolved.size("view"),
         restarts=chosen.restarts, concentration=given.concentration, weight_scale=given.weight_scale,

@@ -29,8 +29,8 @@ from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
 from consilience.models.expert_views.canonical import view_weights
+from consilience.models.expert_views.likelihood import answer_table, answering, own_view
 from consilience.models.expert_views.priors import link_of, weight_prior
-from consilience.models.expert_views.settings import EXPERTS
 from consilience.models.sites import Resolved
 
 PROTOCOLS = ("group", "own", "all")
@@ -205,16 +205,21 @@ def _chosen(
 
 def constraints_of(
     expert: np.ndarray, item_a: np.ndarray, item_b: np.ndarray, together: np.ndarray, feature: np.ndarray,
-    num_experts: int,
+    num_experts: int, **answers: Any,
 ) -> Constraints:  # fmt: skip
-    """Return answers and features as constraints, with numbers as ids."""
+    """Return answers and features as constraints, with numbers as ids.
+
+    Parameters
+    ----------
+    answers : ``num_grades``, ``num_blanks`` and ``order`` of `Constraints`, where answers are not yes and no.
+    """
     num_items, num_features = feature.shape
     return Constraints(
         expert=np.asarray(expert, np.int32), item_a=np.asarray(item_a, np.int32), item_b=np.asarray(item_b, np.int32),
         together=np.asarray(together, np.int32), feature=np.asarray(feature, float), num_constraints=len(expert),
         num_experts=num_experts, num_items=num_items, num_features=num_features,
         experts=names_or_codes(None, num_experts, "experts"), items=names_or_codes(None, num_items, "items"),
-        features=names_or_codes(None, num_features, "features"),
+        features=names_or_codes(None, num_features, "features"), **answers,
     )  # fmt: skip
 
 
@@ -231,7 +236,8 @@ def draw_data(
     Parameters
     ----------
     sizes : ``num_items, num_experts, num_features``, and ``num_pairs`` that an expert judges, each once; no more than
-        there are.
+        there are. ``num_grades`` (2), ``num_blanks`` (1 where an expert may not know), and in how many ways pairs are
+        shown, ``num_orders`` (1).
     values : true values as this function returns them: keep them, and draw the answers alone anew.
 
     Returns
@@ -239,25 +245,45 @@ def draw_data(
     data : with features that are standardised.
     values : ``stick`` ``(view - 1,)``, ``view_of_expert`` ``(expert,)``, what experts of this kind have, such as
         ``sensitivity`` and ``specificity`` ``(expert,)`` or ``(expert, view)``, ``weight`` ``(view, …)``, ``cluster``
-        ``(view, item)``; and what is given: ``feature`` ``(item, feature)``, ``item_a``, ``item_b`` ``(expert, pair)``.
+        ``(view, item)``; and what is given: ``feature`` ``(item, feature)``, ``item_a``, ``item_b`` ``(expert, pair)``
+        and, of pairs shown in two ways, ``order``.
     """
     key_values, key_priors, key_answers = jax.random.split(key, 3)
     if values is None:
         random = _generator(key_values)
         feature = _standardised(random.standard_normal((sizes["num_items"], sizes["num_features"])))
         item_a, item_b = _random_pairs(random, sizes["num_items"], sizes["num_experts"], sizes["num_pairs"])
-        given = constraints_of(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"])
+        order = random.integers(2, size=item_a.shape) if sizes["num_orders"] > 1 else None
+        given = constraints_of(
+            np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"],
+            **_answers(sizes, order if order is None else order[:0, 0]),
+        )  # fmt: skip
         drawn = _from_the_prior(random, key_priors, resolved.replace(data=given))
         values = {**drawn, "feature": feature, "item_a": item_a, "item_b": item_b}
+        values |= {} if order is None else {"order": order}
     values = {name: np.asarray(value) for name, value in values.items()}
     view, cluster = values["view_of_expert"], values["cluster"]
     size = values["item_a"].shape[1]
     expert = np.repeat(np.arange(len(view)), size)
     item_a, item_b = values["item_a"].ravel(), values["item_b"].ravel()
     together = cluster[view[expert], item_a] == cluster[view[expert], item_b]
-    sensitivity, specificity = (accuracy[expert] for accuracy in _accuracies(values))
-    answer = _generator(key_answers).random(len(expert)) < np.where(together, sensitivity, 1 - specificity)
-    return constraints_of(expert, item_a, item_b, answer, values["feature"], len(view)), values
+    answers = _answers(sizes, values["order"].ravel() if "order" in values else None)
+    data = constraints_of(expert, item_a, item_b, together, values["feature"], len(view), **answers)
+    logs = (own_view(np.asarray(part), view)[expert] for part in answering(values, resolved.replace(data=data)))
+    probability = np.exp(np.where(together[:, None], *reversed([*logs])))
+    shape = (len(expert), data.num_orders, data.num_answers)
+    of_order = probability.reshape(shape)[np.arange(len(expert)), 0 if data.order is None else data.order]
+    uniform = _generator(key_answers).random((len(expert), 1))
+    # From the last answer down, as yes and no are drawn: yes where the number is below its probability.
+    answer = data.num_answers - 1 - (uniform >= of_order[:, :0:-1].cumsum(axis=1)).sum(axis=1)
+    return data.replace(together=answer.astype(np.int32)), values
+
+
+def _answers(sizes: Mapping[str, Any], order: Any) -> dict[str, Any]:
+    """Return of which kind the answers are, as `Constraints` has it."""
+    grades, blanks = sizes["num_grades"], sizes["num_blanks"]
+    known = {} if (grades, blanks) == (2, 0) else {"num_grades": grades, "num_blanks": blanks}
+    return known | ({} if order is None else {"order": np.asarray(order, np.int32)})
 
 
 def _generator(key: Key) -> np.random.Generator:
@@ -277,30 +303,20 @@ def _from_the_prior(random: np.random.Generator, key: Key, resolved: Resolved) -
 @jax.jit
 def _experts_and_weights(key: Key, resolved: Resolved) -> tuple[dict[str, Array], Float[Array, "view item cluster"]]:
     """Draw what is true of experts, and the weights; return them, and the logits of the clusters."""
-    data, kind, views = resolved.data, resolved.settings.experts, resolved.size("view")
-    key_weight, *keys = jax.random.split(key, 3)
-    shape = (views, data.num_experts) if kind == "per-view" else (data.num_experts,)
+    data, by_view, views = resolved.data, resolved.settings.experts == "per-view", resolved.size("view")
+    names = answer_table(resolved).sites
+    key_weight, *keys = jax.random.split(key, max(3, 1 + len(names)))
+    shape = (views, data.num_experts) if by_view else (data.num_experts,)
     drawn = {}
-    for site, key_site in zip(EXPERTS[kind], keys, strict=False):
+    for site, key_site in zip(names, keys, strict=False):
         key_prior, key_draw = jax.random.split(key_site)
         with handlers.seed(rng_seed=key_prior):  # priors may draw parameters of their own
             prior = resolved.prior(site)
-        drawn[site] = prior.expand(shape).sample(key_draw).T
+        value = prior.expand(shape).sample(key_draw)
+        drawn[site] = value.swapaxes(0, 1) if by_view else value
     inputs = jnp.concatenate([jnp.asarray(data.feature), jnp.ones((data.num_items, 1))], axis=1)
     drawn["weight"] = weight_prior(resolved, inputs.shape[1]).sample(key_weight, (views,))
     return drawn, jax.vmap(link_of(resolved.given), (0, None))(drawn["weight"], inputs)
-
-
-def _accuracies(values: Mapping[str, np.ndarray]) -> tuple[Float[np.ndarray, " expert"], Float[np.ndarray, " expert"]]:
-    """Return the sensitivity and the specificity of each expert in the view that is his."""
-    if "knowledge" in values:
-        knowledge, guess = values["knowledge"], values["guess"]
-        return knowledge + (1 - knowledge) * guess, 1 - (1 - knowledge) * guess
-    both = values["sensitivity"], values.get("specificity", values["sensitivity"])
-    if both[0].ndim == 1:
-        return both
-    own = np.arange(len(both[0])), values["view_of_expert"]
-    return both[0][own], both[1][own]
 
 
 def _random_pairs(

@@ -156,7 +156,7 @@ def says(account: Account) -> Iterator[Note]:
     """Say so where the annotators agree no more than chance would have them."""
     data = account.resolved.data
     if "swap_rate" in account.posterior.hidden:
-        yield from partition_notes(account.posterior.hidden)
+        yield from partition_notes(account.posterior.hidden, account.posterior.chains)
     labelled = as_annotations(data)
     if labelled.num_annotators:
         yield from signal_notes(signal(labelled), data.annotators)
@@ -164,7 +164,7 @@ def says(account: Account) -> Iterator[Note]:
 
 def _truth(posterior: Posterior, resolved: Resolved, **more: Any) -> Truth:
     """Return the draws of the labels, those of a partition where the posterior is of one."""
-    if "antecedent" not in posterior.hidden:
+    if "link" not in posterior.hidden:
         return truth(posterior, resolved, **more)
     from consilience.models.mpa.partition import truth as partition
 
@@ -186,7 +186,8 @@ def _summarised(samples: Mapping[str, Any], resolved: Resolved) -> dict[str, Any
     """Return the sites; of a partition, whose annotators are many and seen little, their mean sensitivities."""
     if "specificity" in samples:
         return dict(samples)
-    return {"mean_sensitivity": np.asarray(samples["sensitivity"]).mean(axis=2)[..., :2]}
+    others = {name: values for name, values in samples.items() if name != "sensitivity"}
+    return {"mean_sensitivity": np.asarray(samples["sensitivity"]).mean(axis=2)[..., :2], **others}
 
 
 MODEL = Model(
@@ -200,6 +201,9 @@ MODEL = Model(
         Site("prevalence", plates=("class",), family=dist.Beta, prior_plates=("class",)),
         Site("sensitivity", **_PROFILE),
         Site("specificity", **_PROFILE),
+        Site("log_likelihood"),
+        Site("num_entities"),
+        Site("together", event=("pair",)),
         canonical=_canonical,
         summarised=_summarised,
         hidden={

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from consilience.arrays import Float
 from consilience.data.mentions import MENTION_TYPES
 from consilience.models.interface import Column, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
-from consilience.notes import Level, Note
+from consilience.notes import Level, Note, Remedy
 
 HIDDEN = {
-    "antecedent": ("chain", "draw", "mention"), "field": ("chain", "draw", "6"), "nearest": ("chain", "draw"),
+    "link": ("chain", "draw", "mention"), "field": ("chain", "draw", "6"), "nearest": ("chain", "draw"),
     "popularity": ("chain", "draw", "2"), "swap_rate": ("chain", "draw"),
 }  # fmt: skip
 """Dimensions of what the posterior holds beside the profiles."""
@@ -23,10 +24,16 @@ PARAMETERS = ("size", "recency", "new", "new_growth", "nothing", "property")
 """Of the field: a, b, c, s, and the logarithms of the weights of NR and PR."""
 
 _LEAST_RATE = 0.05
+_MOST_R_HAT, _PAIRS_APART = 1.2, 0.25
 
 
-def partition_notes(known: Mapping[str, Any]) -> Iterator[Note]:
-    """Say what the draws leave out, and where the rungs hardly exchange."""
+def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Iterator[Note]:
+    """Say what the draws leave out, where the rungs hardly exchange, and where chains disagree.
+
+    Parameters
+    ----------
+    known, sites : what the posterior holds beside the sites, and these, of each chain.
+    """
     yield Note(
         Level.note,
         "how entities grow was estimated while the chains warmed up: no interval holds the doubt about that",
@@ -38,6 +45,26 @@ def partition_notes(known: Mapping[str, Any]) -> Iterator[Note]:
             f"neighbouring rungs of the tempered chains exchange with probability {rate:.2f} at worst; groupings may "
             "be incomplete: give more rungs",
         )
+    if np.shape(sites["num_entities"])[0] < 2 or np.shape(sites["num_entities"])[1] < 2:
+        return
+    total = max(_r_hat(sites[name]) for name in ("num_entities", "log_likelihood"))
+    pairs, most = _r_hat(sites["together"]), f"{_MOST_R_HAT:g}"
+    if total > _MOST_R_HAT or (pairs > _MOST_R_HAT).mean() > _PAIRS_APART:
+        yield Note(
+            Level.warning,
+            f"the chains disagree on entities: R-hat of their number or of the likelihood is {total:.2f}, and above "
+            f"{most} for {(pairs > _MOST_R_HAT).sum()} of the {len(pairs)} most doubtful pairs of mentions; give more "
+            "sweeps with {warmup}",
+            (Remedy("warmup"),),
+        )
+
+
+def _r_hat(draws: Float[np.ndarray, "chain draw *quantity"]) -> Float[np.ndarray, "*quantity"]:
+    """Return the plain R-hat, infinite where chains never move and differ: of what is 0 or 1 ranks say no more."""
+    draws = np.asarray(draws, float)
+    within, between = draws.var(axis=1, ddof=1).mean(axis=0), draws.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(np.sqrt(1 + between / within), nan=1.0, posinf=np.inf)
 
 
 def _chains_prior(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import re
 import signal
 import types
 import warnings
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.errors import UnsupportedRequest
+from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.chains import spans_of
 from consilience.models.mpa.partition import moves, profiles, sampler
 from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK
@@ -220,7 +221,7 @@ def in_python(*changes):
         assert old in source
         source = source.replace(old, new)
     own = types.ModuleType("plain_moves")
-    exec(compile(source.replace("@machine_code\n", ""), "plain_moves", "exec"), own.__dict__)
+    exec(compile(re.sub("@(inner|machine_code)\n", "", source), "plain_moves", "exec"), own.__dict__)
     return own
 
 
@@ -318,6 +319,10 @@ def test_a_witness_who_knows_is_believed(fitted, crowd):
     assert asked.value > alone.value
     assert "knows no more than the crowd" in alone.title
     assert "the system is a witness" in asked.title
+    strange = np.full(crowd.num_mentions, NEW)
+    strange[100] = 7
+    with pytest.raises(InputError, match="“.*” of document “two” to “.*” of document “one”"):
+        fitted.truth.witnessed(strange)
     with pytest.raises(UnsupportedRequest, match="witness of chains alone"):
         cs.evaluate(cs.fit("majority-vote", crowd), key, responses="annotator")
 
