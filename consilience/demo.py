@@ -27,7 +27,7 @@ from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.output import check_output
 from consilience.pages import Page, Section, write_page
-from consilience.printing import rows_of, table_text
+from consilience.printing import percent, rows_of, table_text
 
 
 class Study(NamedTuple):
@@ -424,8 +424,8 @@ def people() -> Study:
         f"Two files describe {known:,} people in {records.num_records:,} records; one value in twenty is wrong, one in "
         "fifty missing, and nothing says who is who. Linked by all partitions of small groups of candidates, the files "
         f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f} {count.doubt or count.how}); of the "
-        f"pairs that are joined {scores['pairwise-precision']:.1%} are right, and they are "
-        f"{scores['pairwise-recall']:.1%} of those there are."
+        f"pairs that are joined {percent(scores['pairwise-precision'])} are right, and they are "
+        f"{percent(scores['pairwise-recall'])} of those there are."
     )
     drawn = linkage_figures.entity_histogram(count, known)
     section = Section("Two files of the same people", [words, table, drawn, "Model: block-linkage."])

@@ -23,7 +23,7 @@ from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_c
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
 from consilience.piped import STANDARD_INPUT, is_fifo
-from consilience.printing import columns_of, json_text, print_notes, rows_of, table_text, write_columns
+from consilience.printing import columns_of, json_text, percent, print_notes, rows_of, table_text, write_columns
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -201,8 +201,8 @@ def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str 
     expected = expected_scores(fitted)
     if expected.predicted_pairs:
         print(
-            f"pairs    {expected.predicted_pairs:,} in the estimate, of which {expected.precision:.1%} are right and "
-            f"which are {expected.recall:.1%} of all {among(fitted)}, by the model's own account"
+            f"pairs    {expected.predicted_pairs:,} in the estimate, of which {percent(expected.precision)} are right "
+            f"and which are {percent(expected.recall)} of all {among(fitted)}, by the model's own account"
         )
     print_notes(fitted.findings())
     doubtful = doubtful_records(fitted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -108,7 +109,9 @@ class _Found:
     def certainties(self) -> list[Score]:
         """Certainties of the top 1, 2 and 3 classes: of as many as the truth ranks and the data leave open."""
         most = min(3, max(1, self.truth.num_classes - 1)) if self.truth.answers(Ranked(2)) else 1
-        return list(certainty(self.truth, top=range(1, most + 1)).values())
+        found = certainty(self.truth, top=range(1, most + 1)).values()
+        # How they were computed stands under the table of items, once.
+        return [dataclasses.replace(score, title=score.title.removesuffix(", exact")) for score in found]
 
     @property
     def top(self) -> Score:

@@ -27,6 +27,7 @@ _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
+_LINKS = {"links_cut": "links in the pairs given up", "links_alike": "links in the pairs of records like others"}
 _COUNTS = ("merge-moves", "merge-pairs")
 
 
@@ -144,7 +145,9 @@ def _thresholds(fit: Any) -> Section | None:
         "right, recall how many of all links they are."
     )
     shown = Table(table.rename(columns=lambda name: name.replace("_", " ")), "Thresholds.")
-    return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown])
+    best = table.loc[(table["precision"] + table["recall"]).idxmax()]
+    gist = f"{percent(best['precision'])} right and {percent(best['recall'])} found above {best['threshold']:g}"
+    return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 
 
 def _unlinkable(fit: Any) -> Section | None:
@@ -184,10 +187,12 @@ def _lost(fit: Any) -> Section | None:
         "Only pairs that agree enough to be candidates were looked at. Below is what the model expects that to leave "
         "out. It is valid only if linked pairs look as the model predicts."
     )
-    frame = table[(table["quantity"] != "found_share") & (table["value"] != 0)]
-    frame = frame.drop_duplicates("meaning", keep="first")
+    frame = table[~table["quantity"].isin(["found_share", "completed"]) & (table["value"] != 0)]
+    if (table["value"][table["quantity"] == "completed"] == 1).any():
+        words += " Learning counted these links too."
     values = ["not known" if np.isnan(value) else f"{value:,.4g}" for value in frame["value"]]
-    shown = frame.assign(value=values)[["meaning", "value"]].rename(columns={"meaning": "what"})
+    what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
+    shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
     found = table["value"][table["quantity"] == "found_share"]
     gist = f"{percent(float(found.iloc[0]))} of all links are expected among the candidates" if len(found) else ""
@@ -215,7 +220,7 @@ def _uncertain(fit: Any) -> Section | None:
     frame.attrs["numbers"] = ("probability",)
     shown = Table(frame, "Records in doubt, in groups.", of="review")
     pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
-    blocks = [words, *_waterfalls(fit, pairs[:_MOST_WATERFALLS]), shown, *([more] if left_out else [])]
+    blocks = [words, shown, *([more] if left_out else []), *_waterfalls(fit, pairs[:_MOST_WATERFALLS])]
     return Section("Review list", blocks, f"{counted(len(doubtful), 'records')} in doubt")
 
 
@@ -231,6 +236,10 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
     return drawn
 
 
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
 def _waterfall(one: Any, other: Any, table: Any) -> Bars:
     """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing."""
     rows, before = [], 0.0
@@ -238,10 +247,10 @@ def _waterfall(one: Any, other: Any, table: Any) -> Bars:
     for row in terms:
         values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
         label = f"{row.term}: {values}" if row.outcome else str(row.term)
-        rows.append(Bar(label, row.sum, f"{row.log_odds:+.2f}", before))
+        rows.append(Bar(label, row.sum, _signed(row.log_odds), before))
         before = row.sum
     alone = terms[-1]
-    rows.append(Bar("sum", alone.sum, f"{alone.sum:+.2f}"))
+    rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
     caption = (
         f"{one} and {other}: log odds {alone.sum:+.2f}, probability {alone.probability:.3f} by themselves; "
         f"{last.probability:.3f} with what the other records, the restriction and labels add."

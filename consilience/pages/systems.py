@@ -46,6 +46,7 @@ def leaderboard_section(
     left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
     names = {name: words for name, words in names.items() if name not in left_out}
     shown = table[[name for name in names if name in table]].rename(columns=names)
+    shown.attrs["numbers"] = (names.get("p_best"),)
     why, read = _how_to_read(comparison, top, truth)
     blocks = [
         *said, verdict(comparison), *comparison.notes, why, Table(shown, f"Systems by {comparison.title}, best first."),
