@@ -545,6 +545,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     alpha: float = ...,
@@ -571,6 +572,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     threshold: float,
 ) -> NormalInverseGammaFit: ...
@@ -596,6 +598,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     uncertainty: Literal['ties', 'shares'] = ...,
@@ -622,6 +625,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
@@ -650,6 +654,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['closed', 'observed'] = ...,
     prevalence: Literal['learned', 'uniform'] = ...,
@@ -681,6 +686,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     dependence: float = ...,
@@ -707,6 +713,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     dependence: float = ...,
@@ -733,6 +740,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['observed', 'closed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
@@ -765,8 +773,9 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
 ) -> IrnFit: ...
 
 @overload
@@ -790,9 +799,10 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> PrirnFit: ...
 
@@ -817,6 +827,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     tempering: Literal['likelihood', 'power'] = ...,
@@ -846,6 +857,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -879,6 +891,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     support: Literal['anchored', 'dense'] = ...,
     num_entities: int = ...,
@@ -908,6 +921,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     prior: Literal['labels', 'partitions', 'entities'] = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -936,6 +950,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     clusters: int,
     views: int = ...,
@@ -972,6 +987,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     truth: Callable[..., Any] | None = None,
     **settings: Any,
@@ -998,6 +1014,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
 ) -> Any: ...
 
@@ -1029,6 +1046,7 @@ def link(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -1202,7 +1220,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1219,7 +1237,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     reliability: float = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> Check: ...
 
@@ -1355,8 +1373,8 @@ def certainty(
     top: int = 1,
     *,
     of: Any = None,
-    classes_to: ClassMap | Source | None = None,
-    by: Literal['top', 'sum'] = 'top',
+    class_groups: ClassMap | Source | None = None,
+    group_rule: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> Score: ...
 
@@ -1366,8 +1384,8 @@ def certainty(
     top: Sequence[int],
     *,
     of: Any = None,
-    classes_to: ClassMap | Source | None = None,
-    by: Literal['top', 'sum'] = 'top',
+    class_groups: ClassMap | Source | None = None,
+    group_rule: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> dict[int, Score]: ...
 
@@ -1377,7 +1395,7 @@ def evaluate(
     predictions: Any,
     metric: str | Metric | None = None,
     *,
-    by: ClassMap | Source | None = None,
+    class_groups: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,
@@ -1390,7 +1408,7 @@ def evaluate(
     predictions: Any,
     metric: Sequence[str | Metric],
     *,
-    by: ClassMap | Source | None = None,
+    class_groups: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,

@@ -18,6 +18,7 @@ from typing import Any
 from consilience.commands import ExitCode
 from consilience.commands.files import checked_outputs, piped_inputs
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
+from consilience.deprecation import RENAMED_FLAGS, current
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
 
 
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(end.code or 0)
     with _spoken_warnings() as poor:
         try:
+            _take_old_flags(arguments, words)
             with checked_outputs(arguments), piped_inputs(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
@@ -73,6 +75,15 @@ def _spoken_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", ConsilienceWarning)
         warnings.showwarning = speak
         yield poor
+
+
+def _take_old_flags(arguments: argparse.Namespace, words: list[str]) -> None:
+    """Put what was given by a flag's old name where its new name has it."""
+    command = next(word for word in words if not word.startswith("-"))
+    names = RENAMED_FLAGS.get(command, {})
+    given = {name: getattr(arguments, name) for pair in names.items() for name in pair}
+    given = {name: value for name, value in given.items() if value is not None}
+    vars(arguments).update(current(given, command, table=RENAMED_FLAGS))
 
 
 def _parse(words: list[str]) -> argparse.Namespace:

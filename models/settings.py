@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from consilience.deprecation import current
 from consilience.errors import ConsilienceError, UnknownName, UnsupportedRequest, no_such
 
 
@@ -139,6 +140,7 @@ class Settings:
         UnsupportedRequest : a value is not allowed, or a required one is missing. All that is wrong is said at once.
         """
         known = {field.name: field for field in cls.fields()}
+        given = current(given, member)
         wrong: list[ConsilienceError] = [unknown_option(name, member, known) for name in given if name not in known]
         values = {}
         for name, field in known.items():

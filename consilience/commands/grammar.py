@@ -21,6 +21,7 @@ from consilience.commands import (
 )
 from consilience.commands.flag_types import by_name, column_of_source, decimals, numbered, typed_fields, whole
 from consilience.commands.reading import READING
+from consilience.deprecation import RENAMED_FLAGS
 
 _EPILOG = """\
 exit codes:
@@ -37,7 +38,7 @@ environment:
 """
 
 _MODEL_EPILOG = """\
-A model's own options, such as --reliability 20, --weights published-code, --alpha 0.01 or --threshold 0,
+A model's own options, such as --reliability 20, --rank-weights published-code, --alpha 0.01 or --threshold 0,
 are given in the same way; `consilience models MODEL` lists them.
 """
 
@@ -62,6 +63,8 @@ def parser(command: str | None = None, member_options: Sequence[str] = ()) -> ar
         )  # fmt: skip
         build(sub)
         sub.set_defaults(run=run)
+        for old in RENAMED_FLAGS.get(name, ()):
+            sub.add_argument(f"--{old}", help=argparse.SUPPRESS)
         for option in member_options if name == command else ():
             sub.add_argument(f"--{option}", dest=f"option {option}", help=argparse.SUPPRESS)
     return whole
@@ -190,8 +193,9 @@ def _add_exact(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--draws", action="store_const", const=False, dest="exact", help="by draws of the truth")
 
 
-def _add_map(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--map", metavar="FILE", help="groups of classes, such as risk: a file or the name of public data")
+def _add_class_groups(sub: argparse.ArgumentParser) -> None:
+    line = "groups of classes, such as risk: a file or the name of public data"
+    sub.add_argument("--class-groups", metavar="FILE", help=line)
 
 
 def _add_singletons(sub: argparse.ArgumentParser) -> None:
@@ -407,8 +411,9 @@ def _build_certainty(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--top", type=int, default=1, metavar="J", help="certainty of the set of the J top classes (1)")
     _add_exact(sub)
-    _add_map(sub)
-    sub.add_argument("--by", choices=("top", "sum"), default="top", help="group of the top class or of the largest sum")
+    _add_class_groups(sub)
+    line = "group of the top class or of the largest sum (top)"
+    sub.add_argument("--group-rule", choices=("top", "sum"), help=line)
     sub.add_argument("--items", action="store_true", help="the table of items in place of the summary")
     _add_json(sub)
     _add_csv(sub)
@@ -437,7 +442,7 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_singletons(sub)
     line = "annotator: the system of chains is one more annotator, of a posterior of partitions (ignored)"
     sub.add_argument("--responses", choices=("ignored", "annotator"), default="ignored", help=line)
-    _add_map(sub)
+    _add_class_groups(sub)
     _add_json(sub)
     _add_csv(sub)
 
@@ -496,7 +501,7 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
     _add_scoring(sub)
-    _add_map(sub)
+    _add_class_groups(sub)
     _add_singletons(sub)
     _add_provenance(sub)
     sub.add_argument("--title", help="of the page")

@@ -99,7 +99,7 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     InvalidFit : the folder holds no fit, or a run that did not end.
     WrongKind : public data hold no class map.
     """
-    folder, source = fit_folder(arguments.folder), getattr(arguments, "map", None)
+    folder, source = fit_folder(arguments.folder), getattr(arguments, "class_groups", None)
     if not holds_fit(folder):
         if holds_checkpoint(folder):
             raise InvalidFit(

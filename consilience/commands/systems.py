@@ -37,7 +37,8 @@ def evaluate(arguments: Arguments) -> None:
     items: dict[str, Any] = {}
     for name, predictions in systems.items():
         for metric, score in score_predictions(
-            fitted, predictions, metrics, by=risk, exact=arguments.exact, responses=arguments.responses, **policies
+            fitted, predictions, metrics, class_groups=risk, exact=arguments.exact, responses=arguments.responses,
+            **policies,
         ).items():
             own = [] if risk is None else rows_of(score.by_group)
             rows.append({"system": name, "metric": metric, **score_row(score)})
@@ -137,7 +138,8 @@ def report(arguments: Arguments) -> None:
     import consilience as cs
 
     cs.report(
-        fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
+        fitted, systems or None, path=arguments.output, metric=arguments.metric, class_groups=risk,
+        title=arguments.title,
         provenance=arguments.provenance, force=arguments.force, **policies,
     )  # fmt: skip
     print(f"wrote {arguments.output}")

@@ -130,7 +130,7 @@ class _Found:
     def by_group(self) -> dict[str, Score]:
         """The first metric of each system by group: from draws, so that nothing else of these is for the page."""
         return {
-            name: evaluate(self.truth, system, self.metrics[0], by=self.risk, **self.policies)
+            name: evaluate(self.truth, system, self.metrics[0], class_groups=self.risk, **self.policies)
             for name, system in self.systems.items()
         }
 
@@ -388,7 +388,7 @@ def _capital(text: str) -> str:
 
 
 def _risk_section(truth: Truth, risk: ClassMap, top: Score, scores: Mapping[str, Score]) -> Section:
-    of_top, of_sum = certainty(truth, classes_to=risk), certainty(truth, classes_to=risk, by="sum")
+    of_top, of_sum = certainty(truth, class_groups=risk), certainty(truth, class_groups=risk, group_rule="sum")
     expected = expected_risk(truth, risk) if risk.score is not None else None
     words = (
         "The same certainty after mapping classes to groups: how often the draws agree on the group of the most "
