@@ -82,6 +82,8 @@ class Setting:
         if isinstance(value, str) and value in self.words:
             return value
         try:
+            if isinstance(value, str) and "_" in value and self.kind is not str:
+                raise ValueError  # Python takes 1_0 for ten
             converted = self.kind(value)
             value = value if self.kind is str else float(value)
         except (TypeError, ValueError, OverflowError):

@@ -150,7 +150,8 @@ def test_expected_risk_of_a_dirichlet():
 
 
 @pytest.mark.parametrize(
-    "options", [{"top": 0}, {"top": 5}, {"group_rule": "mean"}, {"top": 2, "class_groups": RISK}, {"top": 2, "exact": True}]
+    "options",
+    [{"top": 0}, {"top": 5}, {"group_rule": "mean"}, {"top": 2, "class_groups": RISK}, {"top": 2, "exact": True}],
 )
 def test_requests_without_an_answer(options):
     with pytest.raises(UnsupportedRequest):
