@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.data.accept import as_class_map, named_systems
+from consilience.deprecation import renamed
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.classes import Metric
@@ -23,13 +24,14 @@ from consilience.pages.run import alerts, findings, name_of, run_section
 from consilience.pages.views import views_page
 
 
+@renamed
 def report(
     fit: Fit | Agreement,
     predictions: Any = None,
     *,
     path: str | os.PathLike = "report.html",
     metric: str | Metric | Sequence[str | Metric] | None = None,
-    risk: Any = None,
+    class_groups: Any = None,
     title: str | None = None,
     sections: Sequence[Section] = (),
     missing: str = "error",
@@ -49,7 +51,7 @@ def report(
     path : file to write; it appears when it is complete, in place of an earlier page of ours; ``-`` is standard output.
     metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
         by default they follow from the length of the predictions.
-    risk : groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads.
+    class_groups : groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads.
     title : of the page.
     sections : further parts, before the last one.
     missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
@@ -80,12 +82,12 @@ def report(
     """
     check_output(path, force=force)
     if isinstance(fit, Agreement):
-        if predictions is not None or risk is not None:
+        if predictions is not None or class_groups is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
         page = agreement_page(fit)
         page = dataclasses.replace(page, sections=[*page.sections, *sections])
     else:
-        systems, risk = named_systems(fit, predictions), as_class_map(fit, risk)
+        systems, risk = named_systems(fit, predictions), as_class_map(fit, class_groups)
         page = PAGES[fit.truth.kind.name](
             fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
             provenance=provenance, text=text,

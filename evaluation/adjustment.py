@@ -16,6 +16,7 @@ from consilience.data.accept import as_class_map, as_system
 from consilience.data.classes import ClassMap
 from consilience.data.conll import as_chains
 from consilience.data.problems import check_option
+from consilience.deprecation import renamed
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation import chains, partitions  # noqa: F401 - where metrics are registered
 from consilience.evaluation.classes import Metric, mapped_groups, resolve
@@ -50,12 +51,13 @@ def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
     return lambda fit, predictions: evaluate(fit, predictions, metric=chosen)
 
 
+@renamed
 def evaluate(
     fit: Any,
     predictions: Any,
     metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
-    by: Any = None,
+    class_groups: Any = None,
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
@@ -75,9 +77,9 @@ def evaluate(
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
         of `consilience.evaluation.partitions.names`. Of predicted probabilities ``log``, ``brier``, ``soft-f1``,
         ``jsd`` and ``ece-15``; see `consilience.evaluation.soft_metrics`.
-    by : groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
-        score given the group of the draw's top class, beside the usual version, the items selected by the group of the
-        point estimate's top class.
+    class_groups : groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds
+        ``by_group``, the score given the group of the draw's top class, beside the usual version, the items selected by
+        the group of the point estimate's top class.
     missing : ``drop`` leaves out items, or records, without a prediction.
     unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
         left out.
@@ -112,20 +114,22 @@ def evaluate(
     """
     system = as_system(fit, predictions)
     kind = METRICS[system.kind].kind
-    by = as_class_map(fit, by)
-    if by is not None and kind is not CLASSES:
-        raise UnsupportedRequest(f"by= groups the classes of items, and {kind.unit}s have none; leave it out")
-    if by is not None and exact:
+    groups = as_class_map(fit, class_groups)
+    if groups is not None and kind is not CLASSES:
+        text = f"{{class_groups}} groups the classes of items, and {kind.unit}s have none; leave it out"
+        raise UnsupportedRequest(text, Remedy("class_groups"))
+    if groups is not None and exact:
         raise UnsupportedRequest("scores by group have no closed form, only draws; leave out exact=True (or --exact)")
     truth, told = answered(fit, kind.name, system, responses)
     chosen: Any = kind.metric if metric is None else metric
     metrics = list(chosen) if isinstance(chosen, list | tuple) else [chosen]
-    if by is not None and (soft := [resolve(one).name for one in metrics if resolve(one).needs != "ranks"]):
-        raise UnsupportedRequest(f"{', '.join(soft)} has no scores by group; leave out by= (or --map)")
+    if groups is not None and (soft := [resolve(one).name for one in metrics if resolve(one).needs != "ranks"]):
+        text = f"{', '.join(soft)} has no scores by group; leave out {{class_groups}}"
+        raise UnsupportedRequest(text, Remedy("class_groups"))
     settings = {"missing": missing, "unknown": unknown, "singletons": singletons}
     name = None if kind.unit == "mention" else system.name
     found: dict[str, Score] = {}
-    if exact is not False and by is None:
+    if exact is not False and groups is None:
         # A closed form is that of one metric.
         for one in metrics:
             scoring = METRICS[kind.name](truth, [system], [one], **settings)
@@ -136,7 +140,7 @@ def evaluate(
                 require_exact(None, ", ".join(scoring.values))
     rest = [one for one in metrics if _name(kind.name, one) not in found]
     if rest:
-        found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, by)
+        found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, groups)
     ordered = {name: found[name] for name in (_name(kind.name, one) for one in metrics)}
     if told:
         ordered = {name: dataclasses.replace(own, title=f"{own.title}; {told}") for name, own in ordered.items()}

@@ -40,7 +40,7 @@ def evaluate(arguments: Arguments) -> None:
     both = ("ignored", "annotator")[: 2 if arguments.responses == "annotator" else 1]
     for (name, predictions), how in itertools.product(systems.items(), both):
         for metric, score in score_predictions(
-            fitted, predictions, metrics, by=risk, exact=arguments.exact, responses=how, **policies
+            fitted, predictions, metrics, class_groups=risk, exact=arguments.exact, responses=how, **policies
         ).items():
             own = [] if risk is None else rows_of(score.by_group)
             rows.append({"system": name, "metric": metric, **({"responses": how} if both[1:] else {})})
@@ -144,7 +144,8 @@ def report(arguments: Arguments) -> None:
     import consilience as cs
 
     cs.report(
-        fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
+        fitted, systems or None, path=arguments.output, metric=arguments.metric, class_groups=risk,
+        title=arguments.title,
         provenance=arguments.provenance, force=arguments.force, **policies,
     )  # fmt: skip
     print(f"wrote {arguments.output}")

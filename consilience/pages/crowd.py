@@ -211,11 +211,11 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     )
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:
-        wrong = crowd[crowd["class"] != crowd["label"]]
+        wrong = crowd[crowd["true_label"] != crowd["label"]]
         often = (wrong["annotations"] * wrong["probability"]).rename("expected_annotations")
         order = often.sort_values(ascending=False, kind="stable").index[:_MOST_CONFUSIONS]
         table = wrong.assign(expected_annotations=often.round().astype(int)).loc[order]
-        named = {"class": "true label", "label": "label given", "lower": "95 % from", "upper": "to"}
+        named = {"true_label": "true label", "label": "label given", "lower": "95 % from", "upper": "to"}
         table = table.drop(columns="annotations").rename(columns=named | {"expected_annotations": "annotations, about"})
         what = (
             "The most frequent confusions of the crowd: how probably an annotator, taken by how much each annotates, "
