@@ -14,6 +14,7 @@ import consilience as cs
 from consilience.data import Chains, Mentions, Predictions
 from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
+from consilience.evaluation.chains import said_links
 from consilience.evaluation.classes import resolve
 from consilience.evaluation.coreference_scores import CoreferenceScores
 from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights
@@ -66,6 +67,12 @@ def with_draws(draws=DRAWS, data=None):
     position = {name: code for code, name in enumerate(names)}
     codes = np.array([[position[name] for name in draw.split()] for draw in draws])
     return SimpleNamespace(data=data, truth=LabelDraws(codes, len(names)).bound_to(data))
+
+
+def test_what_a_response_says_of_mentions_is_the_nearest_earlier_one_of_its_entity():
+    """It has mentions a, b and d in one entity, h in another, and c, e, f and g in none or not at all."""
+    response = chains([(0, 0, 1, 0), (0, 3, 3, 0), (0, 5, 5, -1), (0, 7, 9, 0), (1, 1, 1, 1), (1, 6, 6, 1)])
+    assert said_links(crowd(), response).tolist() == [-1, 0, -2, 1, -2, -2, -2, -1]
 
 
 def chains(rows, documents=("one", "two")):
