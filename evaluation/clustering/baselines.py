@@ -49,16 +49,23 @@ def baseline(
 
     Parameters
     ----------
-    name : itml, mpc-k-means, cspa or semi-crowd, which read the answers; or k-means, of the features alone.
-    data : answers and features.
-    clusters : how many.
-    experts : ids or codes of those whose answers count, who should have one view; all by default.
-    standardize : whether features are brought to mean 0 and standard deviation 1.
-    seed : of random starts.
+    name : str
+        Itml, mpc-k-means, cspa or semi-crowd, which read the answers; or k-means, of the features alone.
+    data : Constraints
+        Answers and features.
+    clusters : int
+        How many.
+    experts : sequence, optional
+        Ids or codes of those whose answers count, who should have one view; all by default.
+    standardize : bool, default True
+        Whether features are brought to mean 0 and standard deviation 1.
+    seed : int, default 0
+        Of random starts.
 
     Returns
     -------
-    the cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
+    int array ``(item,)``
+        The cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
 
     Raises
     ------
