@@ -30,19 +30,27 @@ def sweep(
 
     Parameters
     ----------
-    model, data, settings : as for `fit`; a path, a data frame, a dict of columns or a list of rows is read once.
-    reliability : values of the option ``reliability``.
-    top : sizes of the top sets whose certainty is measured.
-    class_groups : groups of classes, as a `ClassMap` or what `read_class_map` reads; adds the certainty of the group
-        and, for groups that are numbers, the expected risk.
-    systems : predictions by name, each as `evaluate` takes it; adds each metric of each system.
-    metrics : for the systems.
-    exact : measure the certainty of the top class by quadrature too; all else is measured by draws.
+    model, data, settings : str, Model or callable
+        As for `fit`; a path, a data frame, a dict of columns or a list of rows is read once.
+    reliability : sequence of float
+        Values of the option ``reliability``.
+    top : sequence of int, optional
+        Sizes of the top sets whose certainty is measured.
+    class_groups : ClassMap or source of one, optional
+        Groups of classes, as a `ClassMap` or what `read_class_map` reads; adds the certainty of the group and, for
+        groups that are numbers, the expected risk.
+    systems : dict of str to Any, optional
+        Predictions by name, each as `evaluate` takes it; adds each metric of each system.
+    metrics : sequence of Any, optional
+        For the systems.
+    exact : bool, default False
+        Measure the certainty of the top class by quadrature too; all else is measured by draws.
 
     Returns
     -------
-    Data frame with the columns ``reliability, system, score, value, sd, lower, upper, worst, best, point_estimate,
-    items``.
+    pandas.DataFrame
+        With the columns ``reliability, system, score, value, sd, lower, upper, worst, best, point_estimate,
+        items``.
 
     Examples
     --------

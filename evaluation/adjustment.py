@@ -37,6 +37,16 @@ SUPPOSITIONS = {
 def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
     """Lift a metric of one draw and one prediction to fits: ``adjusted(metric)(fit, predictions)`` is a `Score`.
 
+    Parameters
+    ----------
+    metric : str or Metric
+        As of `evaluate`.
+
+    Returns
+    -------
+    callable
+        ``(fit, predictions)`` -> `Score`.
+
     Examples
     --------
     >>> import consilience as cs
@@ -68,32 +78,42 @@ def evaluate(
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`.
-    predictions : of one system: classes of items; the coreference chains of documents (`read_conll`), which need a fit
-        of mentions with spans; or the entities of records (`read_partition`), which need a fit of records. A path, a
-        data frame or a dict of columns is read by the reader that goes with the fit.
-    metric : a name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
+    fit : Fit
+        A fit, or a `Truth`.
+    predictions : Predictions, or what is read as such
+        Of one system: classes of items; the coreference chains of documents (`read_conll`), which need a fit of
+        mentions with spans; or the entities of records (`read_partition`), which need a fit of records. A path, a data
+        frame or a dict of columns is read by the reader that goes with the fit.
+    metric : str, Metric, sequence of str or Metric, optional
+        A name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
         default, ``muc``, ``b3``, ``ceafe``, ``ceafm``, ``blanc``, ``lea``, ``mentions``, ``non-referring``: F values,
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
         of `consilience.evaluation.partitions.names`. Of predicted probabilities ``log``, ``brier``, ``soft-f1``,
         ``jsd`` and ``ece-15``; see `consilience.evaluation.soft_metrics`.
-    class_groups : groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds
-        ``by_group``, the score given the group of the draw's top class, beside the usual version, the items selected by
-        the group of the point estimate's top class.
-    missing : ``drop`` leaves out items, or records, without a prediction.
-    unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
-        left out.
-    singletons : of chains, whether entities of one mention count.
-    exact : by default in closed form where there is one, which is of ``top-k`` against labels of a closed form or
-        Dirichlet plausibilities; True refuses what has none; False takes draws.
-    responses : of chains, against a posterior of partitions: "ignored", the score of a system that knows no more than
-        the crowd; "annotator" counts the system as a witness whose errors are independent of the crowd's given the
-        truth, and draws the partitions again. A system that was made from the crowd's chains violates that, and gets
-        too good a score.
+    class_groups : ClassMap or source of one, optional
+        Groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
+        score given the group of the draw's top class, beside the usual version, the items selected by the group of the
+        point estimate's top class.
+    missing : str, default "error"
+        ``drop`` leaves out items, or records, without a prediction.
+    unknown : str, default "error"
+        ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are left
+        out.
+    singletons : bool, default True
+        Of chains, whether entities of one mention count.
+    exact : bool, optional
+        By default in closed form where there is one, which is of ``top-k`` against labels of a closed form or Dirichlet
+        plausibilities; True refuses what has none; False takes draws.
+    responses : str, default "ignored"
+        Of chains, against a posterior of partitions: "ignored", the score of a system that knows no more than the
+        crowd; "annotator" counts the system as a witness whose errors are independent of the crowd's given the truth,
+        and draws the partitions again. A system that was made from the crowd's chains violates that, and gets too good
+        a score.
 
     Returns
     -------
-    Score, or a dict of them by name when a list was given.
+    Score or dict
+        One score, or a dict of them by name if a list was given.
 
     Raises
     ------

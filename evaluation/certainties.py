@@ -44,17 +44,22 @@ def certainty(
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`; of records and mentions it is the certainty of the cluster of each in the estimate.
-    top : j, the size of the set of most plausible classes; several sizes are measured in one pass over the draws.
-    of : certainty of these given labels or sets (`Predictions`, or a table of them), in place of the most frequent
-        ones; ``top`` then is their longest length. Where the truth is one label an item, that the label is in the set.
-    class_groups : groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads; the
-        certainty then is that of the group.
-    group_rule : ``top``, the group of the most plausible class, or ``sum``, the group with the largest summed
-        plausibility.
-    exact : by default in closed form where the truth has one, and else by draws: labels of a closed form have it, and
-        of Dirichlet plausibilities the top class and its group. True refuses what has none, False takes draws, which
-        are biased upwards by about 0.0013 with 1,000 of them, because the largest of several frequencies is taken.
+    fit : Fit
+        A fit, or a `Truth`; of records and mentions it is the certainty of the cluster of each in the estimate.
+    top : int or sequence of int, default 1
+        J, the size of the set of most plausible classes; several sizes are measured in one pass over the draws.
+    of : Predictions, or what is read as such, optional
+        Certainty of these given labels or sets (`Predictions`, or a table of them), in place of the most frequent ones;
+        ``top`` then is their longest length. Where the truth is one label an item, that the label is in the set.
+    class_groups : str, default "top"
+        Groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads; the certainty then
+        is that of the group.
+    group_rule : str, default "top"
+        ``top``, the group of the most plausible class, or ``sum``, the group with the largest summed plausibility.
+    exact : bool, optional
+        By default in closed form where the truth has one, and else by draws: labels of a closed form have it, and of
+        Dirichlet plausibilities the top class and its group. True refuses what has none, False takes draws, which are
+        biased upwards by about 0.0013 with 1,000 of them, because the largest of several frequencies is taken.
 
     Returns
     -------
@@ -181,8 +186,15 @@ def expected_risk(fit: Any, class_groups: Any) -> Score:
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`.
-    class_groups : groups of classes whose names are numbers, as a `ClassMap` or what `read_class_map` reads.
+    fit : Fit
+        A fit, or a `Truth`.
+    class_groups : ClassMap or source of one
+        Groups of classes whose names are numbers, as a `ClassMap` or what `read_class_map` reads.
+
+    Returns
+    -------
+    Score
+        The risk of each item, in ``items``, and its mean, in the units of the groups.
 
     Raises
     ------

@@ -120,36 +120,50 @@ def compare(
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`; or `Verdicts` of judges, a path or a table of them, which bring their systems along.
-    systems : predictions by name, at least one, each as `evaluate` takes it. Of classes of items, or all of them
-        coreference chains of documents (`read_conll`), which need a fit of mentions with spans; documents are then
-        weighted as items are. Or all of them partitions of records (`read_partition`), which need a fit of records;
-        groups of records that nothing links are then weighted.
-    metric : a name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
+    fit : Fit
+        A fit, or a `Truth`; or `Verdicts` of judges, a path or a table of them, which bring their systems along.
+    systems : dict of str to Any, optional
+        Predictions by name, at least one, each as `evaluate` takes it. Of classes of items, or all of them coreference
+        chains of documents (`read_conll`), which need a fit of mentions with spans; documents are then weighted as
+        items are. Or all of them partitions of records (`read_partition`), which need a fit of records; groups of
+        records that nothing links are then weighted.
+    metric : str or Metric, optional
+        A name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
         ``pairwise-f1``. See `evaluate`.
-    provenance : where predictions come from, one word for all systems or a dict of them: ``annotations``, made from
-        these annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems
-        alike; ``mixed``, either, each for itself. An own look is counted for ``top-1``.
-    gold : ``use`` anchors scores on the gold labels of 20 items or more, which the fit must not have seen: whatever
+    provenance : str or dict of str to str, default "unknown"
+        Where predictions come from, one word for all systems or a dict of them: ``annotations``, made from these
+        annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems alike;
+        ``mixed``, either, each for itself. An own look is counted for ``top-1``.
+    gold : str, optional
+        ``use`` anchors scores on the gold labels of 20 items or more, which the fit must not have seen: whatever
         annotators or judges err, and wherever predictions come from, they are right if these items are a random sample
         (`consilience.evaluation.anchoring`). ``ignore`` does not. By default verdicts use what they have.
-    anchor : of verdicts, what stands for them beside gold labels: their mean, ``verdicts``, or ``latent-class``.
-    exact : by default means over the truth are taken in closed form where there is one, as in `evaluate`, and from
-        1,000 items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of
-        any number and refuses what has none; False takes draws.
-    level : of the intervals.
-    seed : of the item weights.
-    missing : ``drop`` compares on the items, or records, that every system predicted.
-    unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
-        left out.
-    singletons : of chains, whether entities of one mention count.
-    responses : of chains, against a posterior of partitions: "annotator" counts each system, by itself, as a witness
-        whose errors are independent of the crowd's given the truth, and gives that score as the own look beside the
-        score of one that knows no more than the crowd, which "ignored" gives alone.
+    anchor : str, default "verdicts"
+        Of verdicts, what stands for them beside gold labels: their mean, ``verdicts``, or ``latent-class``.
+    exact : bool, optional
+        By default means over the truth are taken in closed form where there is one, as in `evaluate`, and from 1,000
+        items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of any
+        number and refuses what has none; False takes draws.
+    level : float, default 0.95
+        Of the intervals.
+    seed : int, default 0
+        Of the item weights.
+    missing : str, default "error"
+        ``drop`` compares on the items, or records, that every system predicted.
+    unknown : str, default "error"
+        ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are left
+        out.
+    singletons : bool, default True
+        Of chains, whether entities of one mention count.
+    responses : str, default "ignored"
+        Of chains, against a posterior of partitions: "annotator" counts each system, by itself, as a witness whose
+        errors are independent of the crowd's given the truth, and gives that score as the own look beside the score of
+        one that knows no more than the crowd, which "ignored" gives alone.
 
     Returns
     -------
     Comparison
+        The systems by rank, in ``table``, and what is not known about the ranking, in ``notes``.
 
     Raises
     ------

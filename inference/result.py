@@ -51,16 +51,26 @@ class Fit:
 
     Parameters
     ----------
-    member : the model that was fitted.
-    resolved : data, settings and priors.
-    method, reason : how, and why so.
-    seed, draws : of the run; ``draws`` per chain.
-    posterior : `Closed`, `Draws` or `Estimate`; see `consilience.models.posterior`.
-    result : how the run ended.
-    run : the driver's own account, without the draws; None for an exact posterior and after loading.
-    said : what a loaded fit said when it was fitted, with priors that it may know in words only now.
-    attributes : limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
-    engine : that went through the data in the place of arrays, and keeps large tables; None after loading.
+    member : Model
+        The model that was fitted.
+    resolved : Resolved
+        Data, settings and priors.
+    method, reason : str
+        How, and why so.
+    seed, draws : int
+        Of the run; ``draws`` per chain.
+    posterior : Posterior
+        `Closed`, `Draws` or `Estimate`; see `consilience.models.posterior`.
+    result : Result
+        How the run ended.
+    run : GenericRun, optional
+        The driver's own account, without the draws; None for an exact posterior and after loading.
+    said : tuple[Note, ...], optional
+        What a loaded fit said when it was fitted, with priors that it may know in words only now.
+    attributes : dict[str, Any], optional
+        Limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
+    engine : str or engine, optional
+        That went through the data in the place of arrays, and keeps large tables; None after loading.
 
     Examples
     --------
@@ -220,8 +230,9 @@ class Fit:
 
         Parameters
         ----------
-        draws : how many to make of a posterior in closed form; those of the fit by default. Stored draws are all
-            returned; an estimate is one draw.
+        draws : int, optional
+            How many to make of a posterior in closed form; those of the fit by default. Stored draws are all returned;
+            an estimate is one draw.
 
         Raises
         ------
@@ -322,8 +333,10 @@ class Fit:
 
         Parameters
         ----------
-        name : of the table.
-        choice : which part of it, where the member offers one, such as ``annotators`` by their codes.
+        name : str
+            Of the table.
+        choice : object
+            Which part of it, where the member offers one, such as ``annotators`` by their codes.
         """
         kept = None if self.engine is None or name in self.member.measured_tables else self.member.table(name).kept
         import pandas
@@ -336,8 +349,10 @@ class Fit:
 
         Parameters
         ----------
-        name, choice : as in `table`.
-        codes : whether the columns of ids hold codes.
+        name, choice : str
+            As in `table`.
+        codes : bool, default False
+            Whether the columns of ids hold codes.
 
         Raises
         ------
@@ -366,8 +381,10 @@ class Fit:
 
         Parameters
         ----------
-        name : of the measure.
-        arguments, choice : what it takes.
+        name : str
+            Of the measure.
+        arguments, choice : object
+            What it takes.
 
         Raises
         ------
@@ -493,11 +510,14 @@ class Fit:
 
         Parameters
         ----------
-        new_annotations : `Annotations`, or a path, a data frame, a dict of columns or a list of rows. Items, annotators
-            and labels are known by their ids; unknown ones are added.
-        duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the
-            first, "error" refuses.
-        progress : as in `fit`.
+        new_annotations : Annotations or source of them
+            `Annotations`, or a path, a data frame, a dict of columns or a list of rows. Items, annotators and labels
+            are known by their ids; unknown ones are added.
+        duplicates : str, default "keep"
+            What to do when an annotator labels an item again: "keep" counts every row, "first" keeps the first, "error"
+            refuses.
+        progress : bool or callable, optional
+            As in `fit`.
 
         Raises
         ------
@@ -563,8 +583,15 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
 
     Parameters
     ----------
-    path : the folder.
-    model, truth : for a fit of your own NumPyro function, the same as were given to `fit`; inference is not repeated.
+    path : str or path
+        The folder.
+    model, truth : Model or callable, optional
+        For a fit of your own NumPyro function, the same as were given to `fit`; inference is not repeated.
+
+    Returns
+    -------
+    Fit
+        As `Fit.save` wrote it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The arrows of the house: who may import whom (docs/developer/contributing.md)."""
+"""The arrows of the house: who may import whom (docs/developer/design.md)."""
 
 import ast
 from pathlib import Path

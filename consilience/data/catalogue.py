@@ -371,11 +371,13 @@ def load(name: str) -> Any:
 
     Parameters
     ----------
-    name : one of `names`. The shipped examples need no network.
+    name : str
+        One of `names`. The shipped examples need no network.
 
     Returns
     -------
-    data : the contract that `describe` names.
+    data
+        The contract that `describe` names.
 
     Raises
     ------

@@ -52,17 +52,23 @@ def code(
 
     Parameters
     ----------
-    source : path of a table in CSV, TSV or Parquet with one row per annotation, or a list of paths.
-    into : the folder, which must not exist.
-    shards : number of parts, at least that of the processes that are to share them.
-    columns, labels, missing, duplicates, unknown : as of `read_annotations`. In Parquet, ids and labels have to be
-        texts or whole numbers.
-    memory : what DuckDB may use, such as "500MB"; beyond it works on the disk, in the folder.
-    force : replace a folder that this function made.
+    source : str, path, sequence of str or path
+        Path of a table in CSV, TSV or Parquet with one row per annotation, or a list of paths.
+    into : str or path
+        The folder, which must not exist.
+    shards : int
+        Number of parts, at least that of the processes that are to share them.
+    columns, labels, missing, duplicates, unknown : dict of str to str, optional
+        As of `read_annotations`. In Parquet, ids and labels have to be texts or whole numbers.
+    memory : str, default "1GB"
+        What DuckDB may use, such as "500MB"; beyond it works on the disk, in the folder.
+    force : bool, default False
+        Replace a folder that this function made.
 
     Returns
     -------
-    The path of the folder.
+    Path
+        The folder.
 
     Raises
     ------

@@ -52,9 +52,12 @@ class Agreement:
 
     Parameters
     ----------
-    counts : label counts of the items.
-    annotations : one row per annotation, in order of arrival; ``None`` where only counts are at hand.
-    weights, annotators, shares, values, ordinal, level : see `consilience.agreement`.
+    counts : LabelCounts
+        Label counts of the items.
+    annotations : Annotations, optional
+        One row per annotation, in order of arrival; ``None`` where only counts are at hand.
+    weights, annotators, shares, values, ordinal, level : str
+        See `consilience.agreement`.
 
     Examples
     --------
@@ -166,7 +169,8 @@ class Agreement:
 
         Parameters
         ----------
-        most : of so many annotators alone, who share most items with others; ``attrs["annotators"]`` then says how many
+        most : int, optional
+            Of so many annotators alone, who share most items with others; ``attrs["annotators"]`` then says how many
             share any.
         """
         annotations, number = self._identified("the table of pairs of annotators"), None
@@ -224,8 +228,10 @@ class Agreement:
 
         Parameters
         ----------
-        tightest_at : the number of items at which the band is narrowest relative to a fixed-sample interval.
-        num_points : rows of the table.
+        tightest_at : int, default 500
+            The number of items at which the band is narrowest relative to a fixed-sample interval.
+        num_points : int, default 200
+            Rows of the table.
         """
         annotations = self._in_order("monitoring")
         weight = self._weight(self.weights)

@@ -54,19 +54,27 @@ def baseline(
 
     Parameters
     ----------
-    name : itml, mpc-k-means, cspa or semi-crowd, which read the answers; k-means or spectral, of the features alone;
-        or logistic-regression, of features and the truth: what features tell at most. The last two are scikit-learn's.
-    data : answers and features.
-    clusters : how many.
-    experts : ids or codes of those whose answers count, who should have one view; all by default.
-    standardize : whether features are brought to mean 0 and standard deviation 1.
-    seed : of random starts.
-    truth : the true cluster of each item, from 0, in the order of the data; -1 where it is not known. For
-        logistic-regression alone.
+    name : str
+        Itml, mpc-k-means, cspa or semi-crowd, which read the answers; k-means or spectral, of the features alone; or
+        logistic-regression, of features and the truth: what features tell at most. The last two are scikit-learn's.
+    data : Constraints
+        Answers and features.
+    clusters : int
+        How many.
+    experts : sequence, optional
+        Ids or codes of those whose answers count, who should have one view; all by default.
+    standardize : bool, default True
+        Whether features are brought to mean 0 and standard deviation 1.
+    seed : int, default 0
+        Of random starts.
+    truth : array of int, shape (item,), optional
+        The true cluster of each item, from 0, in the order of the data; -1 where it is not known. For logistic-
+        regression alone.
 
     Returns
     -------
-    the cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
+    int array ``(item,)``
+        The cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
 
     Raises
     ------
