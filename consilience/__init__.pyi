@@ -485,6 +485,9 @@ class ExpertViewsFit(Fit):
     def experts(self) -> pandas.DataFrame:
         """The view of each expert, and how accurate each is."""
 
+    def answers(self) -> pandas.DataFrame:
+        """How probably each expert gives each answer."""
+
     def view_sizes(self) -> pandas.DataFrame:
         """How probably each view is used, by how many experts, and its clusters."""
 
