@@ -198,8 +198,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "missing-values": {"type": _listed, "metavar": "NA,…", "help": "texts for a missing value"},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
     "force": {"action": "store_true", "help": "replace an earlier fit in that folder, or write beside what is in it"},
-    "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"},
-    "json": {},
+    "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"}, "json": {},
 }
 _CHECK_FLAGS: dict[str, dict[str, Any]] = {
     "method": {"help": "the hand-derived method (the first that the model lists)"},

@@ -22,16 +22,21 @@ def count_together(cluster, first, second, answer_expert, answer_pair, said, cou
     said : ``(1 or rung, answer, kind)``; how often the expert gave each answer. Rungs may have answers of their own.
     counts : ``(rung, expert, view, kind)``, zeros; filled.
     """
-    for rung in range(len(cluster)):
-        of_answers = said[rung if len(said) > 1 else 0]
-        for view in range(cluster.shape[1]):
-            of_view = cluster[rung, view]
-            for answer in range(len(answer_pair)):
-                pair = answer_pair[answer]
-                if of_view[first[pair]] == of_view[second[pair]]:
-                    total = counts[rung, answer_expert[answer], view]
-                    for kind in range(said.shape[2]):
-                        total[kind] += of_answers[answer, kind]
+    rungs, views, items = cluster.shape
+    of_item = np.empty((items, views), cluster.dtype)    # the views of an item lie together
+    for rung in range(rungs):
+        of_answers, total = said[rung if len(said) > 1 else 0], counts[rung]
+        for view in range(views):
+            for item in range(items):
+                of_item[item, view] = cluster[rung, view, item]
+        for answer in range(len(answer_pair)):
+            pair, of_expert = answer_pair[answer], total[answer_expert[answer]]
+            one, other = of_item[first[pair]], of_item[second[pair]]
+            for kind in range(said.shape[2]):
+                number = of_answers[answer, kind]
+                if number:
+                    for view in range(views):
+                        of_expert[view, kind] += number * (one[view] == other[view])
 
 
 @machine_code
@@ -68,7 +73,9 @@ def draw_clusters(
                 if used:
                     for at in range(begin[item], begin[item + 1]):
                         total[of_view[neighbour[at]]] += of_pair[neighbour_pair[at]]
-                highest, whole = total.max(), 0.0
+                highest, whole = total[0], 0.0
+                for k in range(1, clusters):
+                    highest = max(highest, total[k])
                 for k in range(clusters):
                     whole += math.exp(total[k] - highest)
                     total[k] = whole

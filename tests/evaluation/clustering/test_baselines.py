@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from benchmarks.views_experts import simulate_experts, three_clusters
 from consilience.errors import NotInstalled, UnknownName, UnsupportedRequest
 from consilience.evaluation.clustering import baselines
 from consilience.evaluation.partitions import contingency, score
-from consilience.models.expert_views.simulation import simulate_experts, three_clusters
 
 
 def agreement(metric, label, truth):

@@ -13,6 +13,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 
+from benchmarks.views_experts import k_views, simulate_experts, three_clusters
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.inference.ascent import run_ascent
 from consilience.inference.results import Result
@@ -22,7 +23,6 @@ from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.cavi import CAVI, Phase
 from consilience.models.expert_views.moves import merged, ordered, similarity
 from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
-from consilience.models.expert_views.simulation import k_views, simulate_experts, three_clusters
 from consilience.models.expert_views.updates import agreement
 
 # The best bounds that were found by other programs, with an empty view at least.
@@ -306,7 +306,7 @@ import numpy as np
 from consilience.inference.ascent import run_ascent
 from consilience.models.expert_views import MODEL, PAPER_PRIORS
 from consilience.models.expert_views.cavi import CAVI
-from consilience.models.expert_views.simulation import simulate_experts, three_clusters
+from benchmarks.views_experts import simulate_experts, three_clusters
 
 label, feature = three_clusters(60)
 data, _ = simulate_experts(

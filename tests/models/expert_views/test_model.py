@@ -19,7 +19,8 @@ from consilience.inference.posterior import summarise
 from consilience.inference.svi import run_svi
 from consilience.models.expert_views import MODEL, PAPER_PRIORS, Priors, model
 from consilience.models.expert_views.likelihood import answer_table
-from consilience.models.expert_views.model import GIBBS_SITES, arranged, density, gibbs_function, log_joint
+from consilience.models.expert_views.model import GIBBS_SITES, arranged, density, gibbs_function
+from tests.models.expert_views.joint import log_joint
 from tests.models.expert_views.worked import (
     ANSWERS,
     DATA,
