@@ -172,9 +172,10 @@ def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> lis
 
 
 def _about(fit: Fit, gold: BesideGold | None) -> str:
-    words = "Nobody observed the truth of these items; it"
+    many = f"{fit.data.unit}s"
+    words = f"Nobody observed the truth of these {many}; it"
     if gold is not None:
-        words = f"Gold labels of {counted(gold.score.items, 'items')} were not used in the fit. The truth of all items"
+        words = f"Gold labels of {counted(gold.score.items, many)} were not used in the fit. The truth of all {many}"
     words += f" is inferred from what annotators said, by the model “{fit.member.name}” ({fit.member.title})"
     if fit.truth.num_draws == 1:
         return f"{words}, as a point estimate."
@@ -186,14 +187,15 @@ def _about(fit: Fit, gold: BesideGold | None) -> str:
 
 def _key_figures(fit: Fit, top: Score, gold: BesideGold | None) -> dict[str, Any]:
     truth: Any = fit.truth
-    sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), "classes": truth.num_classes}
+    many = f"{fit.data.unit}s"
+    sizes = {many: truth.num_units, "annotators": fit.data.counts.get("annotators"), "classes": truth.num_classes}
     known: dict[str, Any] = {} if gold is None else gold.figures
     known |= {name: size for name, size in sizes.items() if size}
     if truth.num_draws == 1:
         return known
     return known | {
         "draws of the truth": truth.num_draws, "mean certainty of the top class": f"{top.value:.3f}",
-        "items with certainty below 0.9": _below(top, 0.9),
+        f"{many} with certainty below 0.9": _below(top, 0.9),
     }  # fmt: skip
 
 
