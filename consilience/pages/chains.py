@@ -17,8 +17,8 @@ _MOST_ROWS, _DOUBTFUL = 40, 0.9
 _OF_PARTITIONS = (
     "They are of a system that knows no more than the crowd: one that looked at the text is better, and "
     'responses="annotator" of evaluate counts it as a witness. The interval is what the annotations leave open, and '
-    "still too sure: in six simulated crowds on LitBank 90 % intervals of the silver chains' score held the true one for "
-    "81 to 92 % of documents, and for all documents together in 2 of 6; that was 0.3 to 0.4 points below the mean."
+    "still too sure: in six simulated crowds on LitBank 90 % intervals of the silver chains' score held the true one "
+    "for 81 to 92 % of documents, and for all documents together in 2 of 6; it was 0.3 to 0.4 points below the mean."
 )
 _OF_LINKS = (
     "Draws take the links of different mentions for independent, which they are not: such scores are off by up to 16 "
@@ -41,8 +41,8 @@ def ambiguity_sections(fit: Any) -> list[Section]:
     facts = {"mentions": len(chains.entity), "entities": chains.num_entities}
     facts["refer to nothing"] = int((chains.entity < 0).sum())
     words = (
-        "Silver chains: the most probable link of each mention, followed. Where a link is uncertain, so are all mentions "
-        "that hang on it."
+        "Silver chains: the most probable link of each mention, followed. Where a link is uncertain, so are all "
+        "mentions that hang on it."
     )
     blocks: list[Any] = [words, facts]
     if chains.together is not None:
