@@ -169,13 +169,15 @@ def _left_out(frame: Any, shown: Any, amount: str) -> list[str]:
 
 
 def _profiles(frame: Any) -> Section:
-    below = frame["sensitivity"] + frame["specificity"] < 1
-    words = (
-        "Sensitivity is how often the annotator chooses a candidate of the class when it is true, specificity how "
-        "often it is left alone when it is false. Intervals hold 95 %. Where both add up to less than one the "
-        f"annotator is below chance, and a choice counts against the candidate: {int(below.sum()):,} of {len(frame):,} "
-        "profiles."
-    )
+    below, both = frame["sensitivity"] + frame["specificity"] < 1, frame["specificity"].notna().any()
+    words = "Sensitivity is how often the annotator chooses a candidate of the class when it is true. "
+    if both:
+        words += (
+            "Specificity is how often it is left alone when it is false. Where both add up to less than one the "
+            f"annotator is below chance, and a choice counts against the candidate: {int(below.sum()):,} of "
+            f"{len(frame):,} profiles. "
+        )
+    words += "Intervals hold 95 %."
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
     scatter: list[Any] = []
     drawn: list[Any] = []
@@ -188,7 +190,7 @@ def _profiles(frame: Any) -> Section:
         of_class = frame[frame["class"] == name]
         shown = shown_annotators(of_class, "sensitivity", ("sensitivity_lower", "sensitivity_upper"), "decisions")
         hidden = hidden or _left_out(of_class, shown, "decisions")
-        series = {"sensitivity": "sensitivity", "specificity": "specificity"}
+        series = {name: name for name in ("sensitivity", "specificity")[: 2 if both else 1]}
         worse = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
         title = f"Class {shown_name(name)}"
         drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="decisions"))

@@ -70,6 +70,9 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
         Level.note,
         "how entities grow was estimated while the chains warmed up: no interval holds the doubt about that",
     )
+    chains, draws = np.shape(known["swap_rate"])
+    if not draws:
+        return
     rate = float(np.mean(np.asarray(known["swap_rate"])[:, -1]))
     if rate < _LEAST_RATE:
         yield Note(
@@ -77,7 +80,7 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
             f"neighbouring rungs of the tempered chains exchange with probability {rate:.2f} at worst; groupings may "
             "be incomplete: give more rungs",
         )
-    if np.shape(sites["num_entities"])[0] < 2 or np.shape(sites["num_entities"])[1] < 2:
+    if min(chains, draws) < 2:
         return
     total = max(_r_hat(sites[name]) for name in ("num_entities", "log_likelihood"))
     pairs, most = _r_hat(sites["together"]), f"{_MOST_R_HAT:g}"

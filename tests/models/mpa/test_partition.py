@@ -317,6 +317,16 @@ def fitted(crowd):
         return cs.fit("mpa", crowd, coreference="partition", draws=20, warmup=20)
 
 
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_a_run_that_was_interrupted_goes_on(fitted, crowd, tmp_path):
+    run = {"coreference": "partition", "draws": 20, "warmup": 20, "checkpoint": tmp_path / "run"}
+    part = cs.fit("mpa", crowd, **run, time_limit=0.0)
+    assert str(part.result) == "interrupted"
+    whole = cs.fit("mpa", crowd, **run, resume=True)
+    for name in ("link", "field"):
+        np.testing.assert_array_equal(whole.posterior.hidden[name], fitted.posterior.hidden[name])
+
+
 def test_a_fit_says_the_same_in_labels_chains_and_partition(fitted, crowd):
     truth, silver = fitted.truth, cs.silver_chains(fitted)
     drawn = truth.chains.entities
