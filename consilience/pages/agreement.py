@@ -38,17 +38,17 @@ def agreement_page(found: Agreement) -> Page:
     if len(alpha):
         numbers["Krippendorff's alpha"] = f"{alpha['value'].iloc[0]:.3f}"
     numbers["items with two annotations or more"] = found.num_usable
-    said = []
+    findings: list[str] = []
     if found.dependence.found and found.weights != "flat":
-        said.append(f"The one to use is SPA, flat: {found.flat.value:.3f}.")
+        findings.append(f"The one to use is SPA, flat: {found.flat.value:.3f}.")
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section="What more annotations would give"),
         Action("Infer the labels:", "consilience fit dawid-skene labels.csv -o run"),
     ]  # fmt: skip
-    said.append(str(found.dependence))
-    return Page(title, line, agreement_sections(found), numbers=numbers, findings=said, actions=actions)
+    findings.append(str(found.dependence))
+    return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)
 
 
 def agreement_sections(found: Agreement) -> list[Section]:
