@@ -31,7 +31,8 @@ def agreement_page(found: Agreement) -> Page:
     if not found.num_usable:
         said = "No item has two annotations, so that nothing is known of the agreement."
         return Page(title, line, findings=[said])
-    numbers: dict[str, Any] = {f"SPA, {found.weights}": f"{found.value:.3f}"}
+    name = "SPA" if _alike(found.schemes()) else f"SPA, {found.weights}"
+    numbers: dict[str, Any] = {name: f"{found.value:.3f}"}
     numbers[_interval_name(found)] = f"{low:.3f} to {high:.3f}"
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
@@ -70,15 +71,19 @@ def _schemes(found: Agreement) -> Section:
         "of annotations; flat counts all items alike. Intervals are for items like these and "
         + ("annotators like these." if found.annotators_random else "these annotators.")
     )
-    # Weights by the number of annotations change nothing where all items have as many.
-    alike = float(np.ptp(schemes["value"])) < _SAME and float(np.ptp(schemes[["lower", "upper"]], axis=0).max()) < _SAME
+    alike, said = _alike(schemes), [str(found.dependence)]
     if alike:
         words += " Weights make no difference here."
-        schemes = schemes.iloc[:1]
+        schemes, said = schemes.iloc[:1], []
     table = Table(_words(schemes, found), "Agreement by weighting scheme.")
     drawn = agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme")
     gist = f"SPA {found.value:.3f} [{found.interval[0]:.3f}, {found.interval[1]:.3f}]"
-    return Section("Agreement", [words, str(found.dependence), table, *([] if alike else [drawn])], gist)
+    return Section("Agreement", [words, *said, table, *([] if alike else [drawn])], gist)
+
+
+def _alike(schemes: Any) -> bool:
+    """Return whether weights change nothing, as where all items have as many annotations."""
+    return float(np.ptp(schemes[["value", "lower", "upper"]], axis=0).max()) < _SAME
 
 
 def _labels(found: Agreement) -> Section:
