@@ -120,7 +120,7 @@ def dermatologists() -> Study:
 
     cases, systems = cs.load("stutz-2023-cases"), cs.load("stutz-2023-predictions")
     fits = {
-        weights: cs.fit("prirn", cases, reliability=30, weights=weights, draws=10_000)
+        weights: cs.fit("prirn", cases, reliability=30, rank_weights=weights, draws=10_000)
         for weights in ("published-code", "equation-14")
     }
     scores = {weights: _scores_by_case(fit, systems) for weights, fit in fits.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.data.accept import as_class_map, named_systems
+from consilience.deprecation import renamed
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.classes import Metric
@@ -23,13 +24,14 @@ from consilience.pages.run import alerts, findings, name_of, run_section
 from consilience.pages.views import views_page
 
 
+@renamed
 def report(
     fit: Fit | Agreement,
     predictions: Any = None,
     *,
     path: str | os.PathLike = "report.html",
     metric: str | Metric | Sequence[str | Metric] | None = None,
-    risk: Any = None,
+    class_groups: Any = None,
     title: str | None = None,
     sections: Sequence[Section] = (),
     missing: str = "error",
@@ -43,25 +45,38 @@ def report(
 
     Parameters
     ----------
-    fit : of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
-    predictions : of one system, as `evaluate` takes it, or of several in a dict by name; classes of items, coreference
-        chains, or of linked records partitions (`read_partition`).
-    path : file to write; it appears when it is complete, in place of an earlier page of ours; ``-`` is standard output.
-    metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
-        by default they follow from the length of the predictions.
-    risk : groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads.
-    title : of the page.
-    sections : further parts, before the last one.
-    missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
-    singletons : of chains, whether entities of one mention count.
-    provenance : where predictions of classes come from; see `compare`.
-    text : of coreference, the words of the documents: a table with the columns document, token and word, or one or
-        several CoNLL files. Mentions need ``start`` and ``end``; without words the page shows their ids.
-    force : replace a file that exists also where it is no page of ours.
+    fit : Fit or Agreement
+        Of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
+    predictions : Predictions, or what is read as such, optional
+        Of one system, as `evaluate` takes it, or of several in a dict by name; classes of items, coreference chains, or
+        of linked records partitions (`read_partition`).
+    path : str or path, default "report.html"
+        File to write; it appears when it is complete, in place of an earlier page of ours; ``-`` is standard output.
+    metric : str, Metric, sequence of str or Metric, optional
+        What the systems are compared by. A list gives all metrics to report, the first one for the leaderboard; by
+        default they follow from the length of the predictions.
+    class_groups : ClassMap or source of one, optional
+        Groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads.
+    title : str, optional
+        Of the page.
+    sections : sequence of Section, optional
+        Further parts, before the last one.
+    missing, unknown : str
+        Items without a prediction and predicted classes that the data lack; see `evaluate`.
+    singletons : bool, default True
+        Of chains, whether entities of one mention count.
+    provenance : str or dict of str to str, default "unknown"
+        Where predictions of classes come from; see `compare`.
+    text : table, path or sequence of path, optional
+        Of coreference, the words of the documents: a table with the columns document, token and word, or one or several
+        CoNLL files. Mentions need ``start`` and ``end``; without words the page shows their ids.
+    force : bool, default False
+        Replace a file that exists also where it is no page of ours.
 
     Returns
     -------
-    The path that was written.
+    Path
+        The file that was written.
 
     Raises
     ------
@@ -80,12 +95,12 @@ def report(
     """
     check_output(path, force=force)
     if isinstance(fit, Agreement):
-        if predictions is not None or risk is not None:
+        if predictions is not None or class_groups is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
         page = agreement_page(fit)
         page = dataclasses.replace(page, sections=[*page.sections, *sections])
     else:
-        systems, risk = named_systems(fit, predictions), as_class_map(fit, risk)
+        systems, risk = named_systems(fit, predictions), as_class_map(fit, class_groups)
         page = PAGES[fit.truth.kind.name](
             fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
             provenance=provenance, text=text,

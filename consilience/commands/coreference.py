@@ -65,7 +65,8 @@ def simulate(arguments: Arguments) -> None:
     """Write annotations of the mentions of a key, as a crowd would give them."""
     target = arguments.output
     key = read_key(arguments.key)
-    from consilience.data.mentions import MENTION_TYPES, write_mentions
+    from consilience.data.mentions import MENTION_TYPES
+    from consilience.data.mentions_writer import write_mentions
     from consilience.models.mpa.scenarios import simulate_mentions
 
     mentions = simulate_mentions(key, arguments.scenario, profiles=arguments.profiles, seed=arguments.seed)

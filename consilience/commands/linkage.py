@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.commands.files import inputs_of, write_csv
+from consilience.commands.fitting import precision
 from consilience.commands.reading import load
 from consilience.commands.results import show
 from consilience.commands.stopped_runs import (
@@ -66,10 +67,11 @@ def link(arguments: Arguments) -> int:
     run = target / "fit"
     checkpoint = kept_checkpoint(run, resume=arguments.resume, force=arguments.force)
     try:
-        with stoppable(run, arguments.words):
+        with precision(arguments.x64), stoppable(run, arguments.words):
             fitted = link_records(
                 **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
-                draws=arguments.draws, seed=arguments.seed, engine=engine, checkpoint=checkpoint,
+                draws=arguments.draws, chains=arguments.chains, warmup=arguments.warmup, seed=arguments.seed,
+                time_limit=arguments.time_limit, engine=engine, checkpoint=checkpoint,
                 progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:

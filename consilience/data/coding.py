@@ -52,17 +52,23 @@ def code(
 
     Parameters
     ----------
-    source : path of a table in CSV, TSV or Parquet with one row per annotation, or a list of paths.
-    into : the folder, which must not exist.
-    shards : number of parts, at least that of the processes that are to share them.
-    columns, labels, missing, duplicates, unknown : as of `read_annotations`. In Parquet, ids and labels have to be
-        texts or whole numbers.
-    memory : what DuckDB may use, such as "500MB"; beyond it works on the disk, in the folder.
-    force : replace a folder that this function made.
+    source : str, path, sequence of str or path
+        Path of a table in CSV, TSV or Parquet with one row per annotation, or a list of paths.
+    into : str or path
+        The folder, which must not exist.
+    shards : int
+        Number of parts, at least that of the processes that are to share them.
+    columns, labels, missing, duplicates, unknown : dict of str to str, optional
+        As of `read_annotations`. In Parquet, ids and labels have to be texts or whole numbers.
+    memory : str, default "1GB"
+        What DuckDB may use, such as "500MB"; beyond it works on the disk, in the folder.
+    force : bool, default False
+        Replace a folder that this function made.
 
     Returns
     -------
-    The path of the folder.
+    Path
+        The folder.
 
     Raises
     ------
@@ -136,8 +142,9 @@ def _database(folder: Path, memory: str) -> Iterator[Any]:
     """Open a DuckDB database in a folder, which is empty of it afterwards."""
     duckdb = imported_duckdb()
     file, spilled = folder / "coding.duckdb", folder / "spilled"
-    database = duckdb.connect(str(file))
+    database = None
     try:
+        database = duckdb.connect(str(file))
         try:
             database.execute(f"SET memory_limit = {_quoted(memory)}")
         except duckdb.Error as error:
@@ -147,8 +154,11 @@ def _database(folder: Path, memory: str) -> Iterator[Any]:
     except duckdb.OutOfMemoryException as error:
         text = f"DuckDB needs more than {memory} of memory ({_first_line(error)}); give more by {{memory}}"
         raise TooLarge(text, Remedy("memory")) from None
+    except duckdb.IOException as error:  # a full disk
+        raise OutputRefused(f"{folder.parent} cannot be written to ({_first_line(error)}); make room") from None
     finally:
-        database.close()
+        if database is not None:
+            database.close()
         shutil.rmtree(spilled, ignore_errors=True)
         file.unlink(missing_ok=True)
 
@@ -230,7 +240,7 @@ class _Coder:
             )
             into = "INSERT INTO raw" if self.files[1:] else "CREATE TABLE raw AS"
             self.database.execute(f"{into} SELECT {cells} FROM {read}")
-        except duckdb.OutOfMemoryException:
+        except (duckdb.OutOfMemoryException, duckdb.IOException):
             raise
         except duckdb.Error as error:
             line = re.search(r"Error on Line: (\d+)", str(error))

@@ -106,6 +106,13 @@ class Constraints(Contract):
         """How the call of its reader is written; see `Contract.read_from`."""
         return "…" if self.features is None else "…, features=…"
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = {
+            name: self._called(np.asarray(getattr(self, name))[rows], dimension)
+            for name, dimension in (("expert", "expert"), ("item_a", "item"), ("item_b", "item"))
+        }
+        return {**found, "answer": np.array(["apart", "together"], object)[np.asarray(self.together)[rows]]}
+
     @classmethod
     def read(
         cls,
@@ -116,25 +123,33 @@ class Constraints(Contract):
 
         Parameters
         ----------
-        source : a table with the columns expert, item_a, item_b and answer: together, must, ml, same or 1; apart,
-            cannot, cl, different or 0; or grades. (j, i) is the same pair as (i, j). Answers dont_know, unknown, skip
-            or ? say that the expert does not know. Where it has a column order, 0 or 1, experts may answer otherwise if
-            the pair is shown the other way round.
-        features : a table with one row per item: a column item and columns of numbers. Items without a constraint are
-            kept. Without it, the items are those that occur.
-        columns : column names for these where the constraints table has names of its own.
-        duplicates : what to do when an expert gives the same answer to a pair again: "first" counts it once, "keep"
-            counts every row, "error" refuses. Contradictory answers are all kept, with a warning.
-        grades : how many, where answers are whole numbers from 1, apart, to this one, together; 0 where they are not.
-        dont_know : "left-out" counts answers that say nothing and leaves them out, as if how often an expert does not
-            know said nothing of the pair; "informative" keeps them: experts may know it the more seldom of pairs that
-            are apart, or together.
-        questions : "views" takes an expert for as many as there are questions (a column) that he answers, each with a
-            view and accuracies of its own, called "expert: question"; "ignored" for one.
+        source : path, data frame, dict of columns or list of rows
+            A table with the columns expert, item_a, item_b and answer: together, must, ml, same or 1; apart, cannot,
+            cl, different or 0; or grades. (j, i) is the same pair as (i, j). Answers dont_know, unknown, skip or ? say
+            that the expert does not know. Where it has a column order, 0 or 1, experts may answer otherwise if the pair
+            is shown the other way round.
+        features : path, data frame or dict of columns, optional
+            A table with one row per item: a column item and columns of numbers. Items without a constraint are kept.
+            Without it, the items are those that occur.
+        columns : dict of str to str, optional
+            Column names for these where the constraints table has names of its own.
+        duplicates : str, default "first"
+            What to do when an expert gives the same answer to a pair again: "first" counts it once, "keep" counts every
+            row, "error" refuses. Contradictory answers are all kept, with a warning.
+        grades : int, default 0
+            How many, where answers are whole numbers from 1, apart, to this one, together; 0 where they are not.
+        dont_know : str, default "left-out"
+            "left-out" counts answers that say nothing and leaves them out, as if how often an expert does not know said
+            nothing of the pair; "informative" keeps them: experts may know it the more seldom of pairs that are apart,
+            or together.
+        questions : str, default "ignored"
+            "views" takes an expert for as many as there are questions (a column) that he answers, each with a view and
+            accuracies of its own, called "expert: question"; "ignored" for one.
 
         Returns
         -------
-        constraints : experts in the order of their first appearance, items in that of the features table.
+        constraints
+            Experts in the order of their first appearance, items in that of the features table.
 
         Raises
         ------

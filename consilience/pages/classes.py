@@ -137,7 +137,7 @@ class _Found:
     def by_group(self) -> dict[str, Score]:
         """The first metric of each system by group: from draws, so that nothing else of these is for the page."""
         return {
-            name: evaluate(self.truth, system, self.metrics[0], by=self.risk, **self.policies)
+            name: evaluate(self.truth, system, self.metrics[0], class_groups=self.risk, **self.policies)
             for name, system in self.systems.items()
         }
 
@@ -190,7 +190,7 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
     if found.risk is not None:
-        numbers |= {"certainty of the group": f"{certainty(truth, classes_to=found.risk).value:.3f}"}
+        numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     if (poor := no_better_than_chance(fit)) is not None:
         numbers |= {"annotators no better than chance": poor}
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), "classes": truth.num_classes}
@@ -232,7 +232,7 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
 
 def _risk_section(found: _Found, risk: ClassMap) -> Section:
     truth, top = found.truth, found.top
-    of_top, of_sum = certainty(truth, classes_to=risk), certainty(truth, classes_to=risk, by="sum")
+    of_top, of_sum = certainty(truth, class_groups=risk), certainty(truth, class_groups=risk, group_rule="sum")
     expected = expected_risk(truth, risk) if risk.score is not None else None
     words = (
         "The same certainty after mapping classes to groups: how often the draws agree on the group of the most "

@@ -211,11 +211,11 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     )
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:
-        wrong = crowd[crowd["class"] != crowd["label"]]
+        wrong = crowd[crowd["true_label"] != crowd["label"]]
         often = (wrong["annotations"] * wrong["probability"]).rename("expected_annotations")
         order = often.sort_values(ascending=False, kind="stable").index[:_MOST_CONFUSIONS]
         table = wrong.assign(expected_annotations=often.round().astype(int)).loc[order]
-        named = {"class": "true label", "label": "label given", "lower": "95 % from", "upper": "to"}
+        named = {"true_label": "true label", "label": "label given", "lower": "95 % from", "upper": "to"}
         table = table.drop(columns="annotations").rename(columns=named | {"expected_annotations": "annotations, about"})
         what = (
             "The most frequent confusions of the crowd: how probably an annotator, taken by how much each annotates, "
@@ -230,9 +230,9 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
         for name, title in titles.items()
     ]
-    wrong = crowd[crowd["class"] != crowd["label"]]
+    wrong = crowd[crowd["true_label"] != crowd["label"]]
     most = wrong.loc[wrong["probability"].idxmax()] if len(wrong) else None
-    gist = "" if most is None else f"most often “{most['label']}” for “{most['class']}” ({most['probability']:.2f})"
+    gist = "" if most is None else f"most often “{most['label']}” for “{most['true_label']}” ({most['probability']:.2f})"
     return Section("Confusions", [words, drawn, "The annotators with most annotations:", single], gist)
 
 

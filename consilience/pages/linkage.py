@@ -42,7 +42,7 @@ def linkage_page(
     UnsupportedRequest : systems are no partitions, or groups of classes are given.
     """
     if risk is not None:
-        raise UnsupportedRequest("risk= groups classes, and linked records have none")
+        raise UnsupportedRequest("class_groups= groups classes, and linked records have none")
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
     return Page(

@@ -188,7 +188,7 @@ def test_mentions_have_a_scatter_and_a_figure_for_each_class(tmp_path):
     rows += [("m0", "a0", "DN")]
     names = ("mention_id", "annotator_id", "annotation")
     mentions = cs.read_mentions(dict(zip(names, zip(*rows, strict=True), strict=True)))
-    found, html = page(cs.fit("mpa", mentions), tmp_path)
+    found, html = page(cs.fit("mpa", mentions, coreference="links"), tmp_path)
     assert found == [NEXT, WHO]
     assert all(title in html for title in ("Sensitivity to two classes, 4 annotators", "Class DN", "Class DO"))
 

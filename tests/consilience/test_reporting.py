@@ -107,7 +107,7 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     systems = {EVIL: predictions(fit, depth=2), DOLLAR: predictions(fit, 1, 2), "same": predictions(fit, 1, 2)}
     risk = cs.ClassMap.from_codes([0, 1, 1], classes=fit.truth.ids["class"], groups=["0", "2"])
     extra = Section("An extra part", ["one & two", Markup("<em>three</em>")])
-    path = report(fit, systems, path=tmp_path / "report.html", risk=risk, title=EVIL, sections=[extra])
+    path = report(fit, systems, path=tmp_path / "report.html", class_groups=risk, title=EVIL, sections=[extra])
     page = checked(path)
     assert page.headings == [
         "Items", "Leaderboard", "Risk", "Agreement and model check", "An extra part", "What was run",
@@ -125,7 +125,7 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
 @pytest.mark.parametrize("risk", [None, {"class": ["_u", EVIL, "v"], "group": [0, 1, 1]}])
 def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     systems = {"A": predictions(fit), "B": predictions(fit, 1)}
-    page = checked(report(fit, systems, path=tmp_path / "report.html", risk=risk))
+    page = checked(report(fit, systems, path=tmp_path / "report.html", class_groups=risk))
     cells = page.text["td"]
     for row in cs.compare(fit, systems).table.itertuples():
         at = cells.index(row.system)

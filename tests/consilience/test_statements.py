@@ -75,7 +75,7 @@ def _rankings():
     risk = {"class": list(classes), "group": [place % 3 for place in range(len(classes))]}
     lists = [[classes[place % 6], classes[(place + 1) % 6], classes[(place + 2) % 6]] for place in range(14)]
     systems = {PAYLOADS[1]: cs.Predictions.from_lists(lists, items=fit.truth.ids["item"], classes=list(classes))}
-    return fit, {"risk": risk, "predictions": systems}
+    return fit, {"class_groups": risk, "predictions": systems}
 
 
 def _coreference():
