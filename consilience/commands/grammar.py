@@ -593,6 +593,8 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_singletons(sub)
     _add_provenance(sub)
     sub.add_argument("--title", help="of the page")
+    line = "words of the documents, to show mentions in them: CoNLL files, or a table document, token, word"
+    sub.add_argument("--text", nargs="+", metavar="FILE", help=line)
     _add_page(sub, "the page (report.html)", default="report.html")
     _add_force(sub)
 

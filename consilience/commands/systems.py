@@ -143,10 +143,10 @@ def report(arguments: Arguments) -> None:
     fitted, risk = load(arguments)
     import consilience as cs
 
+    text = arguments.text[0] if arguments.text and len(arguments.text) == 1 else arguments.text
     cs.report(
         fitted, systems or None, path=arguments.output, metric=arguments.metric, class_groups=risk,
-        title=arguments.title,
-        provenance=arguments.provenance, force=arguments.force, **policies,
+        title=arguments.title, provenance=arguments.provenance, text=text, force=arguments.force, **policies,
     )  # fmt: skip
     print(f"wrote {arguments.output}")
 

@@ -254,7 +254,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
     places = [f"{number}-{part.link}".rstrip("-") for number, part in enumerate(page.sections, 1)]
     links = dict(zip((part.title for part in page.sections), places, strict=True))
-    sections = [
+    sections: list[dict[str, Any]] = [
         {
             "title": part.title, "gist": part.gist, "link": link, "open": part.open or place < _OPEN,
             "blocks": [_rendered(block, part.title, count) for block in part.blocks],

@@ -31,24 +31,25 @@ def agreement_page(found: Agreement) -> Page:
     if not found.num_usable:
         said = "No item has two annotations, so that nothing is known of the agreement."
         return Page(title, line, findings=[said])
-    numbers: dict[str, Any] = {f"SPA, {found.weights}": f"{found.value:.3f}"}
+    name = "SPA" if _alike(found.schemes()) else f"SPA, {found.weights}"
+    numbers: dict[str, Any] = {name: f"{found.value:.3f}"}
     numbers[_interval_name(found)] = f"{low:.3f} to {high:.3f}"
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
     if len(alpha):
         numbers["Krippendorff's alpha"] = f"{alpha['value'].iloc[0]:.3f}"
     numbers["items with two annotations or more"] = found.num_usable
-    said = []
+    findings: list[str] = []
     if found.dependence.found and found.weights != "flat":
-        said.append(f"The one to use is SPA, flat: {found.flat.value:.3f}.")
+        findings.append(f"The one to use is SPA, flat: {found.flat.value:.3f}.")
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section="What more annotations would give"),
         Action("Infer the labels:", "consilience fit dawid-skene labels.csv -o run"),
     ]  # fmt: skip
-    said.append(str(found.dependence))
-    return Page(title, line, agreement_sections(found), numbers=numbers, findings=said, actions=actions)
+    findings.append(str(found.dependence))
+    return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)
 
 
 def agreement_sections(found: Agreement) -> list[Section]:
@@ -70,15 +71,19 @@ def _schemes(found: Agreement) -> Section:
         "of annotations; flat counts all items alike. Intervals are for items like these and "
         + ("annotators like these." if found.annotators_random else "these annotators.")
     )
-    # Weights by the number of annotations change nothing where all items have as many.
-    alike = float(np.ptp(schemes["value"])) < _SAME and float(np.ptp(schemes[["lower", "upper"]], axis=0).max()) < _SAME
+    alike, said = _alike(schemes), [str(found.dependence)]
     if alike:
         words += " Weights make no difference here."
-        schemes = schemes.iloc[:1]
+        schemes, said = schemes.iloc[:1], []
     table = Table(_words(schemes, found), "Agreement by weighting scheme.")
     drawn = agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme")
     gist = f"SPA {found.value:.3f} [{found.interval[0]:.3f}, {found.interval[1]:.3f}]"
-    return Section("Agreement", [words, str(found.dependence), table, *([] if alike else [drawn])], gist)
+    return Section("Agreement", [words, *said, table, *([] if alike else [drawn])], gist)
+
+
+def _alike(schemes: Any) -> bool:
+    """Return whether weights change nothing, as where all items have as many annotations."""
+    return float(np.ptp(schemes[["value", "lower", "upper"]], axis=0).max()) < _SAME
 
 
 def _labels(found: Agreement) -> Section:

@@ -71,7 +71,7 @@ def classes_page(
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
         board = leaderboard_section(found.comparison, found.top, found.truth, said, found.scores, found.metrics)
         parts.insert(0 if fit.data.rows == "report" else 1, board)
-    parts += [_risk_section(found)] if risk is not None else []
+    parts += [_risk_section(found, risk)] if risk is not None else []
     parts += annotator_sections(fit)
     parts += _agreement_parts(fit, found.truth, found.top)
     parts += next_label_sections(found.truth, fit.data.unit)
@@ -230,8 +230,8 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     return actions
 
 
-def _risk_section(found: _Found) -> Section:
-    truth, risk, top = found.truth, found.risk, found.top
+def _risk_section(found: _Found, risk: ClassMap) -> Section:
+    truth, top = found.truth, found.top
     of_top, of_sum = certainty(truth, class_groups=risk), certainty(truth, class_groups=risk, group_rule="sum")
     expected = expected_risk(truth, risk) if risk.score is not None else None
     words = (

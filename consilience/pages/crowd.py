@@ -232,9 +232,9 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
         for name, title in titles.items()
     ]
-    wrong = crowd[crowd["class"] != crowd["label"]]
+    wrong = crowd[crowd["true_label"] != crowd["label"]]
     most = wrong.loc[wrong["probability"].idxmax()] if len(wrong) else None
-    gist = "" if most is None else f"most often “{most['label']}” for “{most['class']}” ({most['probability']:.2f})"
+    gist = "" if most is None else f"most often “{most['label']}” for “{most['true_label']}” ({most['probability']:.2f})"
     return Section("Confusions", [words, drawn, "The annotators with most annotations:", single], gist)
 
 

@@ -62,7 +62,7 @@ def gold_section(gold: BesideGold) -> Section:
         f"for {round(score.right * score.items):,} ({score.right:.3f}); the certainty stated for them is "
         f"{score.certainty:.3f} on average."
     )
-    if gold.if_independent is not None:
+    if gold.if_independent is not None and score.dependence > 0:
         learned = f", learned from {counted(score.fitted_on, 'gold labels')}" if score.fitted_on else ""
         words += (
             " Were the errors of annotators independent, the certainty of all items would be "

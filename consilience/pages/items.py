@@ -134,13 +134,13 @@ class _Votes:
         return self.order[self.first[item] : self.first[item + 1]]
 
     def texts(self, items: np.ndarray) -> list[str]:
-        """Return the votes of some items, most first: "3 dog, 1 cat"."""
+        """Return the votes of some items, most first: "3 × dog, 1 × cat"."""
         texts = []
         for item in items.tolist():
             rows = self._rows(item)
             votes = np.bincount(self.label[rows], self.weight[rows], len(self.labels))
             chosen = np.argsort(-votes, kind="stable")[: np.count_nonzero(votes)]
-            texts.append(", ".join(f"{votes[label]:g} {self.labels[label]}" for label in chosen.tolist()))
+            texts.append(", ".join(f"{votes[label]:g} × {self.labels[label]}" for label in chosen.tolist()))
         return texts
 
     def details(self, items: np.ndarray) -> list[str]:

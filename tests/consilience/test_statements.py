@@ -75,7 +75,7 @@ def _rankings():
     risk = {"class": list(classes), "group": [place % 3 for place in range(len(classes))]}
     lists = [[classes[place % 6], classes[(place + 1) % 6], classes[(place + 2) % 6]] for place in range(14)]
     systems = {PAYLOADS[1]: cs.Predictions.from_lists(lists, items=fit.truth.ids["item"], classes=list(classes))}
-    return fit, {"risk": risk, "predictions": systems}
+    return fit, {"class_groups": risk, "predictions": systems}
 
 
 def _coreference():
@@ -268,8 +268,9 @@ def test_a_page_fits_the_window_and_its_script_runs(pages, tmp_path, kind, width
     measure = MEASURE.replace("WIDTH", str(width))
     outer.write_text(f'<!DOCTYPE html><body><textarea id="page" hidden>{text}</textarea>{measure}', encoding="utf-8")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--dump-dom",
-             "--disable-background-networking", "--hide-scrollbars", "--virtual-time-budget=9000", "--window-size=1400,1000",
-             f"--user-data-dir={tmp_path / 'profile'}", *(["--blink-settings=preferredColorScheme=0"] if dark else [])]  # fmt: skip
+             "--disable-background-networking", "--hide-scrollbars", "--virtual-time-budget=9000",
+             "--window-size=1400,1000", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
+    flags += ["--blink-settings=preferredColorScheme=0"] if dark else []
     command = ["chromium", *flags, outer.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert words(shown.stdout) == f"{width} {width} 1 false 0 {str(dark).lower()} ascending"
