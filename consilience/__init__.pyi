@@ -1,7 +1,7 @@
 # Written by .ci/stubs from the table of names and the registry; do not edit.
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, Protocol, TextIO, TypeAlias, overload
 
 import pandas
 
@@ -77,8 +77,13 @@ from builtins import dict
 from consilience.models.block_linkage.likelihood import Likelihood
 
 
-Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | pandas.DataFrame
-"""What a contract is read from: a path, columns, rows or a data frame."""
+class Frame(Protocol):
+    """A data frame of any library, such as pandas, Polars or PyArrow."""
+
+    def __dataframe__(self, *arguments: Any, **options: Any) -> Any: ...
+
+Source: TypeAlias = str | os.PathLike[str] | TextIO | Mapping[Any, Any] | Sequence[Mapping[str, Any]] | Frame
+"""What a contract is read from: a path, an open file, columns, rows or a data frame."""
 
 class DirichletFit(Fit):
     """A fit of `dirichlet`: plausibilities of single labels, with an exact Dirichlet posterior."""
@@ -629,7 +634,7 @@ def fit(
     progress: Progress = ...,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     diagonal: float = ...,
 ) -> DawidSkeneFit: ...
 
@@ -661,7 +666,7 @@ def fit(
     restarts: int = ...,
     smoothing: float = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     guess_count: float = ...,
 ) -> MaceFit: ...
 
@@ -689,7 +694,7 @@ def fit(
     read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> OneCoinFit: ...
 
 @overload
@@ -716,7 +721,7 @@ def fit(
     read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> GladFit: ...
 
 @overload
@@ -952,7 +957,7 @@ def fit(
     annotator_groups: Mapping[str, str] | None = ...,
     read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
-    clusters: int,
+    clusters: int | Literal['auto'],
     views: int = ...,
     ladders: int = ...,
     rungs: int = ...,
@@ -1124,7 +1129,7 @@ def check(
     progress: 'Progress' = None,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     diagonal: float = ...,
 ) -> Check: ...
 
@@ -1146,7 +1151,7 @@ def check(
     restarts: int = ...,
     smoothing: float = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     guess_count: float = ...,
 ) -> Check: ...
 
@@ -1164,7 +1169,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1181,7 +1186,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1337,7 +1342,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    clusters: int,
+    clusters: int | Literal['auto'],
     views: int = ...,
     ladders: int = ...,
     rungs: int = ...,
@@ -1440,7 +1445,7 @@ class DawidSkene(estimators.DawidSkene):
         progress: Progress = ...,
         candidates: Literal['auto', 'closed', 'observed'] = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
         diagonal: float = ...,
     ) -> None: ...
 
@@ -1468,7 +1473,7 @@ class GLAD(estimators.GLAD):
         annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
     ) -> None: ...
 
 class MACE(estimators.MACE):
@@ -1499,7 +1504,7 @@ class MACE(estimators.MACE):
         restarts: int = ...,
         smoothing: float = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
         guess_count: float = ...,
     ) -> None: ...
 
@@ -1554,5 +1559,5 @@ class OneCoin(estimators.OneCoin):
         annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
     ) -> None: ...

@@ -56,10 +56,8 @@ METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 
 ASKED = "asked for"
 """Why a method is taken that the user named."""
-
 _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, settings or data, in words."""
-
 
 _USUAL = {"draws": 1000, "chains": 4, "warmup": 500}
 
@@ -197,8 +195,8 @@ def fit(
     Parameters
     ----------
     model : name of a member, a `Model`, or any NumPyro function ``f(data)`` or ``f(data, priors)``.
-    data : the contract that the member takes, as the readers return it; or a path, an open text file, a data frame, a
-        dict of columns or a list of rows, which is read by the reader of the contract whose columns it has.
+    data : the contract that the member takes, as the readers return it; or a source that is read by the reader of the
+        contract whose columns it has: a path, an open text file, a data frame, a dict of columns or a list of rows.
     priors : the member's ``Priors``; the paper's by default.
     method : ``auto`` (the first that the member lists and that suits the data) or one of `METHODS`.
     draws : draws to keep, per chain where there are chains; 1,000 where it is left out.
@@ -230,7 +228,7 @@ def fit(
         plausibilities.
     annotator_groups : annotator to group, by the user's ids, of those who share a source, such as judges of one
         family: their annotations of an item count as one. In place of the column ``group`` of the annotations.
-    read : how data that are not read yet are read, such as ``{"missing": "drop"}``; keywords of the reader.
+    read : keywords of the reader of data that are not read yet, such as ``{"missing": "drop"}``.
     progress : True, False, None (only on a terminal) or a function of (steps, number of steps).
     settings : the member's own, such as ``reliability``; `consilience models NAME` lists them.
 
@@ -261,9 +259,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    if read and isinstance(data, Contract):
-        raise UnsupportedRequest("{read} says how data are read, and these are read; leave it out", Remedy("read"))
-    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", **(read or {}))
+    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read)
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)
