@@ -1,7 +1,7 @@
 # Written by .ci/stubs from the table of names and the registry; do not edit.
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, Protocol, TextIO, TypeAlias, overload
 
 import pandas
 
@@ -77,8 +77,13 @@ from builtins import dict
 from consilience.models.block_linkage.likelihood import Likelihood
 
 
-Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | pandas.DataFrame
-"""What a contract is read from: a path, columns, rows or a data frame."""
+class Frame(Protocol):
+    """A data frame of any library, such as pandas, Polars or PyArrow."""
+
+    def __dataframe__(self, *arguments: Any, **options: Any) -> Any: ...
+
+Source: TypeAlias = str | os.PathLike[str] | TextIO | Mapping[Any, Any] | Sequence[Mapping[str, Any]] | Frame
+"""What a contract is read from: a path, an open file, columns, rows or a data frame."""
 
 class DirichletFit(Fit):
     """A fit of `dirichlet`: plausibilities of single labels, with an exact Dirichlet posterior."""
@@ -632,7 +637,7 @@ def fit(
     progress: Progress = ...,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     diagonal: float = ...,
 ) -> DawidSkeneFit: ...
 
@@ -664,7 +669,7 @@ def fit(
     restarts: int = ...,
     smoothing: float = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     guess_count: float = ...,
 ) -> MaceFit: ...
 
@@ -692,7 +697,7 @@ def fit(
     read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> OneCoinFit: ...
 
 @overload
@@ -719,7 +724,7 @@ def fit(
     read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> GladFit: ...
 
 @overload
@@ -955,7 +960,7 @@ def fit(
     annotator_groups: Mapping[str, str] | None = ...,
     read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
-    clusters: int,
+    clusters: int | Literal['auto'],
     views: int = ...,
     ladders: int = ...,
     rungs: int = ...,
@@ -1127,7 +1132,7 @@ def check(
     progress: 'Progress' = None,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     diagonal: float = ...,
 ) -> Check: ...
 
@@ -1149,7 +1154,7 @@ def check(
     restarts: int = ...,
     smoothing: float = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     guess_count: float = ...,
 ) -> Check: ...
 
@@ -1167,7 +1172,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1184,7 +1189,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1340,7 +1345,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    clusters: int,
+    clusters: int | Literal['auto'],
     views: int = ...,
     ladders: int = ...,
     rungs: int = ...,
@@ -1443,7 +1448,7 @@ class DawidSkene(estimators.DawidSkene):
         progress: Progress = ...,
         candidates: Literal['auto', 'closed', 'observed'] = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
         diagonal: float = ...,
     ) -> None: ...
 
@@ -1471,7 +1476,7 @@ class GLAD(estimators.GLAD):
         annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
     ) -> None: ...
 
 class MACE(estimators.MACE):
@@ -1502,7 +1507,7 @@ class MACE(estimators.MACE):
         restarts: int = ...,
         smoothing: float = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
         guess_count: float = ...,
     ) -> None: ...
 
@@ -1557,5 +1562,5 @@ class OneCoin(estimators.OneCoin):
         annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
     ) -> None: ...

@@ -17,7 +17,8 @@ from typing import Any
 
 from consilience.commands import ExitCode
 from consilience.commands.files import checked_outputs, piped_inputs
-from consilience.commands.grammar import COMMANDS, FLAGS, completion, known_options, parser
+from consilience.commands.grammar import COMMANDS, FLAGS, parser
+from consilience.commands.help import completion, known_options
 from consilience.deprecation import RENAMED_FLAGS, current
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
 
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Names of files need not be text, and not every terminal knows all letters. Notebooks have other streams.
         if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    with _spoken_warnings() as poor:
+    with _spoken_warnings(strict=getattr(arguments, "strict", False)) as poor:
         try:
             _take_old_flags(arguments, words)
             with checked_outputs(arguments), piped_inputs(arguments):
@@ -70,15 +71,20 @@ def _fail(message: str) -> int:
 
 
 @contextmanager
-def _spoken_warnings() -> Iterator[list[str]]:
-    """Print warnings as one line each; yield the list of those that say that diagnostics are poor."""
+def _spoken_warnings(*, strict: bool) -> Iterator[list[str]]:
+    """Print warnings as one line each; yield those that say that diagnostics are poor, or that a fit warns of at all.
+
+    Parameters
+    ----------
+    strict : whether warnings of a fit count; those of input and of old names never do.
+    """
     poor: list[str] = []
 
     def speak(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         words = message.words("flags") if isinstance(message, ConsilienceWarning) else str(message)
         text = " ".join(words.split())
         print(f"warning: {text}", file=sys.stderr)
-        if issubclass(category, DiagnosticWarning):
+        if issubclass(category, DiagnosticWarning) or (strict and category is ConsilienceWarning):
             poor.append(text)
 
     with warnings.catch_warnings():
@@ -106,7 +112,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
         whole.error(str(no_such(f"no command is called '{command}'", command, COMMANDS, listed)))
     arguments = whole.parse_args(words)
     if arguments.print_completion:
-        print(completion(arguments.print_completion))
+        print(completion(parser(), arguments.print_completion))
         raise SystemExit(ExitCode.success)
     if command is None:
         whole.print_help()

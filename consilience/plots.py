@@ -14,6 +14,7 @@ import numpy as np
 from consilience import annotator_figures, figures, linkage_figures, views_figures
 from consilience.drawing import BLUE, INK, axes_of, colours_of, shown_name, styled
 from consilience.errors import UnsupportedRequest, no_such
+from consilience.models.intervals import ends
 
 if TYPE_CHECKING:
     from consilience.evaluation.leaderboard import Comparison
@@ -182,7 +183,7 @@ def _histograms(quantities: Quantities, ax: Any) -> Any:
 def _forest(quantities: Quantities, ax: Any) -> Any:
     ax = axes_of(ax, height=1 + 0.25 * len(quantities))
     for row, (_, draws) in enumerate(reversed(quantities)):
-        ax.plot(np.quantile(draws, (0.025, 0.975)), [row, row], color=BLUE)
+        ax.plot(np.quantile(draws, ends()), [row, row], color=BLUE)
         ax.plot(draws.mean(), row, "o", color=BLUE, markersize=4)
     return _named(ax, quantities, "Mean and central 95 %", "value", 0.0)
 

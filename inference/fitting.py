@@ -56,7 +56,6 @@ METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 
 ASKED = "asked for"
 """Why a method is taken that the user named."""
-
 _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, settings or data, in words."""
 
@@ -234,9 +233,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    if read and isinstance(data, Contract):
-        raise UnsupportedRequest("{read} says how data are read, and these are read; leave it out", Remedy("read"))
-    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", **(read or {}))
+    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read)
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)

@@ -18,6 +18,7 @@ from consilience.commands.stopped_runs import (
     refuse_unfinished,
     stoppable,
 )
+from consilience.deprecation import current
 from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
@@ -111,7 +112,7 @@ def _run_folder(arguments: Arguments) -> Path:
 
 def _typed(member: Model, given: Mapping[str, str]) -> dict[str, Any]:
     """Check the model's own settings, which came as text."""
-    options = {name.replace("-", "_"): value for name, value in given.items()}
+    options = current({name.replace("-", "_"): value for name, value in given.items()}, member.name)
     checked = member.settings.checked(options, member.name)
     return {name: getattr(checked, name) for name in options}
 

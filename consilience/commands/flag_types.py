@@ -98,3 +98,33 @@ def _numbers(text: str, kind: Any, words: str) -> list[Any]:
         return [kind(part) for part in text.split(",")]
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"{text!r}: write {words} with commas between them") from None
+
+
+def seed(text: str) -> int:
+    """Read a seed.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    if (found := count(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 0 or more")
+    return found
+
+
+def listed(text: str) -> list[str]:
+    """Read texts with commas between them."""
+    return text.split(",")
+
+
+def renamed(text: str) -> dict[str, str]:
+    """Read pairs, such as names of columns: ``item=its_name,label=its_name``.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    pairs = [pair.split("=", 1) for pair in text.split(",")]
+    if not all(len(pair) == 2 and all(pair) for pair in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r}: write item=its_name,label=its_name")
+    return {role.strip(): name.strip() for role, name in pairs}

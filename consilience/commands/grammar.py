@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib.resources
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consilience._version import __version__
@@ -25,33 +23,17 @@ from consilience.commands.flag_types import (
     column_of_source,
     count,
     decimals,
+    listed,
     number,
     numbered,
+    renamed,
+    seed,
     typed_fields,
     whole,
 )
-from consilience.commands.reading import READING, READING_BY_FIT
+from consilience.commands.help import EPILOG, MODEL_EPILOG, show_what_applies
+from consilience.commands.reading import READING
 from consilience.deprecation import RENAMED_FLAGS
-from consilience.errors import NotInstalled
-
-_EPILOG = """\
-exit codes:
-  0    success
-  1    an error in the input or the request; the message says what to do
-  2    the command line cannot be understood
-  3    finished and written, but the result is not converged or its diagnostics are poor; a check that failed
-  130  interrupted by Ctrl-C; a fit writes what it had, and goes on when its command is given again with --resume
-
-environment:
-  CONSILIENCE_DATA               folder of public data that are already stored
-  CONSILIENCE_CACHE              folder for downloads and compiled programs
-  CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs; or a folder for them
-"""
-
-_MODEL_EPILOG = """\
-How files are read, and a model's own options, such as --reliability 20 or --threshold 0, are given in the same way;
-`consilience {} MODEL --help` lists those that apply.
-"""
 
 
 def parser(
@@ -65,7 +47,7 @@ def parser(
     model : of which help is asked for: it then lists how its data are read, and its own options.
     """
     whole = argparse.ArgumentParser(
-        prog="consilience", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        prog="consilience", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         description="Truth that nobody observed directly, inferred with its uncertainty, and evaluation against that.",
     )  # fmt: skip
     whole.add_argument("--version", action="version", version=f"consilience {__version__}")
@@ -75,7 +57,7 @@ def parser(
     for name, (build, run, line) in COMMANDS.items():
         sub = subparsers.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False,
-            epilog=_MODEL_EPILOG.format(name) if name in FLAGS and model is None else None,
+            epilog=MODEL_EPILOG.format(name) if name in FLAGS and model is None else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         build(sub)
@@ -85,79 +67,8 @@ def parser(
         for option in member_options if name == command else ():
             sub.add_argument(f"--{option}", dest=f"option {option}", help=argparse.SUPPRESS)
         if name in FLAGS:
-            _show_what_applies(sub, model)
+            show_what_applies(sub, model)
     return whole
-
-
-def _show_what_applies(sub: argparse.ArgumentParser, model: str | None) -> None:
-    """Hide flags of reading that a model does not know, and show its own options; of no model, hide all of them."""
-    about = {} if model is None else known_options()[model]
-    known = {"labels": "classes", "classes": "labels"}
-    reading = {name for one in about.get("reading", ()) for name in (one, known.get(one, one))}
-    reading |= {"annotator_groups"} if "group" in reading else set()
-    for action in sub._actions:
-        if action.dest in _OF_READING and action.dest not in reading:
-            action.help = argparse.SUPPRESS
-        if action.dest == "method" and about:
-            action.help = f"auto, {', '.join(about['methods'])} (auto, which is the first that suits the data)"
-    if about.get("options"):
-        own = sub.add_argument_group(f"options of {model}")
-        for one in about["options"]:
-            if f"--{one['name']}" in sub._option_string_actions:
-                continue  # a flag of reading has this name, and means it
-            default = "required" if one["required"] else one["default"]
-            choices = f": {', '.join(map(str, one['choices']))}" if one["choices"] else ""
-            text = f"{one['help']}{choices}{'' if default is None else f' ({default})'}".replace("%", "%%")
-            own.add_argument(f"--{one['name'].replace('_', '-')}", metavar=_METAVARS[one["type"]], help=text)
-
-
-_METAVARS = {"int": "N", "float": "X", "str": "WORD"}
-_OF_READING = (*READING, "annotator_groups", *READING_BY_FIT)
-
-
-def known_options() -> dict[str, Any]:
-    """Return what is known of each model without JAX; `.ci/stubs` writes it."""
-    return json.loads(importlib.resources.files("consilience").joinpath("options.json").read_text(encoding="utf-8"))
-
-
-def completion(shell: str) -> str:
-    """Return the script that completes commands, flags, choices and names of models in a shell.
-
-    Raises
-    ------
-    NotInstalled : shtab is not.
-    """
-    try:
-        import shtab
-    except ImportError:
-        text = "completion is written by shtab, which is not installed; pip install 'consilience[completion]'"
-        raise NotInstalled(text) from None
-    whole = parser()
-    for sub in _subparsers(whole):
-        for action in sub._actions:
-            if action.dest == "model":
-                action.choices = list(known_options())
-            elif action.metavar in ("FILE", "RUN", "NEW", "KEY", "RESPONSE", "FEATURES", "FOLDER", "PAGE", "INPUT"):
-                action.complete = shtab.FILE  # type: ignore[attr-defined]
-    return str(shtab.complete(whole, shell))
-
-
-def _subparsers(whole: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    for action in whole._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for sub in action.choices.values():
-                yield sub
-                yield from _subparsers(sub)
-
-
-def _seed(text: str) -> int:
-    if (seed := count(text)) < 0:
-        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 0 or more")
-    return seed
-
-
-def _listed(text: str) -> list[str]:
-    return text.split(",")
 
 
 # ---- the flags of each command ----
@@ -176,26 +87,27 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "tolerance": {"type": number, "metavar": "X", "help": "convergence threshold of an optimiser"},
     "devices": {"type": count, "metavar": "N", "help": "divide items, or chains, among N GPUs or parts of the CPU (1)"},
     "time-limit": {"type": number, "metavar": "S", "help": _TIME_LIMIT_HELP},
-    "seed": {"type": _seed, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
+    "seed": {"type": seed, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
     "x64": {"action": "store_true", "help": "compute in double precision"},
     "quiet": {"action": "store_true", "help": "no progress bar"},
+    "strict": {"action": "store_true", "help": "exit with 3 also where a finding is a warning"},
     "missing": {"choices": ("drop", "error"), "help": "rows without a label, rating or rank (error)"},
     "duplicates": {"choices": ("keep", "first", "error"), "help": "an annotator who reports on an item again"},
     "unknown": {"choices": ("drop", "error"), "help": "rows outside the closed list of labels (error)"},
     "antecedents": {"choices": ("drop", "error", "strict"), "help": "labels that point to no other mention (error)"},
     "layout": {"choices": ("long", "wide", "counts"), "help": "of a file of annotations (long)"},
-    "labels": {"type": _listed, "metavar": "A,B,…", "help": "the closed list of labels, classes"},
+    "labels": {"type": listed, "metavar": "A,B,…", "help": "the closed list of labels, classes"},
     "classes": {"metavar": "FILE", "help": "the same from a text file, one a line"},
     "columns": {},
     "annotator-groups": {"metavar": "COLUMN", "help": "of annotations: who shares a source with the annotator (group)"},
     "id": {"metavar": "COLUMN", "help": "of records: that names each (id, record_id or rec_id)"},
     "entity": {"metavar": "COLUMN", "help": "of records: the known entity, for evaluation"},
-    "fields": {"type": _listed, "metavar": "A,B,…", "help": "of records: the columns to compare"},
+    "fields": {"type": listed, "metavar": "A,B,…", "help": "of records: the columns to compare"},
     "features": {"metavar": "FILE", "help": "of constraints: a table of the items, described by numbers"},
     "grades": {"type": int, "metavar": "R", "help": "of constraints: answers are grades from 1, apart, to R, together"},
     "dont-know": {"choices": ("left-out", "informative"), "help": "of constraints: answers that say nothing"},
     "questions": {"choices": ("ignored", "views"), "help": "of constraints: an expert has a view of each question"},
-    "missing-values": {"type": _listed, "metavar": "NA,…", "help": "texts for a missing value"},
+    "missing-values": {"type": listed, "metavar": "NA,…", "help": "texts for a missing value"},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
     "force": {"action": "store_true", "help": "replace an earlier fit in that folder, or write beside what is in it"},
     "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"}, "json": {},
@@ -213,15 +125,8 @@ _CHECK_FLAGS: dict[str, dict[str, Any]] = {
 FLAGS = {"fit": _FIT_FLAGS, "check": _CHECK_FLAGS}
 
 
-def _renamed(text: str) -> dict[str, str]:
-    pairs = [pair.split("=", 1) for pair in text.split(",")]
-    if not all(len(pair) == 2 and all(pair) for pair in pairs):
-        raise argparse.ArgumentTypeError(f"{text!r}: write item=its_name,label=its_name")
-    return {role.strip(): name.strip() for role, name in pairs}
-
-
 def _add_columns(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--columns", type=_renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
+    sub.add_argument("--columns", type=renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
 
 
 def _add_json(sub: argparse._ActionsContainer) -> None:
@@ -320,7 +225,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     line = "columns to compare, with their types (all that can tell entities apart)"
     reading.add_argument("--fields", type=typed_fields, metavar="A,B:date,…", help=line)
     line = "columns whose values may be nearly equal: by string (typing errors), typo (no others), number or date"
-    reading.add_argument("--similar", type=_renamed, metavar="A=string,…", help=line)
+    reading.add_argument("--similar", type=renamed, metavar="A=string,…", help=line)
     reading.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
     line = "another name of a column of a source, which is called as its file; as often as needed"
     reading.add_argument(
@@ -328,9 +233,9 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
         metavar="SOURCE:COLUMN=NAME", help=line,
     )  # fmt: skip
     line = "texts that stand for a missing value, in place of NA, unknown, - and others; empty for the empty cell alone"
-    reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help=line)
+    reading.add_argument("--missing-values", type=listed, metavar="NA,…", help=line)
     line = "columns to compare as they are written, with case, accents and punctuation"
-    reading.add_argument("--clean", type=_renamed, default={}, metavar="A=exact,…", help=line)
+    reading.add_argument("--clean", type=renamed, default={}, metavar="A=exact,…", help=line)
     line = "say what cleaning makes of each column, and stop there"
     reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
@@ -370,7 +275,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     written.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
     line = "go on with the run in that folder, of gibbs or nuts, that was interrupted or killed"
     written.add_argument("--resume", action="store_true", help=line)
-    written.add_argument("--quiet", **_FIT_FLAGS["quiet"])
+    for name in ("quiet", "strict"):
+        written.add_argument(f"--{name}", **_FIT_FLAGS[name])
     _add_json(written)
 
 
@@ -407,7 +313,7 @@ def _kind_of(kinds: Any, name: str, line: str, run: Any) -> argparse.ArgumentPar
         name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False
     )
     kind.set_defaults(run=run)
-    kind.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same data (0)")
+    kind.add_argument("--seed", type=seed, default=0, metavar="N", help="the same seed gives the same data (0)")
     _add_force(kind)
     _add_json(kind)
     return kind
@@ -442,11 +348,11 @@ def _build_records(sub: argparse.ArgumentParser) -> None:
     line = "share of the records in which all moving fields are drawn anew together (0)"
     sub.add_argument("--moves", type=number, default=0.0, metavar="X", help=line)
     line = "the fields that move, such as field_4,field_5"
-    sub.add_argument("--moving-fields", type=_listed, default=[], metavar="A,B,…", help=line)
+    sub.add_argument("--moving-fields", type=listed, default=[], metavar="A,B,…", help=line)
     line = "of fields, or exactly one in every record but an entity's first (independent)"
     sub.add_argument("--errors", choices=("independent", "one"), default="independent", help=line)
     line = "a distorted value has one wrong letter: of all fields, or of those named, such as field_1,field_2"
-    sub.add_argument("--typos", type=_listed, nargs="?", const=True, default=False, metavar="A,B,…", help=line)
+    sub.add_argument("--typos", type=listed, nargs="?", const=True, default=False, metavar="A,B,…", help=line)
     line = "new folder, where the files are file_1.csv, …; or, of one file, new .csv"
     sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
 
@@ -491,7 +397,7 @@ def _build_update(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("file", metavar="NEW", help="a table of further annotations; - is standard input")
     line = "an annotator who reports on an item again (keep)"
     sub.add_argument("--duplicates", choices=("keep", "first", "error"), default="keep", help=line)
-    _add_flags(sub, {name: _FIT_FLAGS[name] for name in ("columns", "quiet", "output", "force", "json")})
+    _add_flags(sub, {name: _FIT_FLAGS[name] for name in ("columns", "quiet", "strict", "output", "force", "json")})
     sub.set_defaults(resume=False)
 
 
@@ -537,12 +443,12 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
 def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("predictions", nargs="+", metavar="FILE", help="predictions, one file a system")
-    sub.add_argument("--names", type=_listed, metavar="A,B,…", help="of the systems")
+    sub.add_argument("--names", type=listed, metavar="A,B,…", help="of the systems")
     _add_provenance(sub)
     line = "use: the gold labels of some items anchor the scores; the fit must not have seen them (ignore)"
     sub.add_argument("--gold", choices=("ignore", "use"), help=line)
     _add_level(sub)
-    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
+    sub.add_argument("--seed", type=seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
     _add_exact(sub)
     _add_singletons(sub)
@@ -579,7 +485,7 @@ def _build_verdicts(sub: argparse.ArgumentParser) -> None:
     line = "a judge who judges an output again (keep)"
     sub.add_argument("--duplicates", choices=("keep", "first", "error"), default="keep", help=line)
     _add_level(sub)
-    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
+    sub.add_argument("--seed", type=seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_columns(sub)
     _add_json(sub)
     _add_csv(sub, "the leaderboard")

@@ -43,7 +43,9 @@ DATA: tuple[type[Contract], ...] = (Annotations, Ratings, Rankings, Mentions, Re
 """What reports of a truth come as."""
 
 
-def as_contract(source: Any, *contracts: type[Contract], whose: str = "this", **reading: Any) -> Any:
+def as_contract(
+    source: Any, *contracts: type[Contract], whose: str = "this", read: Mapping[str, Any] | None = None, **reading: Any
+) -> Any:
     """Return data as one of several contracts, read where they are not one yet.
 
     Parameters
@@ -51,16 +53,21 @@ def as_contract(source: Any, *contracts: type[Contract], whose: str = "this", **
     source : such a contract, which is returned as it is; or a source of which it is read.
     contracts : what is taken. `Contract` itself stands for all of `DATA`.
     whose : what takes it, for the message.
-    reading : how it is read, such as ``columns`` and policies, as the reader takes it.
+    read : how it is read, as the reader takes it, such as ``columns`` and policies; none of data that are read.
+    reading : the same, which is of no account where the data are read.
 
     Raises
     ------
     InputError : the columns are those of several of the contracts, or of none; or what the reader finds.
     UnknownName : the reader has no such option.
+    UnsupportedRequest : ``read`` is given for what is read.
     WrongKind : it is another contract, or nothing that can be read.
     """
     if isinstance(source, contracts):
+        if read:
+            raise UnsupportedRequest("{read} says how data are read, and these are read; leave it out", Remedy("read"))
         return source
+    reading |= read or {}
     taken = DATA if Contract in contracts else contracts
     if not is_source(source) and not isinstance(source, list | tuple):
         readers = " or ".join(contract.reader for contract in taken if contract.reader)

@@ -74,12 +74,12 @@ def test_a_fit_says_what_was_read_and_can_be_loaded(folder, run, tmp_path):
 
 
 def test_json_of_a_fit_describes_what_was_run(run, tmp_path):
-    words = ("--reliability=30", "--weights", "published-code", "--seed", "7", "--json")
+    words = ("--reliability=30", "--rank-weights", "published-code", "--seed", "7", "--json")
     code, shown, _ = run("fit", "prirn", "stutz-2023-cases", "-o", tmp_path / "run", *words)
     described = json.loads(shown)
     assert code == 0
     assert described["option_reliability"] == 30.0
-    assert described["option_weights"] == "published-code"
+    assert described["option_rank_weights"] == "published-code"
     assert described["seed"] == 7
     assert described["items"] == 3
     assert described["data_hash"] == cs.load("stutz-2023-cases").fingerprint()

@@ -3,12 +3,15 @@
 import io
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 from consilience import models
 from consilience.cli import main
-from consilience.commands.grammar import known_options
+from consilience.commands import grammar
+from consilience.commands.help import known_options
+from consilience.errors import ConsilienceWarning, DiagnosticWarning, InputWarning
 from consilience.progress import Steps
 
 
@@ -39,6 +42,21 @@ def test_no_help_imports_jax():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("category", "plain", "strict"), [(ConsilienceWarning, 0, 3), (DiagnosticWarning, 3, 3), (InputWarning, 0, 0)]
+)
+def test_warnings_of_a_fit_end_with_3_if_that_is_asked_for(capsys, monkeypatch, category, plain, strict):
+    def warn(arguments):
+        warnings.warn(category("poor"), stacklevel=1)
+
+    build, _, line = grammar.COMMANDS["fit"]
+    monkeypatch.setitem(grammar.COMMANDS, "fit", (build, warn, line))
+    words = ["fit", "dirichlet", "labels.csv", "-o", "run"]
+    assert main(words) == plain
+    assert main([*words, "--strict"]) == strict
+    assert capsys.readouterr().err.count("warning: poor") == 2
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
