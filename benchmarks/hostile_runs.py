@@ -501,7 +501,7 @@ def forked() -> dict[str, Any]:
                     os.write(writing, said)
                     os._exit(0)
         os.close(writing)
-        if ended(pid, 60) is None:
+        if ended(pid, 120) is None:
             outcome["hangs"] += 1
             wrong.append(f"{name} {method} waits for ever")
         else:
@@ -530,7 +530,7 @@ def notebook() -> dict[str, Any]:
     with warnings.catch_warnings(), contextlib.redirect_stdout(Text()) as shown, contextlib.redirect_stderr(Text()):
         warnings.simplefilter("ignore")
         fitted = asyncio.run(cell())
-        page = fitted._repr_html_()
+        page = fitted.labels()._repr_html_()
         checks = {
             "a fit in a running loop": len(fitted.labels()) == 150, "a fit that shows itself": "<script" not in page,
             "a command in a cell": main(["models"]) == 0 and "dawid-skene" in shown.getvalue(),

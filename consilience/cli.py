@@ -20,6 +20,7 @@ from consilience.commands import ExitCode
 from consilience.commands.files import checked_outputs, standard_input
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
+from consilience.printing import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {printable(message)}", file=sys.stderr)
     return ExitCode.error
 
 
@@ -74,7 +75,7 @@ def _spoken_warnings() -> Iterator[list[str]]:
     def speak(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         words = message.words("flags") if isinstance(message, ConsilienceWarning) else str(message)
         text = " ".join(words.split())
-        print(f"warning: {text}", file=sys.stderr)
+        print(f"warning: {printable(text)}", file=sys.stderr)
         if issubclass(category, DiagnosticWarning):
             poor.append(text)
 
