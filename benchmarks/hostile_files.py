@@ -107,7 +107,7 @@ class Tally:
 
 
 def prepare(folder: Path, names: Callable[[str], str] = str) -> None:
-    """Write inputs of all commands to a folder, and fits of them; `names` makes ids, labels and systems of plain ones."""
+    """Write inputs of all commands to a folder, and fits of them; `names` makes names of plain ones."""
     random = np.random.default_rng(0)
 
     def write(file: str, rows: list[list[Any]]) -> None:
@@ -147,7 +147,7 @@ def prepare(folder: Path, names: Callable[[str], str] = str) -> None:
     made = {
         "run": "fit dirichlet labels.csv --draws 20 -o run", "crowd": "fit dawid-skene labels.csv --draws 20 -o crowd",
         "linked": "link people.csv -o linked",
-        "views": "fit expert-views pairs.csv --features features.csv --clusters 2 --views 2 --method cavi --draws 20 -o views",
+        "views": "fit expert-views pairs.csv --features features.csv --clusters 2 --views 2 --method cavi -o views",
         "chains": "fit mpa mentions.csv --draws 20 -o chains",
     }  # fmt: skip
     with contextlib.chdir(folder):
@@ -240,8 +240,8 @@ def _places(folder: Path) -> list[str]:
         ]
     return [
         *around,
-        "foreign", "link", "dangling", "loop", "fifo", "socket", "folder", "folder/", "closed/new", "kept", "unseen/new",
-        "hard", "labels.csv", "run", "run/fit.json", "linked", "no/new", "foreign/new", "new/", "", ".", "..",
+        "foreign", "link", "dangling", "loop", "fifo", "socket", "folder", "folder/", "closed/new", "kept",
+        "unseen/new", "hard", "labels.csv", "run", "run/fit.json", "linked", "no/new", "foreign/new", "new/", "", ".", "..",
         "n" * 300, "a\0b", "a\nb", "\udcff", "-x", "new",
     ]  # fmt: skip
 
@@ -401,7 +401,7 @@ def inputs(made: Path) -> dict[str, Any]:
         strange = sorted(path.name for path in base.iterdir() if path.name.split(".")[0] in (
             "fifo", "zero", "mem", "tty", "loop", "folder", "empty", "torn", "bytes", "forbidden"))  # fmt: skip
         strange += ["/dev/stdin", "/dev/fd/99", ".", "nowhere.csv", "n" * 300 + ".csv", "a\0b.csv", "\udcff.csv"]
-        for name, words in (WRITE | PRINT).items():
+        for words in (WRITE | PRINT).values():
             given = words.replace("{}", "new").split()
             places = [n for n, word in enumerate(given) if n and (base / word).exists() and given[n - 1] != "-o"]
             for at in places:

@@ -311,7 +311,7 @@ def resumed(made: Path) -> dict[str, Any]:
     }  # fmt: skip
     for name in files:
         cases |= {f"{name} torn": ([], edit(name, lambda content: content[: len(content) // 2])),
-                  f"{name} flipped": ([], edit(name, lambda content: content[:99] + bytes([content[99] ^ 4]) + content[100:])),
+                  f"{name} flipped": ([], edit(name, lambda old: old[:99] + bytes([old[99] ^ 4]) + old[100:])),
                   f"{name} gone": ([], lambda name=name: (folder / "run/checkpoint" / name).unlink())}  # fmt: skip
     refused, tracebacks, wrong, started_afresh = 0, 0, [], 0
     for name, (more, change) in cases.items():
@@ -433,8 +433,8 @@ def threads(number: int) -> dict[str, Any]:
     """Fit in several threads at once, and compare with what each gives alone."""
     import consilience as cs
 
-    jobs = [(name, method, seed) for name, method in (("dawid-skene", "em"), ("dawid-skene", "gibbs"), ("dirichlet", "exact"), ("mace", "cavi"))
-            for seed in range(number)]  # fmt: skip
+    kinds = (("dawid-skene", "em"), ("dawid-skene", "gibbs"), ("dirichlet", "exact"), ("mace", "cavi"))
+    jobs = [(name, method, seed) for name, method in kinds for seed in range(number)]
     data = cs.example("labels.csv")
 
     def one(job: tuple[str, str, int]) -> bytes:

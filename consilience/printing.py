@@ -107,7 +107,7 @@ def _cell(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that does nothing to a terminal: control characters are written as Python writes them.
+    r"""Return a text that does nothing to a terminal: control characters are written as Python writes them.
 
     >>> printable("red\x1b[31m")
     'red\\x1b[31m'
