@@ -241,8 +241,8 @@ def _places(folder: Path) -> list[str]:
     return [
         *around,
         "foreign", "link", "dangling", "loop", "fifo", "socket", "folder", "folder/", "closed/new", "kept",
-        "unseen/new", "hard", "labels.csv", "run", "run/fit.json", "linked", "no/new", "foreign/new", "new/", "", ".", "..",
-        "n" * 300, "a\0b", "a\nb", "\udcff", "-x", "new",
+        "unseen/new", "hard", "labels.csv", "run", "run/fit.json", "linked", "no/new", "foreign/new", "new/", "", ".",
+        "..", "n" * 300, "a\0b", "a\nb", "\udcff", "-x", "new",
     ]  # fmt: skip
 
 
