@@ -37,6 +37,11 @@ _BOUNDS_TESTS = (
     "tests/inference/test_gibbs.py", "tests/inference/test_nuts.py", "tests/inference/test_svi.py",
 )  # fmt: skip
 
+_USED = (
+    "--version", "demo -o demo.html", "data example sample", "fit dawid-skene sample/labels.csv --quiet -o run",
+    "report run -o page.html", "link sample/clinic.csv sample/register.csv --quiet -o linked",
+)  # fmt: skip
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -155,13 +160,18 @@ def _installed() -> dict[str, Any]:
             package = next((place / "dist").glob(kind))
             python = _environment(place / f"use{kind[-3:]}", [str(package)])
             bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-            commands = (["--version"], ["demo", "-o", "demo.html"], ["data", "example", "sample"],
-                        ["fit", "dawid-skene", "sample/labels.csv", "--quiet", "-o", "run"],
-                        ["report", "run", "-o", "page.html"], ["link", "sample/clinic.csv", "sample/register.csv", "-o", "linked"])  # fmt: skip
             cwd = place / f"cwd{kind[-3:]}"
             cwd.mkdir()
-            codes = [subprocess.run([python.with_name("consilience"), *words], cwd=cwd, env=bare, capture_output=True, check=False).returncode
-                     for words in commands]  # fmt: skip
+            codes = [
+                subprocess.run(
+                    [python.with_name("consilience"), *words.split()],
+                    cwd=cwd,
+                    env=bare,
+                    capture_output=True,
+                    check=False,
+                ).returncode
+                for words in _USED
+            ]
             found |= {f"{kind} kB": package.stat().st_size >> 10, f"{kind} commands": len(codes),
                       f"{kind} succeeded": sum(code in (0, 3) for code in codes)}  # fmt: skip
         return found
@@ -214,31 +224,12 @@ def _all(kept: Kept, name: str, part: str, good: str, of: str) -> Bar:
 
 
 def _bars(kept: Kept) -> list[Bar]:
-    tried = (
-        "outputs",
-        "full",
-        "inputs",
-        "changing",
-        "names",
-        "signals",
-        "writers",
-        "resumed",
-        "forged",
-        "memory",
-        "forked",
-    )
+    tried = tuple(part for part in PARTS if part not in ("kills", "fits", "threads", "notebook", "install", "bounds"))
     rows = kept.rows("fits").get(("fits",))
-    grown = (
-        None
-        if rows is None
-        else f"{rows['MB at the end'] - rows['MB half way']} MB, {rows['mappings at the end'] - rows['mappings half way']} mappings"
-    )
-    flat = (
-        None
-        if rows is None
-        else rows["mappings at the end"] <= 1.1 * rows["mappings half way"]
-        and rows["MB at the end"] <= 1.1 * rows["MB half way"]
-    )
+    grown, flat = None, None
+    if rows is not None:
+        growth = {name: rows[f"{name} at the end"] / rows[f"{name} half way"] for name in ("MB", "mappings")}
+        grown, flat = f"MB × {growth['MB']:.2f}, mappings × {growth['mappings']:.2f}", max(growth.values()) <= 1.1
     few = [name for (name,), row in kept.rows("kills").items() if row["kills"] < 20]
     done = len(kept.rows("kills"))
     return [
@@ -263,8 +254,8 @@ def _tell(record: Recording, kept: Kept) -> None:
         if not rows:
             continue
         record.section(part)
-        record.table(part, [{"what": " ".join(key), **{name: value for name, value in row.items() if not isinstance(value, list)}}
-                            for key, row in rows.items()])  # fmt: skip
+        plain = [{name: value for name, value in row.items() if not isinstance(value, list)} for row in rows.values()]
+        record.table(part, [{"what": " ".join(key), **row} for key, row in zip(rows, plain, strict=True)])
         record.data(f"{part}, in full", [{"what": " ".join(key), **row} for key, row in rows.items()])
         wrong = [f"* {line}" for row in rows.values() for line in row.get("wrong", ())]
         if wrong:

@@ -27,6 +27,7 @@ import threading
 import time
 import traceback
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +107,7 @@ class Tally:
 
 
 def prepare(folder: Path, names: Callable[[str], str] = str) -> None:
-    """Write inputs of all commands to a folder, and fits of them; `names` makes ids, labels and systems of plain ones."""
+    """Write inputs of all commands to a folder, and fits of them; `names` makes names of plain ones."""
     random = np.random.default_rng(0)
 
     def write(file: str, rows: list[list[Any]]) -> None:
@@ -146,7 +147,7 @@ def prepare(folder: Path, names: Callable[[str], str] = str) -> None:
     made = {
         "run": "fit dirichlet labels.csv --draws 20 -o run", "crowd": "fit dawid-skene labels.csv --draws 20 -o crowd",
         "linked": "link people.csv -o linked",
-        "views": "fit expert-views pairs.csv --features features.csv --clusters 2 --views 2 --method cavi --draws 20 -o views",
+        "views": "fit expert-views pairs.csv --features features.csv --clusters 2 --views 2 --method cavi -o views",
         "chains": "fit mpa mentions.csv --draws 20 -o chains",
     }  # fmt: skip
     with contextlib.chdir(folder):
@@ -239,9 +240,9 @@ def _places(folder: Path) -> list[str]:
         ]
     return [
         *around,
-        "foreign", "link", "dangling", "loop", "fifo", "socket", "folder", "folder/", "closed/new", "kept", "unseen/new",
-        "hard", "labels.csv", "run", "run/fit.json", "linked", "no/new", "foreign/new", "new/", "", ".", "..",
-        "n" * 300, "a\0b", "a\nb", "\udcff", "-x", "new",
+        "foreign", "link", "dangling", "loop", "fifo", "socket", "folder", "folder/", "closed/new", "kept",
+        "unseen/new", "hard", "labels.csv", "run", "run/fit.json", "linked", "no/new", "foreign/new", "new/", "", ".",
+        "..", "n" * 300, "a\0b", "a\nb", "\udcff", "-x", "new",
     ]  # fmt: skip
 
 
@@ -400,7 +401,7 @@ def inputs(made: Path) -> dict[str, Any]:
         strange = sorted(path.name for path in base.iterdir() if path.name.split(".")[0] in (
             "fifo", "zero", "mem", "tty", "loop", "folder", "empty", "torn", "bytes", "forbidden"))  # fmt: skip
         strange += ["/dev/stdin", "/dev/fd/99", ".", "nowhere.csv", "n" * 300 + ".csv", "a\0b.csv", "\udcff.csv"]
-        for name, words in (WRITE | PRINT).items():
+        for words in (WRITE | PRINT).values():
             given = words.replace("{}", "new").split()
             places = [n for n, word in enumerate(given) if n and (base / word).exists() and given[n - 1] != "-o"]
             for at in places:
@@ -539,10 +540,16 @@ def names(made: Path, browser: str) -> dict[str, Any]:
     base.mkdir()
     pages: list[Path] = []
     around = {path.name for path in Path("/tmp").iterdir()} | set(os.listdir(base.parent))
-    for kind, payload in PAYLOADS.items():
-        own = base / kind
+    kinds = list(PAYLOADS)
+    for start in range(0, len(kinds), 9):
+        kind = f"{kinds[start]} and others"
+        own = base / f"{start}"
         own.mkdir()
-        prepare(own, lambda plain, payload=payload: f"{payload}{plain}")
+
+        def named(plain: str, start: int = start) -> str:
+            return PAYLOADS[kinds[(zlib.crc32(plain.encode()) + start) % len(kinds)]] + plain
+
+        prepare(own, named)
         before = _state(own)
         with _worn(own):
             for name, words in {**WRITE, **_PAGES}.items():
@@ -550,7 +557,8 @@ def names(made: Path, browser: str) -> dict[str, Any]:
                     ("chains", "simulate", "data", "fit", "code", "score chains", "link")
                 ) and name not in ("link-new",):
                     continue
-                target = f"out-{name.replace(' ', '-')}{'.html' if '-o {}' in words and 'review' not in words else ''}"
+                table = "--csv" in words or name in ("review", "link-new")
+                target = f"out-{name.replace(' ', '-')}{'.csv' if table else '.html'}"
                 one = attempt(_write(words, target))
                 silent = None
                 if one.code in (0, 3) and Path(target).is_file():
@@ -572,7 +580,7 @@ def names(made: Path, browser: str) -> dict[str, Any]:
             changed = {path for path, known in before.items() if _state(own).get(path) != known}
             if changed:
                 tally.add(kind, Attempt(0, "", ""), f"changed {sorted(changed)[:2]}")
-            again = attempt(["evaluate", "run", "--predictions", "out-table"])  # what was written is read as it was
+            again = attempt(["evaluate", "run", "--predictions", "out-table.csv"])  # what was written is read as it was
             tally.add(f"reading the table again with {kind}", again, None if again.code == 0 else again.err.strip())
     escaped = ({path.name for path in Path("/tmp").iterdir()} | set(os.listdir(base.parent))) - around - {base.name}
     if "escaped" in escaped:

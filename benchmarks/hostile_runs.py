@@ -311,7 +311,7 @@ def resumed(made: Path) -> dict[str, Any]:
     }  # fmt: skip
     for name in files:
         cases |= {f"{name} torn": ([], edit(name, lambda content: content[: len(content) // 2])),
-                  f"{name} flipped": ([], edit(name, lambda content: content[:99] + bytes([content[99] ^ 4]) + content[100:])),
+                  f"{name} flipped": ([], edit(name, lambda old: old[:99] + bytes([old[99] ^ 4]) + old[100:])),
                   f"{name} gone": ([], lambda name=name: (folder / "run/checkpoint" / name).unlink())}  # fmt: skip
     refused, tracebacks, wrong, started_afresh = 0, 0, [], 0
     for name, (more, change) in cases.items():
@@ -433,8 +433,8 @@ def threads(number: int) -> dict[str, Any]:
     """Fit in several threads at once, and compare with what each gives alone."""
     import consilience as cs
 
-    jobs = [(name, method, seed) for name, method in (("dawid-skene", "em"), ("dawid-skene", "gibbs"), ("dirichlet", "exact"), ("mace", "cavi"))
-            for seed in range(number)]  # fmt: skip
+    kinds = (("dawid-skene", "em"), ("dawid-skene", "gibbs"), ("dirichlet", "exact"), ("mace", "cavi"))
+    jobs = [(name, method, seed) for name, method in kinds for seed in range(number)]
     data = cs.example("labels.csv")
 
     def one(job: tuple[str, str, int]) -> bytes:
@@ -501,7 +501,7 @@ def forked() -> dict[str, Any]:
                     os.write(writing, said)
                     os._exit(0)
         os.close(writing)
-        if ended(pid, 60) is None:
+        if ended(pid, 120) is None:
             outcome["hangs"] += 1
             wrong.append(f"{name} {method} waits for ever")
         else:
@@ -530,7 +530,7 @@ def notebook() -> dict[str, Any]:
     with warnings.catch_warnings(), contextlib.redirect_stdout(Text()) as shown, contextlib.redirect_stderr(Text()):
         warnings.simplefilter("ignore")
         fitted = asyncio.run(cell())
-        page = fitted._repr_html_()
+        page = fitted.labels()._repr_html_()
         checks = {
             "a fit in a running loop": len(fitted.labels()) == 150, "a fit that shows itself": "<script" not in page,
             "a command in a cell": main(["models"]) == 0 and "dawid-skene" in shown.getvalue(),

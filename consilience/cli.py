@@ -21,6 +21,7 @@ from consilience.commands.grammar import COMMANDS, FLAGS, parser
 from consilience.commands.help import completion, known_options
 from consilience.deprecation import RENAMED_FLAGS, current
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
+from consilience.printing import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {printable(message)}", file=sys.stderr)
     return ExitCode.error
 
 
@@ -83,7 +84,7 @@ def _spoken_warnings(*, strict: bool) -> Iterator[list[str]]:
     def speak(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         words = message.words("flags") if isinstance(message, ConsilienceWarning) else str(message)
         text = " ".join(words.split())
-        print(f"warning: {text}", file=sys.stderr)
+        print(f"warning: {printable(text)}", file=sys.stderr)
         if issubclass(category, DiagnosticWarning) or (strict and category is ConsilienceWarning):
             poor.append(text)
 

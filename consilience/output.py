@@ -220,6 +220,8 @@ def _found(path: Path) -> os.stat_result | None:
         raise OutputRefused(f"{str(path)!r} has a NUL character; give another path")
     if not path.parent.is_dir():
         raise OutputRefused(f"{path} cannot be written, because {path.parent} is not a folder; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputRefused(f"{path} cannot be written, because {path.parent} is not yours to write to")
     try:
         return os.lstat(path)
     except FileNotFoundError:

@@ -12,6 +12,7 @@ import csv
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -22,6 +23,9 @@ from consilience.spreadsheets import as_written, may_be_run
 Rows = Sequence[Mapping[str, Any]]
 
 Columns = Mapping[str, Any]
+
+# With those that turn the direction of writing; the line ends of our own texts stay.
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _ROWS = 65_536  # of a large table that are written at a time
 
@@ -93,7 +97,7 @@ def table_text(
         values = [_plain(row[name]) for row in shown]
         if all(value is None for value in values):
             continue
-        cells = [name, *(_cut(_cell(value), widest) for value in values)]
+        cells = [printable(name), *(_cut(_cell(value), widest) for value in values)]
         width = max(map(len, cells))
         to_the_left = any(isinstance(value, str) for value in values)
         columns.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
@@ -110,7 +114,16 @@ def _cell(value: Any) -> str:
         return f"{value:.0f}" if 9999.5 <= abs(value) < 1e12 else f"{value:.4g}"
     if isinstance(value, list):
         return f"[{', '.join(map(_cell, value))}]"
-    return str(value)
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    r"""Return a text that does nothing to a terminal: control characters are written as Python writes them.
+
+    >>> printable("red\x1b[31m")
+    'red\\x1b[31m'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _cut(text: str, widest: int | None) -> str:

@@ -12,6 +12,7 @@ of a step is ``fold_in(key, index)``. The outcome then depends neither on where 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from consilience.errors import UnsupportedRequest
 from consilience.inference.checkpoints import Checkpoint, Restored
 from consilience.inference.processes import agreed
 from consilience.inference.results import Result
@@ -31,6 +33,8 @@ Progress = bool | Callable[[int, int], None] | None
 
 # A chunk of a slow model is shortened towards this, so that Ctrl-C, the time limit and the progress bar stay prompt.
 _SECONDS_PER_CHUNK = 1.0
+
+_ran_in: dict[str, int] = {}  # the process that ran first
 
 
 class LoopOutcome(NamedTuple):
@@ -155,7 +159,12 @@ def run_chunks(
     Returns
     -------
     `LoopOutcome`.
+
+    Raises
+    ------
+    UnsupportedRequest : in a process that was forked from one that has run.
     """
+    _refuse_fork()
     began = time.perf_counter()
     state, steps, had_converged, earlier = _start(checkpoint, state, collect)
     report, close = _reporter(progress, num_steps, label, steps)
@@ -206,6 +215,15 @@ def run_chunks(
     if checkpoint is not None:
         checkpoint.write(state, steps, converged=had_converged, seconds=seconds)
     return LoopOutcome(state, finite_steps, result, seconds, message)
+
+
+def _refuse_fork() -> None:
+    """Refuse to run in a process forked from one that has run: the threads of JAX are not in it, and it would wait."""
+    if _ran_in.setdefault("process", os.getpid()) != os.getpid():
+        raise UnsupportedRequest(
+            "this process was forked from one that has already run JAX, whose threads it lacks; start processes by "
+            "multiprocessing.get_context('spawn')"
+        )
 
 
 def _finite_rows(

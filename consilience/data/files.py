@@ -112,8 +112,9 @@ def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -
     InputError : the file cannot be read, is damaged, or is no UTF-8.
     """
     try:
-        with unchanged(path, problems), open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
-            return parse(stream)
+        with unchanged(path, problems), open_bytes(path) as raw:
+            with io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
+                return parse(stream)
     except UnicodeDecodeError:
         raise _wrong_encoding(path, problems) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

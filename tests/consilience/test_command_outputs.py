@@ -76,6 +76,7 @@ PLACES = {
     "link": "link is not a regular file; give another path, or - for standard output",
     "fifo": "fifo is not a regular file",
     "run": "run is not a regular file",
+    "": ". is not a regular file",
     "/dev/null": "/dev/null is not a regular file",
     "no/new": "no/new cannot be written, because no is not a folder; make it first",
 }
@@ -154,6 +155,29 @@ def test_a_dash_is_standard_output_and_what_is_said_goes_beside_it(everything, h
         assert len(list(csv.reader(io.StringIO(shown)))) > 1
     assert said in beside
     assert everything(here) == before
+
+
+def test_a_name_that_is_no_text_is_written_and_shown(here, capsys):
+    """To a terminal that knows text alone."""
+    assert main(["report", "run", "-o", "\udcff"]) == 0
+    assert "\\udcff" in capsys.readouterr().out
+    assert (here / "\udcff").read_bytes().startswith(b"<!DOCTYPE html>")
+    assert main("code labels.csv --shards 1 --into".split() + ["coded\udcff"]) == 1
+    assert "is no text, as DuckDB takes paths" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory"), RuntimeError("x")])
+def test_too_little_memory_is_said(here, capsys, monkeypatch, error):
+    def fail(*words):
+        raise error
+
+    monkeypatch.setattr("consilience.inference.result.load_fit", fail)
+    if str(error) == "x":
+        with pytest.raises(RuntimeError):
+            main(["table", "run"])
+    else:
+        assert main(["table", "run"]) == 1
+        assert "there is not enough memory" in capsys.readouterr().err
 
 
 def test_one_path_cannot_hold_two_outputs(here, capsys):
