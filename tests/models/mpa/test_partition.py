@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import consilience as cs
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.chains import spans_of
-from consilience.models.mpa.partition import moves, profiles, sampler
+from consilience.models.mpa.partition import field, moves, profiles, sampler
 from consilience.models.mpa.partition.annotations import BIN_LATER, BIN_NEW, FIRST_RANK
 from consilience.models.mpa.partition.state import PROPERTY, known_links, linked, texts_of
 from consilience.models.truth.chains import NEW, NOTHING, follow_links
@@ -169,6 +170,19 @@ def test_worked_number_of_errors():
     assert found == pytest.approx(math.log(1 / 60))
     sparse = moves.log_mention(5, 2, 1, place, known, NONE) - 3 * math.log(0.5)     # DN, and ranks 1 to 3 without m2
     assert sparse == pytest.approx(math.log(1 / 60))
+
+
+def test_the_field_is_where_the_likelihood_of_the_choices_and_its_prior_are_largest():
+    random, sizes = np.random.default_rng(0), [3, 4, 2, 5]
+    features, begin = random.normal(size=(sum(sizes), len(field.START))), np.cumsum([0, *sizes[:-1]])
+    own = begin + random.integers(0, sizes)
+
+    def loss(value):
+        chosen = features[own] @ value - np.logaddexp.reduceat(features @ value, begin)
+        return ((value - field.START) ** 2).sum() / (2 * field._FREE**2) - chosen.sum()
+
+    found = field._most_probable(field.START, features, begin, own)
+    np.testing.assert_allclose(found, optimize.minimize(loss, field.START, tol=1e-10).x, atol=1e-4)
 
 
 def test_a_setting_that_has_no_part_is_refused():
