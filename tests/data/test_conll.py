@@ -53,6 +53,14 @@ def test_spans_of_one_entity_may_nest_and_cross_those_of_others(tmp_path):
     ]  # fmt: skip
 
 
+def test_mentions_are_sorted_longer_ones_first():
+    spans = [(0, 2, 2, 1), (1, 0, 0, 2), (0, 0, 1, 1), (0, 0, 4, 0), (0, 0, 1, 0)]
+    found = Chains.from_spans(*np.array(spans).T, documents=["one", "two"])
+    columns = found.document, found.start, found.end, found.entity
+    expected = [(0, 0, 4, 0), (0, 0, 1, 0), (0, 0, 1, 1), (0, 2, 2, 1), (1, 0, 0, 2)]
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+
+
 def test_compressed_files(tmp_path):
     path = tmp_path / "key.conll.gz"
     path.write_bytes(gzip.compress(GOOD.encode()))
