@@ -230,5 +230,5 @@ def _tell(record: Recording, kept: Kept, every: list[Mutant]) -> None:
 
 
 def _code(text: str) -> str:
-    """Return code for a cell of a Markdown table."""
-    return f"`{text}`".replace("|", "\\|")
+    """Return code for a cell of a Markdown table, its lines one after another."""
+    return f"`{' ⏎ '.join(line.strip() for line in text.splitlines())}`".replace("|", "\\|")

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from consilience.data.conll import Chains, read_conll
+from consilience.data.conll_text import match_documents
 from consilience.errors import InputError
 
 GOOD = """#begin document (news); part 000
@@ -51,6 +52,24 @@ def test_spans_of_one_entity_may_nest_and_cross_those_of_others(tmp_path):
     assert list(zip(chains.start.tolist(), chains.end.tolist(), chains.entity.tolist(), strict=True)) == [
         (0, 4, 0), (1, 3, 0), (2, 5, 1)
     ]  # fmt: skip
+
+
+def test_mentions_are_sorted_longer_ones_first():
+    spans = [(0, 2, 2, 1), (1, 0, 0, 2), (0, 0, 1, 1), (0, 0, 4, 0), (0, 0, 1, 0)]
+    found = Chains.from_spans(*np.array(spans).T, documents=["one", "two"])
+    columns = found.document, found.start, found.end, found.entity
+    expected = [(0, 0, 4, 0), (0, 0, 1, 0), (0, 0, 1, 1), (0, 2, 2, 1), (1, 0, 0, 2)]
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+
+
+@pytest.mark.parametrize(("names", "known", "codes"), [
+    (["Ann", "Bo"], ["(wiki/Bo); part 000", "(wiki/Ann); part 000"], [1, 0]),
+    (["Ann"], ["(wiki/Ann); part 000", "(news/Ann); part 000"], [-1]),  # which of two
+    (["(wiki/Ann); part 000", "(news/Ann); part 000"], ["Ann"], [-1, -1]),
+    (["Ann", "Ann part 001"], ["(wiki/Ann); part 001", "(wiki/Ann); part 000"], [1, 0]),
+])  # fmt: skip
+def test_documents_are_matched_by_plain_names_that_are_unique(names, known, codes):
+    assert match_documents(names, known) == codes
 
 
 def test_compressed_files(tmp_path):

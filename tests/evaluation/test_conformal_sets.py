@@ -87,6 +87,7 @@ def test_items_without_a_prediction_are_left_out_when_asked():
         cs.conformal(probabilities(MASS), said)
     found = cs.conformal(probabilities(MASS), said, 0.6, missing="drop")
     assert found.table["item"].tolist() == ["0", "1", "3"]
+    assert found.coverage == pytest.approx((0.9 + 0.8 + 1) / 3)  # the first class of each
     assert found.threshold == smallest_threshold(1 - SAID[:3].astype(np.float32).astype(float), MASS[[0, 1, 3]], 0.6)
 
 

@@ -76,6 +76,14 @@ def test_the_first_entity_is_that_of_the_earlier_mention_and_not_of_the_lower_co
     assert scores.conll == cs.score_coreference(chains(of_letters("zza")), chains(of_letters("zza"))).conll
 
 
+@pytest.mark.parametrize(("long", "short"), ["ab", "ba"])
+def test_of_entities_that_begin_together_that_of_one_token_is_the_first(long, short):
+    rows = [(0, 0, 1, long), (0, 3, 3, long), (0, 0, 0, short), (0, 3, 3, short), (0, 9, 9, short)]
+    with pytest.warns(InputWarning, match="repeat"):
+        scores = cs.score_coreference(chains([(0, 3, 3, "k"), (0, 9, 9, "k")]), chains(rows))
+    assert scores.sums["muc"][0, 0] == 1
+
+
 def test_a_repeated_span_of_the_key_is_kept_and_the_last_has_the_responses():
     """Key {0 1} {1 2}, of which 1 stands in both; response {0 1}, {1 2} and {0 1 2}."""
     key = chains([(0, 0, 0, "a"), (0, 1, 1, "a"), (0, 1, 1, "b"), (0, 2, 2, "b")])

@@ -239,6 +239,8 @@ def test_expected_scores():
     assert given.precision == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
     known = expected_scores(drawn(), Partition.from_codes([0, 0, -1, 1, 1]), missing="drop")
     assert known[:3] == pytest.approx((5 / 6, 1, 2 * (5 / 3) / (2 + 5 / 3)))
+    unknown = expected_scores(drawn(), Partition.from_codes([0, 0, 1, -1, -1]), missing="drop")  # of which are a pair
+    assert unknown.common_pairs == 1
 
 
 def test_expected_scores_without_pairs():

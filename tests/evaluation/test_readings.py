@@ -131,9 +131,10 @@ def test_a_truth_that_is_known_has_one_reading():
 
 
 def test_levels_of_intervals(ambiguous):
-    wide, narrow = (cs.compare(*ambiguous, level=level).table for level in (0.95, 0.5))
-    assert (wide["upper"] > narrow["upper"]).all()
-    assert (wide["lower"] < narrow["lower"]).all()
+    found = [cs.compare(*ambiguous, level=level) for level in (0.95, 0.5)]
+    for wide, narrow in ([one.table for one in found], [one.pairs for one in found]):
+        assert (wide["upper"] > narrow["upper"]).all()
+        assert (wide["lower"] < narrow["lower"]).all()
 
 
 # ---- crowds ----

@@ -53,6 +53,7 @@ def test_swaps_leave_the_tempered_posteriors_as_they_are_and_give_the_evidence()
     one, one_error = stepping_stones(exponent, _log_likelihood(kept)[..., 0])
     assert one == pytest.approx(value[0])
     assert one_error == pytest.approx(error[0])
+    np.testing.assert_allclose(stepping_stones(exponent, _log_likelihood(kept) - 3000)[0], value - 3000)
 
 
 def test_the_standard_error_covers_the_spread_over_runs():

@@ -33,6 +33,15 @@ def test_counts_are_added_to_the_prior():
     np.testing.assert_allclose(concentration(fit), 2.5 * COUNTS + 0.7, rtol=1e-15)
 
 
+def test_summaries_are_those_of_the_beta_marginals():
+    fit = cs.fit("dirichlet", annotations(), alpha=0.7)
+    whole, own = COUNTS + 0.7, COUNTS[COUNTS > 0] + 0.7
+    beta = stats.beta(own, np.repeat(whole.sum(axis=1), (COUNTS > 0).sum(axis=1)) - own)
+    found = fit.posterior.plausibility.summary(0.9)
+    for part, expected in zip(found, (beta.mean(), beta.std(), beta.ppf(0.05), beta.ppf(0.95)), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-6)
+
+
 def test_weights_and_rows_and_reliability_are_the_same_thing():
     double = concentration(cs.fit("dirichlet", annotations(), reliability=2))
     weighted = concentration(cs.fit("dirichlet", annotations(weight=np.full(6, 2.0))))

@@ -1,10 +1,12 @@
 """Dirichlet plausibilities around inverse rank normalisation, and the three printed cases."""
 
 import numpy as np
+import numpyro
 import pytest
 
 import consilience as cs
 from consilience.data import Predictions, Rankings
+from consilience.models import prirn
 from consilience.models.irn import inverse_rank_normalisation
 from consilience.models.truth import Ranked
 
@@ -54,6 +56,15 @@ def test_alpha_gives_mass_to_every_class(data):
     named = np.bincount(data.entry_item, minlength=2)
     total = np.bincount(data.entry_item, entry) + (6 - named) * rest
     np.testing.assert_allclose(total, 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_the_density_has_the_concentrations_of_the_exact_posterior(data, alpha):
+    exact = cs.fit("prirn", data, alpha=alpha).posterior.plausibility.concentration
+    seeded = numpyro.handlers.seed(prirn.density, 0)
+    sites = numpyro.handlers.trace(seeded).get_trace(prirn.MODEL.resolve(data, None, {"alpha": alpha}))
+    found = np.asarray(sites["plausibility" if alpha else "weight"]["fn"].concentration)
+    np.testing.assert_allclose(found[data.entry_item, data.entry_class] if alpha else found, exact, rtol=1e-5)
 
 
 # UA top-3 accuracy of the three printed cases at γ = 30, α = 0: independent Monte Carlo of 40,000 draws.

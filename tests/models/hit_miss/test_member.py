@@ -9,7 +9,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.partition_scores import num_entities
 from consilience.inference.results import Result
 from consilience.models.block_linkage.gibbs import truth as block_linkage_truth
-from consilience.models.hit_miss import MODEL, simulate
+from consilience.models.hit_miss import MODEL, gibbs, simulate
 from consilience.models.hit_miss.gibbs import name_free
 from consilience.models.hit_miss.priors import hyperpriors
 from consilience.models.hit_miss.simulation import _draw_entities
@@ -65,6 +65,13 @@ def test_the_summary_has_no_names_of_clusters(fitted):
     assert not any(one.startswith("cluster") for one in quantities)
     found = name_free(fitted.samples(), fitted.resolved)
     np.testing.assert_array_equal(found["num_entities"].ravel(), fitted.truth.num_clusters())
+
+
+def test_the_most_doubtful_pairs_are_watched(monkeypatch):
+    """Together are the last two always, the first two in half of the draws, and the third and fourth in one of four."""
+    monkeypatch.setattr(gibbs, "_MOST_PAIRS", 1)
+    draws = np.array([[0, 0, 2, 2, 4, 4], [0, 0, 2, 3, 4, 4], [0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 4, 4]])
+    assert [pair.tolist() for pair in gibbs._doubtful(draws)] == [[0], [1]]
 
 
 def test_a_saved_fit_comes_back(fitted, tmp_path):

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import consilience as cs
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.chains import spans_of
 from consilience.models.mpa import BetaPrior, Priors
-from consilience.models.mpa.partition import moves, profiles, sampler
+from consilience.models.mpa.partition import field, moves, profiles, sampler
 from consilience.models.mpa.partition.annotations import BIN_LATER, BIN_NEW, FIRST_RANK
 from consilience.models.mpa.partition.state import PROPERTY, known_links, linked, texts_of
 from consilience.models.truth.chains import NEW, NOTHING, follow_links
@@ -195,6 +196,19 @@ def test_labels_of_items_are_fitted_as_before():
     fit = cs.fit("mpa", random_mentions(1, 6).to_annotations(), max_steps=3)
     assert fit.method == "cavi"
     assert not [note for note in fit.findings() if "one by one" in note.text]
+
+
+def test_the_field_is_where_the_likelihood_of_the_choices_and_its_prior_are_largest():
+    random, sizes = np.random.default_rng(0), [3, 4, 2, 5]
+    features, begin = random.normal(size=(sum(sizes), len(field.START))), np.cumsum([0, *sizes[:-1]])
+    own = begin + random.integers(0, sizes)
+
+    def loss(value):
+        chosen = features[own] @ value - np.logaddexp.reduceat(features @ value, begin)
+        return ((value - field.START) ** 2).sum() / (2 * field._FREE**2) - chosen.sum()
+
+    found = field._most_probable(field.START, features, begin, own)
+    np.testing.assert_allclose(found, optimize.minimize(loss, field.START, tol=1e-10).x, atol=1e-4)
 
 
 def test_a_setting_that_has_no_part_is_refused():
