@@ -30,7 +30,7 @@ project, author = "Consilience", "The Consilience authors"
 copyright = author  # noqa: A001
 version = release = consilience.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "numpydoc"]
-exclude_patterns = ["_templates", "**/.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
@@ -51,8 +51,9 @@ numpydoc_validation_checks = {"GL03", "SS03", "PR01", "PR02", "PR04", "PR07", "R
 # The contract is of the front door; what stands behind it is described, and not held to every heading.
 # The constructors of estimators are signatures of what `fit` and the settings of a model document.
 numpydoc_validation_exclude = {
-    r"^consilience\.(data|models|inference|evaluation)\b", r"^consilience\.(DawidSkene|GLAD|MACE|MajorityVote|OneCoin)$",
-}  # fmt: skip
+    r"^consilience\.(data|models|inference|evaluation)\b",
+    r"^consilience\.(DawidSkene|GLAD|MACE|MajorityVote|OneCoin)$",
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "Consilience"
