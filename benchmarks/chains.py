@@ -14,7 +14,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -196,14 +196,14 @@ def _witnessed(scenario: str, seed: int, key: Any, table: Any) -> dict[str, Any]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = cs.fit("mpa", mentions, coreference="partition", seed=seed)
-    silver = cs.silver_chains(fit)
+    silver, draws = cs.silver_chains(fit), cast(Any, fit.truth)
     copied = moved_links(mentions, silver.labels.antecedent[silver.label], seed, _COPY_MOVED)
     links = np.stack([np.asarray(mentions.gold_antecedent), system_links(mentions, seed), copied])
     truth, system, copy = (spans_of(mentions, entity) for entity in follow_links(links))
     row = {}
     for name, response in (("system", system), ("copy", copy)):
-        asked = fit.truth.witnessed(said_links(mentions, response))
-        for labels, how in ((fit.truth, "ignored"), (asked, "annotator")):
+        asked = draws.witnessed(said_links(mentions, response))
+        for labels, how in ((draws, "ignored"), (asked, "annotator")):
             found = covered(truth, response, labels, False)
             row |= {
                 f"{name}, {how}": found["UA"], f"{name}, documents covered, {how}": found["documents covered"],
@@ -255,7 +255,7 @@ def _tell(record: Recording, kept: Kept) -> None:
         record.table(part, rows, 2)
     tell_bars(record, _bars(found))
     record.section("Commits")
-    tell_commits(record, kept, PARTS)
+    tell_commits(record, kept, list(PARTS))
 
 
 def _bars(found: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[Bar]:

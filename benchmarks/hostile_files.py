@@ -5,7 +5,7 @@ there, and the folder above is one of the run too.
 
 An attempt is a command that is run in this process. It leaves a traceback where anything but an exit code comes back.
 It is a silent error where the exit code does not tell what is on the disk: after a refusal all is as before, after
-success the output is there and nothing else changed. It hangs where it takes longer than a minute.
+success the output is there and nothing else changed. It hangs where it takes longer than five minutes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-_SECONDS = 60
+_SECONDS = 300
 _ENDED = (0, 1, 2, 3, 130)
+_BLOCK = 1 << 16
 
 
 class Attempt(NamedTuple):
@@ -424,10 +426,13 @@ def changing(made: Path, number: int) -> dict[str, Any]:
     base.mkdir()
     texts = ["item,annotator,label\n" + "".join(f"i{n % 4000},a{n % 7},{label}\n" for n in range(rows))
              for label, rows in (("old", 30_000), ("newer", 20_000))]  # fmt: skip
-    whole = set()
-    for text in texts:
-        (base / "table.csv").write_text(text)
-        whole.add(cs.read_annotations(base / "table.csv", duplicates="keep").fingerprint())
+    whole, random = set(), np.random.default_rng(2)
+    # What the file holds at one time or another, while it is appended to.
+    for part in [text[:end] for text in texts for end in (None, _BLOCK, 2 * _BLOCK, 3 * _BLOCK)]:
+        (base / "table.csv").write_text(part)
+        with contextlib.suppress(ConsilienceError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            whole.add(cs.read_annotations(base / "table.csv", duplicates="keep").fingerprint())
     for way in ("replaced", "written over", "appended to"):
         stop = threading.Event()
 
@@ -439,14 +444,13 @@ def changing(made: Path, number: int) -> dict[str, Any]:
                 if way == "replaced":
                     (base / "next").write_text(text)
                     os.replace(base / "next", base / "table.csv")
-                elif way == "written over":
-                    (base / "table.csv").write_text(text)
                 else:
-                    with open(base / "table.csv", "w") as stream:
-                        for start in range(0, len(text), 1 << 16):
-                            stream.write(text[start : start + (1 << 16)])
-                            stream.flush()
-                time.sleep(0.005)
+                    size = len(text) if way == "written over" else _BLOCK
+                    file = os.open(base / "table.csv", os.O_WRONLY | os.O_TRUNC)
+                    for start in range(0, len(text), size):
+                        os.write(file, text[start : start + size].encode())
+                    os.close(file)
+                time.sleep(0.2 * random.random())
 
         other = threading.Thread(target=change)
         other.start()
@@ -454,8 +458,6 @@ def changing(made: Path, number: int) -> dict[str, Any]:
             for _ in range(number):
                 code, err, silent = 0, "", None
                 try:
-                    import warnings
-
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         found = cs.read_annotations(base / "table.csv", duplicates="keep").fingerprint()

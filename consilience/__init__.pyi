@@ -485,6 +485,9 @@ class ExpertViewsFit(Fit):
     def experts(self) -> pandas.DataFrame:
         """The view of each expert, and how accurate each is."""
 
+    def answers(self) -> pandas.DataFrame:
+        """How probably each expert gives each answer."""
+
     def view_sizes(self) -> pandas.DataFrame:
         """How probably each view is used, by how many experts, and its clusters."""
 
@@ -545,6 +548,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     alpha: float = ...,
@@ -571,6 +575,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     threshold: float,
 ) -> NormalInverseGammaFit: ...
@@ -596,6 +601,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     uncertainty: Literal['ties', 'shares'] = ...,
@@ -622,6 +628,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
@@ -650,6 +657,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['closed', 'observed'] = ...,
     prevalence: Literal['learned', 'uniform'] = ...,
@@ -681,6 +689,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     dependence: float = ...,
@@ -707,6 +716,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     dependence: float = ...,
@@ -733,12 +743,13 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['observed', 'closed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
-    coreference: Literal['links', 'partition'] = ...,
+    coreference: Literal['auto', 'links', 'partition'] = ...,
     antecedents: Literal['any', 'nearest'] = ...,
     rungs: int = ...,
     author: Literal[0, 1] = ...,
@@ -765,8 +776,9 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
 ) -> IrnFit: ...
 
 @overload
@@ -790,9 +802,10 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> PrirnFit: ...
 
@@ -817,6 +830,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     tempering: Literal['likelihood', 'power'] = ...,
@@ -846,6 +860,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -879,6 +894,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     support: Literal['anchored', 'dense'] = ...,
     num_entities: int = ...,
@@ -908,6 +924,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     prior: Literal['labels', 'partitions', 'entities'] = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -936,6 +953,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     clusters: int,
     views: int = ...,
@@ -972,6 +990,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     truth: Callable[..., Any] | None = None,
     **settings: Any,
@@ -998,6 +1017,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
 ) -> Any: ...
 
@@ -1029,6 +1049,7 @@ def link(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -1183,7 +1204,7 @@ def check(
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
-    coreference: Literal['links', 'partition'] = ...,
+    coreference: Literal['auto', 'links', 'partition'] = ...,
     antecedents: Literal['any', 'nearest'] = ...,
     rungs: int = ...,
     author: Literal[0, 1] = ...,
@@ -1202,7 +1223,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1219,7 +1240,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     reliability: float = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> Check: ...
 
@@ -1355,8 +1376,8 @@ def certainty(
     top: int = 1,
     *,
     of: Any = None,
-    classes_to: ClassMap | Source | None = None,
-    by: Literal['top', 'sum'] = 'top',
+    class_groups: ClassMap | Source | None = None,
+    group_rule: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> Score: ...
 
@@ -1366,8 +1387,8 @@ def certainty(
     top: Sequence[int],
     *,
     of: Any = None,
-    classes_to: ClassMap | Source | None = None,
-    by: Literal['top', 'sum'] = 'top',
+    class_groups: ClassMap | Source | None = None,
+    group_rule: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> dict[int, Score]: ...
 
@@ -1377,7 +1398,7 @@ def evaluate(
     predictions: Any,
     metric: str | Metric | None = None,
     *,
-    by: ClassMap | Source | None = None,
+    class_groups: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,
@@ -1390,7 +1411,7 @@ def evaluate(
     predictions: Any,
     metric: Sequence[str | Metric],
     *,
-    by: ClassMap | Source | None = None,
+    class_groups: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,

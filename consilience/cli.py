@@ -17,7 +17,8 @@ from typing import Any
 
 from consilience.commands import ExitCode
 from consilience.commands.files import checked_outputs, piped_inputs
-from consilience.commands.grammar import COMMANDS, FLAGS, parser
+from consilience.commands.grammar import COMMANDS, FLAGS, completion, known_options, parser
+from consilience.deprecation import RENAMED_FLAGS, current
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
 
 
@@ -33,12 +34,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parse(words)
     except SystemExit as end:
         return int(end.code or 0)
+    except ConsilienceError as error:
+        return _fail(error.words("flags"))
     for stream in (sys.stdout, sys.stderr):
         # Names of files need not be text, and not every terminal knows all letters. Notebooks have other streams.
         if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     with _spoken_warnings() as poor:
         try:
+            _take_old_flags(arguments, words)
             with checked_outputs(arguments), piped_inputs(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
@@ -83,14 +87,27 @@ def _spoken_warnings() -> Iterator[list[str]]:
         yield poor
 
 
+def _take_old_flags(arguments: argparse.Namespace, words: list[str]) -> None:
+    """Put what was given by a flag's old name where its new name has it."""
+    command = next(word for word in words if not word.startswith("-"))
+    names = RENAMED_FLAGS.get(command, {})
+    given = {name: getattr(arguments, name) for pair in names.items() for name in pair}
+    given = {name: value for name, value in given.items() if value is not None}
+    vars(arguments).update(current(given, command, table=RENAMED_FLAGS))
+
+
 def _parse(words: list[str]) -> argparse.Namespace:
-    command = next((word for word in words if not word.startswith("-")), None)
+    completed = bool(words) and words[0].startswith("--print-completion")
+    command = None if completed else next((word for word in words if not word.startswith("-")), None)
     options = _unknown_options(words, FLAGS[command]) if command in FLAGS else []
-    whole = parser(command, options)
+    whole = parser(command, options, _helped_model(words, command))
     if command is not None and command not in COMMANDS:
         listed = f"the commands are {', '.join(COMMANDS)}"
         whole.error(str(no_such(f"no command is called '{command}'", command, COMMANDS, listed)))
     arguments = whole.parse_args(words)
+    if arguments.print_completion:
+        print(completion(arguments.print_completion))
+        raise SystemExit(ExitCode.success)
     if command is None:
         whole.print_help()
         raise SystemExit(ExitCode.usage)
@@ -99,6 +116,14 @@ def _parse(words: list[str]) -> argparse.Namespace:
         given = {option: getattr(arguments, f"option {option}") for option in options}
         arguments.member_options = {name: value for name, value in given.items() if value is not None}
     return arguments
+
+
+def _helped_model(words: list[str], command: str | None) -> str | None:
+    """Return the model of whose flags help is asked for; None of another word, or without one."""
+    if command not in FLAGS or not {"-h", "--help"}.intersection(words):
+        return None
+    named = [word for word in words if not word.startswith("-")]
+    return next((word for word in named[1:2] if word in known_options()), None)
 
 
 def _unknown_options(words: list[str], flags: Mapping[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from consilience.notes import Remedy, Voice, phrased
 
 __all__ = [
+    "ConsilienceDeprecationWarning",
     "ConsilienceError",
     "ConsilienceWarning",
     "DataUnavailable",
@@ -77,6 +78,10 @@ class ConsilienceError(_Spoken):
 
 class ConsilienceWarning(_Spoken, UserWarning):
     """Base of every warning."""
+
+
+class ConsilienceDeprecationWarning(ConsilienceWarning, FutureWarning):
+    """A name was used that was given up; the text says which one took its place, and until when the old one works."""
 
 
 class InputWarning(ConsilienceWarning):

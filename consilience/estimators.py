@@ -167,7 +167,7 @@ class Estimator:
         found = self._columns("confusion", "probability")
         workers, labels = self._ids["annotator"], self._ids["label"]
         dense = np.zeros((len(workers), len(labels), len(labels)))
-        dense[found["annotator"], found["label"], found["class"]] = found["probability"]
+        dense[found["annotator"], found["label"], found["true_label"]] = found["probability"]
         index = pandas.MultiIndex.from_product([workers, labels], names=["worker", "label"])
         return pandas.DataFrame(dense.reshape(-1, len(labels)), index=index, columns=labels)
 

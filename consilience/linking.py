@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -138,8 +137,7 @@ def link(
     InputError : the tables cannot be read, or have nothing in common, or a column or source is named that none has;
         the message says where.
     UnknownName : a type of field, or a kind of similarity, that does not exist.
-    UnsupportedRequest : rapidfuzz, which compares texts, is not installed; no column can tell entities apart; or
-        ``restriction="across"`` and a single table.
+    UnsupportedRequest : no column can tell entities apart; or ``restriction="across"`` and a single table.
     InvalidPrior : a prior for another number of fields.
 
     Examples
@@ -190,7 +188,7 @@ def texts_of(
 ) -> list[str]:
     """Return the compared columns that hold texts, such as titles and addresses: most values have three words or more.
 
-    Such values are hardly ever written twice in one way. None without rapidfuzz.
+    Such values are hardly ever written twice in one way.
     """
     found = []
     for one in chosen:
@@ -199,7 +197,7 @@ def texts_of(
         values = list((forms or {}).get(one.field, records.vocabulary(one.field)))
         if np.mean([str(value).count(" ") >= _WORDS - 1 for value in values]) > 0.5:
             found.append(one.field)
-    return found if found and importlib.util.find_spec("rapidfuzz") else []
+    return found
 
 
 class Prepared(NamedTuple):

@@ -32,6 +32,17 @@ def counted(size: int, plural: str) -> str:
     return f"{size:,} {singular if size == 1 else plural}"
 
 
+def percent(share: float) -> str:
+    """Write a share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.9551), percent(1.0)
+    ('95.5 %', '100 %')
+    """
+    return f"{100 * share:.1f}".removesuffix(".0") + " %" if math.isfinite(share) else "unknown"
+
+
 def print_notes(notes: Iterable[Note]) -> None:
     """Print what a reader should know of a fit; what is worse was said as a warning."""
     for note in notes:

@@ -12,6 +12,7 @@ import numpy as np
 from consilience.evaluation.readings import Readings, range_text, told, wins
 from consilience.evaluation.scores import monte_carlo_errors
 from consilience.models.intervals import LEVEL, ends
+from consilience.notebook import html
 
 # Monte Carlo errors of probabilities above this are told.
 _LOOSE = 0.01
@@ -213,6 +214,9 @@ class Comparison:
     def takes_for_copies(self) -> bool:
         """Whether systems of unknown provenance are scored as made from the annotations, having no other reading."""
         return self.own_draws is None and "unknown" in self.provenance and self.truth_draws.shape[1] > 1
+
+    def _repr_html_(self) -> str:
+        return html(self.title, self.notes, self.shown, "comparison.table, .pairs")
 
     def __repr__(self) -> str:
         counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"

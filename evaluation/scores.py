@@ -11,6 +11,7 @@ import numpy as np
 from consilience.arrays import Float
 from consilience.models.diagnostics import convergence
 from consilience.models.intervals import ends
+from consilience.notebook import html
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,6 +152,9 @@ class Score:
             "worst": self.worst, "best": self.best, "point_estimate": self.point,
             f"{self.unit}s": int((~np.isnan(self.items)).sum()),
         }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), (), self.table_columns, "score.table has all rows")
 
     def __repr__(self) -> str:
         text = f"{self.title}: {self.value:.4f}"

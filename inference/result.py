@@ -17,6 +17,7 @@ import numpy as np
 from consilience.data.codes import named
 from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnsupportedRequest, meant, no_such
+from consilience.inference.fit_tables import FitTable
 from consilience.inference.generic import GenericRun
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
@@ -28,6 +29,7 @@ from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import Truth
 from consilience.models.truth.against_gold import headline
+from consilience.notebook import html
 from consilience.notes import Level, Note
 
 if TYPE_CHECKING:
@@ -98,8 +100,7 @@ class Fit:
 
     def __post_init__(self) -> None:
         for table in self.member.tables:
-            bound = _bound_table(self, table) if isinstance(table, Table) else _bound_measure(self, table)
-            self.__dict__[table.name] = bound
+            self.__dict__[table.name] = FitTable(self, table)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the engine; and what is bound to the fit or kept of it, such as the truth, which is made anew."""
@@ -369,6 +370,12 @@ class Fit:
         ids = {column.name: truth.ids.get(column.codes) for column in table.columns if column.codes}
         return {column: named(values, ids.get(column)) for column, values in columns.items()}
 
+    @cached_property
+    def plot(self) -> Any:
+        """Figures of the fit, each with ``ax=``: a `consilience.plots.Plots`."""
+        # Named only: figures are of the face, which imports this file.
+        return importlib.import_module("consilience.plots").Plots(self)
+
     def measure(self, name: str, *arguments: Any, **choice: Any) -> Any:
         """Return what the fit answers under a name beside its tables, such as ``num_entities``.
 
@@ -538,9 +545,27 @@ class Fit:
         save(self, path, force=force)
 
     def __repr__(self) -> str:
+        """Return five lines at most: errors first, then what to read first, what it is, and what else there is."""
+        said = self.findings()
+        errors = [f"error: {note.words()}" for note in said if note.level is Level.error]
+        more = [f"… and {len(errors) - 1} more"] if len(errors) > 1 else []
+        counts = [(name, sum(note.level.name == name for note in said)) for name in ("warning", "note")]
+        listed = " and ".join(f"{number} {name}{'s' * (number > 1)}" for name, number in counts if number)
+        return "\n".join([*errors[:1], *more, *self._lines, *([f"{listed}: fit.findings()"] if listed else [])])
+
+    @property
+    def _lines(self) -> list[str]:
+        """What to read first, and what the fit is."""
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         line = f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
-        return f"{self.headline}\n{line}" if self.headline else line
+        return [self.headline, line] if self.headline else [line]
+
+    def _repr_html_(self) -> str:
+        said = [f"{note.level.name}: {note.words()}" for note in self.findings()]
+        first, *others = [*self.member.table_names, *self.member.measured_tables]
+        columns = self.table_columns(first) if self._has_truth and self.data.is_whole and self.engine is None else None
+        listed = f"Tables: {', '.join(f'fit.{name}()' for name in (first, *others))}"
+        return html("\n".join(self._lines), said, columns, listed)
 
     def _dims(self, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
@@ -591,32 +616,3 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
     fields, advice = read(path, model, truth)
     found = Fit(**fields)
     return dataclasses.replace(found, said=(*found.findings(), *advice)) if advice else found
-
-
-def _bound_table(fit: Fit, table: Table) -> Callable[..., Any]:
-    """Return a table as a method of a fit, with its help."""
-
-    def show(**choice: Any) -> Any:
-        return fit.table(table.name, **choice)
-
-    show.__name__ = show.__qualname__ = table.name
-    show.__doc__ = _help_of(table)
-    return show
-
-
-def _help_of(table: Table | Measure) -> str:
-    columns = "\n".join(f"{column.name} : {column.help}" if column.help else column.name for column in table.columns)
-    return f"{table.help}\n\nReturns\n-------\ndata frame with the columns\n\n{columns}\n"
-
-
-def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
-    """Return what a member names elsewhere as a method of a fit; it is imported when it is called."""
-
-    def ask(*arguments: Any, **choice: Any) -> Any:
-        # What inference may not import, a member may name.
-        module, _, name = measure.place.partition(":")
-        return getattr(importlib.import_module(module), name)(fit, *arguments, **choice)
-
-    ask.__name__ = ask.__qualname__ = measure.name
-    ask.__doc__ = _help_of(measure) if measure.columns else measure.help
-    return ask

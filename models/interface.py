@@ -108,6 +108,8 @@ class Ascent:
     sites : ``sites(state, problem)`` -> dict of the arrays that ``finish`` needs.
     finish : ``finish(values, resolved)`` -> `Posterior`, of the same arrays on the host, mirror modes mapped to one by
         the member's `Sites`. CAVI ends with a `Closed` one, EM with an `Estimate`.
+    part : ``part(state)`` -> number, from 0, of the part of the steps that is next, where steps are of several kinds:
+        ``step`` then takes ``part=``, which is known when it is compiled, and the host calls a program for each.
     settled : ``settled(state, problem)`` -> whether the state is the last, by a rule of the member's own in the place
         of the driver's and exact to the step; None for problems of which the driver decides, which the structure of the
         problem must tell.
@@ -141,6 +143,7 @@ class Ascent:
     step: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
     finish: Callable[[dict[str, Any], Resolved], Posterior]
+    part: Callable[[Any], Any] | None = None
     settled: Callable[..., Any] | None = None
     shard: Callable[[Any, int], Shards] | None = None
     lengths: Callable[[Any], Mapping[str, int]] | None = None

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from consilience.deprecation import current
 from consilience.errors import ConsilienceError, UnknownName, UnsupportedRequest, no_such
 
 
@@ -81,6 +82,8 @@ class Setting:
         if isinstance(value, str) and value in self.words:
             return value
         try:
+            if isinstance(value, str) and "_" in value and self.kind is not str:
+                raise ValueError  # Python takes 1_0 for ten
             converted = self.kind(value)
             value = value if self.kind is str else float(value)
         except (TypeError, ValueError, OverflowError):
@@ -139,6 +142,7 @@ class Settings:
         UnsupportedRequest : a value is not allowed, or a required one is missing. All that is wrong is said at once.
         """
         known = {field.name: field for field in cls.fields()}
+        given = current(given, member)
         wrong: list[ConsilienceError] = [unknown_option(name, member, known) for name in given if name not in known]
         values = {}
         for name, field in known.items():

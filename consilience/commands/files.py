@@ -17,8 +17,8 @@ from consilience.printing import write_columns
 
 # Arguments that name files to read; some may name public data in their place.
 _INPUTS = (
-    "file", "files", "folder", "predictions", "key", "response", "template", "profiles", "features", "classes", "map",
-    "pairs", "labels",
+    "file", "files", "folder", "predictions", "key", "response", "template", "profiles", "features", "classes",
+    "class_groups", "pairs", "labels",
 )  # fmt: skip
 
 

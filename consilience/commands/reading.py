@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
 
-_READING_BY_FIT = ("id", "entity", "fields", "missing_values", "features", "grades", "dont_know", "questions")
+READING_BY_FIT = ("id", "entity", "fields", "missing_values", "features", "grades", "dont_know", "questions")
 
 
 def read_data(arguments: Arguments, *contracts: str) -> Any:
@@ -38,7 +38,7 @@ def read_data(arguments: Arguments, *contracts: str) -> Any:
     from consilience.data.accept import choose_contract
 
     given = {name: getattr(arguments, name) for name in READING if name not in ("labels", "classes")}
-    given |= {name: getattr(arguments, name, None) for name in _READING_BY_FIT}
+    given |= {name: getattr(arguments, name, None) for name in READING_BY_FIT}
     given = {name: value for name, value in given.items() if value is not None}
     closed = arguments.labels or arguments.classes
     source = arguments.file
@@ -99,7 +99,7 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     InvalidFit : the folder holds no fit, or a run that did not end.
     WrongKind : public data hold no class map.
     """
-    folder, source = fit_folder(arguments.folder), getattr(arguments, "map", None)
+    folder, source = fit_folder(arguments.folder), getattr(arguments, "class_groups", None)
     if not holds_fit(folder):
         if holds_checkpoint(folder):
             raise InvalidFit(

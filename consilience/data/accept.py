@@ -7,6 +7,7 @@ A *source* is a path, an open text file, a data frame, a dict of columns or a li
 
 from __future__ import annotations
 
+import datetime
 import inspect
 import os
 from collections.abc import Mapping, Sequence
@@ -95,6 +96,13 @@ def _has_column(source: Mapping, column: Column) -> bool:
     return any(str(name).strip().casefold() in (column.name, *column.aliases) for name in source)
 
 
+def _are_values(source: Mapping) -> bool:
+    """Return whether all values of a dict may be those of single things: texts and numbers."""
+    return all(
+        value is None or isinstance(value, str | int | float | np.generic | datetime.date) for value in source.values()
+    )
+
+
 def _columns_of_units(source: Any, contracts: Sequence[type[Contract]]) -> Any:
     """Return a Series, or a dict of thing -> value, as the columns that it stands for; all else as it is."""
     contract = next((one for one in contracts if one in _OF_UNITS), None)
@@ -103,8 +111,7 @@ def _columns_of_units(source: Any, contracts: Sequence[type[Contract]]) -> Any:
     first, second = (next(one for one in contract.columns if one.name == name) for name in _OF_UNITS[contract])
     if _is_series(source):
         return {first.name: source.index, second.name: source.to_numpy()}
-    nested = any(isinstance(value, list | tuple) or getattr(value, "ndim", 0) for value in source.values())
-    if nested or _has_column(source, first):
+    if not _are_values(source) or _has_column(source, first):
         return source
     return {first.name: list(source), second.name: list(source.values())}
 
@@ -245,6 +252,8 @@ def _is_one_system(fit: Any, given: Mapping) -> bool:
     of_units = [one for one in _systems_of(fit) if one in _OF_UNITS]
     if any(_has_column(given, one.columns[0]) for one in of_units):
         return True
+    if not _are_values(given):
+        return False
     ids = getattr(fit, "truth", fit).ids.get(_OF_UNITS[of_units[0]][0], ()) if of_units else ()
     return not {cell_text(name)[0] for name in given}.isdisjoint(ids)
 

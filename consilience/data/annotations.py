@@ -111,6 +111,12 @@ class Annotations(Contract):
         if isinstance(self.weight, np.ndarray) and len(self.weight) and (self.weight == 1.0).all():
             object.__setattr__(self, "weight", ones(len(self.weight)))
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = super()._table(rows)
+        if (np.asarray(self.weight) == 1).all():
+            del found["weight"]
+        return found
+
     @classmethod
     def from_codes(
         cls, item: ArrayLike, annotator: ArrayLike | None, label: ArrayLike, *,

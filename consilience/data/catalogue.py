@@ -15,7 +15,6 @@ import hashlib
 import http.client
 import importlib.resources
 import os
-import sys
 import urllib.request
 import warnings
 import zlib
@@ -445,11 +444,9 @@ def cache_folder() -> Path:
     """Return the folder for what can be made or downloaded again."""
     if given := os.environ.get("CONSILIENCE_CACHE"):
         return Path(given)
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Caches/consilience"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "consilience/Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
+    import platformdirs
+
+    return platformdirs.user_cache_path("consilience", appauthor=False)
 
 
 def _download(file: PublicFile, target: Path) -> None:

@@ -65,6 +65,10 @@ class ClassMap(Contract):
     classes: Any = ids("class")
     groups: Any = ids("group")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        codes = {"class": np.arange(self.num_classes), "group": np.asarray(self.group)}
+        return {name: self._called(values[rows], name) for name, values in codes.items()}
+
     @classmethod
     def from_codes(
         cls, group: ArrayLike, *, classes: Names | None = None, groups: Names | None = None,

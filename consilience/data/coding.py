@@ -142,8 +142,9 @@ def _database(folder: Path, memory: str) -> Iterator[Any]:
     """Open a DuckDB database in a folder, which is empty of it afterwards."""
     duckdb = imported_duckdb()
     file, spilled = folder / "coding.duckdb", folder / "spilled"
-    database = duckdb.connect(str(file))
+    database = None
     try:
+        database = duckdb.connect(str(file))
         try:
             database.execute(f"SET memory_limit = {_quoted(memory)}")
         except duckdb.Error as error:
@@ -153,8 +154,11 @@ def _database(folder: Path, memory: str) -> Iterator[Any]:
     except duckdb.OutOfMemoryException as error:
         text = f"DuckDB needs more than {memory} of memory ({_first_line(error)}); give more by {{memory}}"
         raise TooLarge(text, Remedy("memory")) from None
+    except duckdb.IOException as error:  # a full disk
+        raise OutputRefused(f"{folder.parent} cannot be written to ({_first_line(error)}); make room") from None
     finally:
-        database.close()
+        if database is not None:
+            database.close()
         shutil.rmtree(spilled, ignore_errors=True)
         file.unlink(missing_ok=True)
 
@@ -236,7 +240,7 @@ class _Coder:
             )
             into = "INSERT INTO raw" if self.files[1:] else "CREATE TABLE raw AS"
             self.database.execute(f"{into} SELECT {cells} FROM {read}")
-        except duckdb.OutOfMemoryException:
+        except (duckdb.OutOfMemoryException, duckdb.IOException):
             raise
         except duckdb.Error as error:
             line = re.search(r"Error on Line: (\d+)", str(error))

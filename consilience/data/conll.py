@@ -86,6 +86,10 @@ class Chains(Contract):
     documents: Any = ids("document")
     entities: Any = ids("entity")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = {name: np.asarray(getattr(self, name))[rows] for name in ("document", "start", "end", "entity")}
+        return {name: self._called(values, name) for name, values in found.items()}
+
     @classmethod
     def from_spans(
         cls, document: np.ndarray, start: np.ndarray, end: np.ndarray, entity: np.ndarray, *,

@@ -106,6 +106,13 @@ class Constraints(Contract):
         """How the call of its reader is written; see `Contract.read_from`."""
         return "…" if self.features is None else "…, features=…"
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = {
+            name: self._called(np.asarray(getattr(self, name))[rows], dimension)
+            for name, dimension in (("expert", "expert"), ("item_a", "item"), ("item_b", "item"))
+        }
+        return {**found, "answer": np.array(["apart", "together"], object)[np.asarray(self.together)[rows]]}
+
     @classmethod
     def read(
         cls,

@@ -23,6 +23,7 @@ import numpy as np
 
 from consilience.data.columns import Column
 from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.notebook import SHOWN, html
 from consilience.notes import Remedy
 
 _ROWS = ("",)  # stands for the dimension of the contract's rows
@@ -364,6 +365,49 @@ class Contract:
         """
         text = f"the {type(self).__name__} have no annotators who could share a source; leave out {{annotator_groups}}"
         raise UnsupportedRequest(text, Remedy("annotator_groups"))
+
+    # ---- as a table
+
+    def __len__(self) -> int:
+        """How many rows there are in the table of `to_pandas`, or things of which it has several rows."""
+        return next(iter(self.counts.values()))
+
+    def to_pandas(self) -> Any:
+        """Return the data as a data frame, with the user's ids, in the columns that their reader takes.
+
+        What is not known, such as most gold labels, is None or NaN. Data that went through JAX have codes alone.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.read_annotations({"item": ["a", "a"], "annotator": ["x", "y"], "label": ["no", "yes"]}).to_pandas()
+          item annotator label
+        0    a         x    no
+        1    a         y   yes
+        """
+        import pandas
+
+        return pandas.DataFrame(self._table())
+
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        """Return the columns of `to_pandas`, of some rows."""
+        axes, found = self._axes(), {}
+        for column in self.columns:
+            if (values := getattr(self, column.name, None)) is None:
+                continue
+            (dimension, *_), codes = axes[column.name]
+            at = rows if dimension == self.rows else np.asarray(getattr(self, str(dimension)))[rows]
+            found[column.name] = self._called(np.asarray(values)[at], codes)
+        return found
+
+    def _called(self, codes: Any, dimension: str) -> np.ndarray:
+        """Return codes as the ids of a dimension, None where they are negative; as they are where there are no ids."""
+        if (names := self.ids.get(dimension)) is None:
+            return np.asarray(codes)
+        return np.append(np.asarray(names, object), [None])[np.maximum(codes, -1)]
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), (), self._table(slice(SHOWN)), "to_pandas() has all rows")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={count:,}' for name, count in self.counts.items())})"

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -71,6 +71,28 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
     return path, ending
 
 
+@contextlib.contextmanager
+def unchanged(path: Path, problems: Problems) -> Iterator[None]:
+    """Refuse what was read of a file that somebody wrote to meanwhile: it may be half of one and half of another.
+
+    Raises
+    ------
+    InputError : the file, its size or its time is another than it was.
+    """
+    before = _standing(path)
+    yield
+    if _standing(path) != before:
+        raise problems.fail("the file changed while it was read", "read it when it is complete")
+
+
+def _standing(path: Path) -> tuple[int, ...] | None:
+    try:
+        known = path.stat()
+    except OSError:
+        return None  # it is gone, or whoever opens it says what is wrong
+    return known.st_ino, known.st_size, known.st_mtime_ns
+
+
 def name_of(source: Any) -> str | None:
     """Return what a path calls its file, without endings; None of what is no path."""
     path = source.name if isinstance(source, Piped) else source
@@ -90,7 +112,7 @@ def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -
     InputError : the file cannot be read, is damaged, or is no UTF-8.
     """
     try:
-        with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
+        with unchanged(path, problems), open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
             return parse(stream)
     except UnicodeDecodeError:
         raise _wrong_encoding(path, problems) from None

@@ -155,6 +155,9 @@ class Mentions(Contract):
             num_items=self.num_mentions, num_annotators=self.num_annotators,
         )  # fmt: skip
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        return {name: np.asarray(values, object)[rows] for name, values in _table_of(self).items()}
+
     @classmethod
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error",

@@ -57,6 +57,10 @@ class Partition(Contract):
     entities: Any = ids("entity")
     name: Any = ids()
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        codes = {"record": np.arange(self.num_records), "entity": np.asarray(self.entity)}
+        return {name: self._called(values[rows], name) for name, values in codes.items()}
+
     @classmethod
     def from_codes(
         cls, entity: ArrayLike, *, records: Names | None = None, name: str | None = None, checked: bool = False

@@ -78,6 +78,15 @@ class Predictions(Contract):
     classes: Any = ids("class")
     name: Any = ids()
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        ranked = np.asarray(self.ranked)[rows]
+        item, position = np.nonzero(ranked != -1)
+        called = self._called(np.where(ranked < -1, -1, ranked)[item, position], "class")
+        found = {"item": self._called(np.arange(self.num_items)[rows][item], "item"), "class": called}
+        if self.probability is not None:
+            return {**found, "score": np.asarray(self.probability)[rows][item, position]}
+        return {**found, "rank": position + 1} if self.num_positions > 1 else found
+
     @classmethod
     def from_scores(
         cls, scores: ArrayLike, *, items: Names | None = None, classes: Names | None = None, name: str | None = None,

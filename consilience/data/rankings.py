@@ -106,6 +106,15 @@ class Rankings(Contract):
     annotators: Any = ids("annotator")
     classes: Any = ids("class")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        report, entry = (np.asarray(codes)[rows] for codes in (self.report, self.entry))
+        codes = {
+            "item": np.asarray(self.report_item)[report], "annotator": np.asarray(self.report_annotator)[report],
+            "class": np.asarray(self.entry_class)[entry],
+        }  # fmt: skip
+        found = {name: self._called(values, name) for name, values in codes.items()}
+        return {**found, "rank": np.asarray(self.block)[rows] + 1}
+
     @classmethod
     def from_codes(
         cls, report_item: ArrayLike, report_annotator: ArrayLike, report: ArrayLike, block: ArrayLike,

@@ -244,6 +244,13 @@ class Records(Contract):
             raise Problems(None).fail(problem, "name one of them")
         return int(found[0])
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = {"id": self._called(np.arange(self.num_records)[rows], "record")}
+        found |= {field: self.column(field)[rows] for field in self.fields}
+        if self.num_sources > 1:
+            found["source"] = self._called(np.asarray(self.source)[rows], "file")
+        return found if self.entity is None else {**found, "entity": self._called(self.entity[rows], "known_entity")}
+
     @classmethod
     def read(
         cls, sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,

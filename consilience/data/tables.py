@@ -43,7 +43,7 @@ import numpy as np
 
 from consilience.data.cells import Cells, Encoder, Table, from_series, from_values
 from consilience.data.columns import Choose, check_names
-from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text
+from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text, unchanged
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
 from consilience.errors import InputError
 from consilience.piped import is_open_file, kept, kept_inputs
@@ -76,12 +76,13 @@ def read_table(source: Any, choose: Choose) -> Table:
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
         piped = kept(source)
         problems = Problems(str(path) if piped is None else piped.name)
-        if ending == ".parquet":
-            table = _read_parquet(path, choose, problems)
-        elif ending in (".csv", ".tsv"):
-            table = _read_delimited(path, ending, choose, problems)
-        else:
-            table = _read_records(path, ending, choose, problems)
+        with unchanged(path, problems):
+            if ending == ".parquet":
+                table = _read_parquet(path, choose, problems)
+            elif ending in (".csv", ".tsv"):
+                table = _read_delimited(path, ending, choose, problems)
+            else:
+                table = _read_records(path, ending, choose, problems)
     elif is_rows(source):
         table = _records_table(list(enumerate(source)), _FROM_ZERO, choose, Problems("the list of rows"))
     elif isinstance(source, Mapping):

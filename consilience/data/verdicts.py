@@ -78,6 +78,15 @@ class Verdicts(Contract):
     systems: Any = ids("system")
     annotators: Any = ids("annotator")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        at = {name: np.asarray(getattr(self, name))[rows] for name in ("item", "system", "annotator")}
+        found = {name: self._called(codes, name) for name, codes in at.items()}
+        found["label"] = np.asarray(self.label)[rows]
+        for name in ("gold", "gold_probability"):
+            if (values := getattr(self, name)) is not None:
+                found[name] = np.asarray(values)[at["system"], at["item"]]
+        return found
+
     @classmethod
     def from_codes(
         cls, item: ArrayLike, system: ArrayLike, annotator: ArrayLike, label: ArrayLike, *,

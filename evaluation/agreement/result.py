@@ -31,6 +31,7 @@ from consilience.evaluation.agreement.weighting import (
     check_scheme,
     weight_function,
 )
+from consilience.notebook import html
 from consilience.notes import Level, Note, Remedy
 
 TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
@@ -257,6 +258,9 @@ class Agreement:
             "flat": self.flat.value, "flat_lower": self.flat.lower, "flat_upper": self.flat.upper,
             "dependence_z": self.dependence.z, "verdict": str(self.dependence),
         }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), (), self.schemes(), "Tables: labels(), annotators(), pairs(), items(), coefficients()")
 
     def __repr__(self) -> str:
         usable = f"{self.num_usable:,} of {self.counts.num_items:,} items have two annotations or more"

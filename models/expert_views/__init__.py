@@ -89,6 +89,7 @@ __all__ = ["MODEL", "PAPER_PRIORS", "BetaPrior", "Priors", "Settings", "model", 
 
 _FEW_ANSWERS = 50
 _FEW_TRIPS = 10
+_AGREE, _MOST_COMPARED = 0.15, 200    # How far ladders that agree may differ; experts whose pairs are looked at.
 _WITHIN = 1.0
 _FEW_RESTARTS = 0.1
 _SAMPLER = Remedy("method", "gibbs")
@@ -108,13 +109,27 @@ def says(account: Account) -> Iterator[Note]:
         yield Note(Level.note, text, (_SAMPLER,))
     trips = account.posterior.hidden.get("ladder_trips", ())
     if len(trips) and account.resolved.settings.rungs != 1 and sum(trips) < _FEW_TRIPS:
-        text = (
-            f"the tempered chains exchanged {int(sum(trips))} times between free and full answers; groupings may be "
-            "incomplete: give more sweeps by {draws}"
-        )
-        yield Note(Level.note, text, (Remedy("draws"),))
+        # Of a grouping that is sure few ladders make round trips: that starts of their own agree says more.
+        apart = _ladders_apart(account.posterior.value("view_of_expert"), len(trips))
+        if apart > _AGREE:
+            known = f", and ladders differ by {apart:.2f} on who shares a view" if np.isfinite(apart) else ""
+            text = (
+                f"the tempered chains exchanged {int(sum(trips))} times between free and full answers{known}; "
+                "groupings may be incomplete: give more sweeps by {draws}"
+            )
+            yield Note(Level.note, text, (Remedy("draws"),))
     for text in _left_to_priors(account):
         yield Note(Level.note, text)
+
+
+def _ladders_apart(view: np.ndarray, ladders: int) -> float:
+    """Return by how much ladders differ at most on how probably two experts share a view; infinite of a single one."""
+    if ladders < 2:
+        return np.inf
+    one, other = np.triu_indices(min(view.shape[-1], _MOST_COMPARED), 1)
+    of_ladder = np.asarray(view).reshape(ladders, -1, view.shape[-1])
+    same = np.stack([(own[:, one] == own[:, other]).mean(axis=0) for own in of_ladder])
+    return float(np.ptp(same, axis=0).max(initial=0.0))
 
 
 def _left_to_priors(account: Account) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Coordinate ascent with many restarts: warm-up, sweeps, and moves that merge views; the best restart is kept.
 
-All restarts go through the same phases together, so that a step is one program. A restart whose bound stands still
+All restarts go through the same phases together, and the host calls one of three programs: a step of the warm-up, a
+sweep, or a move. A restart whose bound stands still
 keeps its state. The objective is the best pruned bound that any restart has had; before the sweeps it is that of the
 starts. Restarts may be divided among devices: each has all of the data, and the draws of a restart depend on its
 number alone.
@@ -190,13 +191,15 @@ def _all_bounds(state: State, problem: Problem, total: Total) -> Float[Array, " 
     return jnp.where(jnp.isnan(bounds), -jnp.inf, bounds)
 
 
-def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
-    """Do what is next; the objective is the best bound of the restarts so far."""
-    # Sweeps and trials are the same program.
-    branch = jnp.asarray([0, 1, 2, 3, 2, 4, 5], jnp.int32)[state.phase]
-    branches = [_warm_up, _finish, _sweep, _merge, _decide, lambda state, problem: state]
+def part(state: State) -> Int[Array, "*shard"]:
+    """Return which program is next: that of the warm-up, of sweeps, or of moves."""
+    return jnp.asarray([0, 2, 1, 2, 1, 2, 2], jnp.int32)[state.phase]
+
+
+def step(state: State, problem: Problem, total: Total = unsharded, part: int = 0) -> tuple[State, Terms]:
+    """Do what is next, which is of a part; the objective is the best bound of the restarts so far."""
     with jax.default_matmul_precision("highest"):
-        state = jax.lax.switch(branch, branches, state, problem)
+        state = (_warm_up, _sweep, _move)[part](state, problem)
     bounds = _all_bounds(state, problem, total)
     # Before the sweeps bounds are those of the starts, and those of trials may yet be gone back on.
     valid = (state.phase == Phase.SWEEP) | (state.phase == Phase.DECIDE)
@@ -211,6 +214,11 @@ def _warm_up(state: State, problem: Problem) -> State:
 
     q, warm = jax.lax.fori_loop(0, _ADAM_STEPS, of_step, (state.q, state.warm))
     return state._replace(q=q, warm=warm)
+
+
+def _move(state: State, problem: Problem) -> State:
+    branch = jnp.asarray([0, 0, 0, 1, 0, 2, 3], jnp.int32)[state.phase]
+    return jax.lax.switch(branch, [_finish, _merge, _decide, lambda state, _: state], state, problem)
 
 
 def _finish(state: State, problem: Problem) -> State:
@@ -350,6 +358,6 @@ def lengths(problem: Problem) -> dict[str, int]:
 
 
 CAVI = Ascent(
-    name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finished, settled=settled, shard=shard,
-    lengths=lengths,
+    name="cavi", prepare=prepare, start=start, step=step, part=part, sites=sites, finish=finished, settled=settled,
+    shard=shard, lengths=lengths,
 )  # fmt: skip

@@ -104,17 +104,22 @@ def answer_table(resolved: Resolved) -> AnswerTable:
     return AnswerTable(tuple(sites), place.reshape(2, -1, 2))
 
 
-def answering(values: Mapping[str, Array], resolved: Resolved) -> Answering:
-    """Return how experts answer, from the sites that are drawn of experts of this kind."""
+def answering(values: Mapping[str, Any], resolved: Resolved, numpy: Any = jnp) -> Answering:
+    """Return how experts answer, from the sites that are drawn of experts of this kind.
+
+    Parameters
+    ----------
+    numpy : the module of arrays that is to be used.
+    """
     table = answer_table(resolved)
     logs = []
     for site in table.sites:
-        value = jnp.asarray(values[site])
+        value = numpy.asarray(values[site])
         is_row = site.startswith("answers")
         value = value if value.ndim - is_row > 1 else value[:, None]
-        logs.append(jnp.log(value) if is_row else jnp.stack([jnp.log(value), jnp.log1p(-value)], axis=-1))
-    stacked = jnp.stack(logs, axis=-2)
-    return table.read(stacked) if table.sites[0] != "knowledge" else spammer_answering(stacked)
+        logs.append(numpy.log(value) if is_row else numpy.stack([numpy.log(value), numpy.log1p(-value)], axis=-1))
+    stacked = numpy.stack(logs, axis=-2)
+    return table.read(stacked) if table.sites[0] != "knowledge" else spammer_answering(stacked, numpy)
 
 
 def spammer_answering(logs: Any, numpy: Any = jnp) -> Answering:

@@ -48,7 +48,7 @@ def here(fitted, tmp_path, monkeypatch):
 # The command with its output last; its inputs.
 COMMANDS = {
     "table run --csv": ["run/fit.json"],
-    "certainty run --map groups.csv --csv": ["run/fit.json", "groups.csv"],
+    "certainty run --class-groups groups.csv --csv": ["run/fit.json", "groups.csv"],
     "next run --csv": ["run/fit.json"],
     "evaluate run --predictions system.csv --csv": ["run/fit.json", "system.csv"],
     "agreement labels.csv --csv": ["labels.csv"],

@@ -120,12 +120,12 @@ def test_a_sweep_takes_every_source(form):
     asked = {"draws": 20, "seed": 1, "metrics": ["top-1"]}
     data = cs.read_annotations(ANNOTATIONS)
     groups, system = cs.read_class_map(GROUPS), cs.read_predictions(SYSTEM)
-    expected = cs.sweep("dirichlet", data, [1, 5], risk=groups, systems={"A": system}, **asked)
-    found = cs.sweep("dirichlet", form(ANNOTATIONS), [1, 5], risk=groups, systems={"A": system}, **asked)
+    expected = cs.sweep("dirichlet", data, [1, 5], class_groups=groups, systems={"A": system}, **asked)
+    found = cs.sweep("dirichlet", form(ANNOTATIONS), [1, 5], class_groups=groups, systems={"A": system}, **asked)
     pandas.testing.assert_frame_equal(found, expected)
-    found = cs.sweep("dirichlet", data, [1, 5], risk=form(GROUPS), systems={"A": system}, **asked)
+    found = cs.sweep("dirichlet", data, [1, 5], class_groups=form(GROUPS), systems={"A": system}, **asked)
     pandas.testing.assert_frame_equal(found, expected)
-    found = cs.sweep("dirichlet", data, [1, 5], risk=groups, systems={"A": form(SYSTEM)}, **asked)
+    found = cs.sweep("dirichlet", data, [1, 5], class_groups=groups, systems={"A": form(SYSTEM)}, **asked)
     pandas.testing.assert_frame_equal(found, expected)
 
 
@@ -152,11 +152,12 @@ def test_a_check_takes_every_source(form):
 def test_groups_come_from_every_source(form, tmp_path):
     fit = cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), draws=20)
     groups, system = cs.read_class_map(GROUPS), cs.read_predictions(SYSTEM)
-    assert cs.certainty(fit, classes_to=form(GROUPS)).value == cs.certainty(fit, classes_to=groups).value
+    assert cs.certainty(fit, class_groups=form(GROUPS)).value == cs.certainty(fit, class_groups=groups).value
     assert cs.expected_risk(fit, form(GROUPS)).value == cs.expected_risk(fit, groups).value
-    found, expected = (cs.evaluate(fit, system, by=by).by_group for by in (form(GROUPS), groups))
+    found, expected = (cs.evaluate(fit, system, class_groups=by).by_group for by in (form(GROUPS), groups))
     pandas.testing.assert_frame_equal(found, expected)
-    pages = [cs.report(fit, path=tmp_path / f"{k}.html", risk=risk) for k, risk in enumerate((form(GROUPS), groups))]
+    both = enumerate((form(GROUPS), groups))
+    pages = [cs.report(fit, path=tmp_path / f"{k}.html", class_groups=one) for k, one in both]
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
@@ -188,7 +189,7 @@ def test_data_systems_groups_and_records_from_standard_input(piped, tmp_path):
     assert cs.load_fit("run").data.fingerprint() == cs.read_annotations(ANNOTATIONS).fingerprint()
     for rows, *words in (
         (ANNOTATIONS, "agreement"), (SYSTEM, "evaluate", "run", "--predictions"), (SYSTEM, "compare", "run"),
-        (GROUPS, "certainty", "run", "--map"),
+        (GROUPS, "certainty", "run", "--class-groups"),
     ):  # fmt: skip
         written(rows, tmp_path / "file.csv")
         code, shown, _ = piped(csv(rows), *words, "-", "--json")

@@ -93,7 +93,7 @@ def test_from_codes_fills_ids_and_sizes():
     ("arguments", "options", "match"),
     [
         (([0, 1], [0, 0], [0, -1]), {}, r"position 1, column 'label'.*value '-1'"),
-        (([0, 5], [0, 0], [0, 1]), {"num_items": 2}, r"position 1, column 'item': codes from 0 to 1.*'5'"),
+        (([0, 2], [0, 0], [0, 1]), {"num_items": 2}, r"position 1, column 'item': codes from 0 to 1.*'2'"),
         (([0.5], [0], [0]), {}, "column 'item': a one-dimensional integer array is expected, not float64"),
         (([[0], [1]], [0], [0]), {}, "column 'item': a one-dimensional integer array"),
         (([[0], [1, 2]], [0], [0]), {}, "column 'item': .*not a ragged list"),

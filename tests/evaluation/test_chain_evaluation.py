@@ -14,6 +14,7 @@ import consilience as cs
 from consilience.data import Chains, Mentions, Predictions
 from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
+from consilience.evaluation.chains import said_links
 from consilience.evaluation.classes import resolve
 from consilience.evaluation.coreference_scores import CoreferenceScores
 from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights
@@ -68,6 +69,12 @@ def with_draws(draws=DRAWS, data=None):
     return SimpleNamespace(data=data, truth=LabelDraws(codes, len(names)).bound_to(data))
 
 
+def test_what_a_response_says_of_mentions_is_the_nearest_earlier_one_of_its_entity():
+    """It has mentions a, b and d in one entity, h in another, and c, e, f and g in none or not at all."""
+    response = chains([(0, 0, 1, 0), (0, 3, 3, 0), (0, 5, 5, -1), (0, 7, 9, 0), (1, 1, 1, 1), (1, 6, 6, 1)])
+    assert said_links(crowd(), response).tolist() == [-1, 0, -2, 1, -2, -2, -2, -1]
+
+
 def chains(rows, documents=("one", "two")):
     """Make chains of ``(document, start, end, entity)``, where an entity of -1 is none."""
     return Chains.from_spans(*np.array(rows, int).reshape(-1, 4).T, documents=list(documents))
@@ -114,7 +121,7 @@ def fit():
     """Return a fit of the mention-pair model with few draws."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)
-        return cs.fit("mpa", crowd(), draws=12, seed=0)
+        return cs.fit("mpa", crowd(), coreference="links", draws=12, seed=0)
 
 
 # ---- chains ----

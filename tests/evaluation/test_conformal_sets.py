@@ -31,6 +31,7 @@ def test_threshold_by_hand():
     assert found.threshold == pytest.approx(0.6)
     assert found.table["classes"].tolist() == [("0",), ("0",), ("1", "0"), ("0",)]
     assert found.table["size"].tolist() == [1, 1, 2, 1]
+    assert found.sets(system(SAID)).equals(found.table)
     assert (found.size, found.coverage) == (1.25, pytest.approx(3.7 / 4))
     assert "level 0.7, threshold 0.6000, 4 items: 1.25 classes on average, with 0.9250" in repr(found)
     assert "looked at the items itself" in repr(found)

@@ -14,6 +14,7 @@ from consilience.data import Annotations
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models import glad
 from consilience.models.crowd import grid_ascent
+from consilience.models.dirichlet import Symmetric
 from consilience.models.glad import GRIDS
 from consilience.models.grids import LearnedNormal, OnGrid
 
@@ -83,7 +84,7 @@ def by_loops(data, sweeps):
 
     able = abilities()
     for sweep in range(1, sweeps + 1):
-        shares = 1 + found.sum(axis=(0, 2))
+        shares = 2.5 + found.sum(axis=(0, 2))
         log_found = np.zeros(found.shape)
         log_found += (digamma(shares) - digamma(shares.sum()))[:, None] + np.log(share)
         for item, annotator, label, weight in rows:
@@ -110,7 +111,7 @@ def test_sweeps_are_those_of_loops(sweeps):
         item, annotator, random.integers(0, 3, 15), weight=random.choice([0.5, 1.0, 2.0], 15), **SIZES
     )
     with jax.enable_x64(True):
-        state, _ = ascend(data, sweeps)
+        state, _ = ascend(data, sweeps, glad.Priors(prevalence=Symmetric(2.5)))
         able, probability = by_loops(data, sweeps)
         np.testing.assert_allclose(np.exp(state.ability), able, atol=1e-10)
         np.testing.assert_allclose(state.probability[:5], probability, atol=1e-10)
@@ -231,7 +232,7 @@ def test_tables_of_annotators_items_and_the_crowd(table):
     assert annotators["accuracy"].rank().tolist() == annotators["ability"].rank().tolist()
     assert len(items) == 45
     np.testing.assert_allclose(crowd.groupby("class")["probability"].sum(), 1.0)
-    right = crowd[crowd["class"] == crowd["label"]]["probability"]
+    right = crowd[crowd["true_label"] == crowd["label"]]["probability"]
     expected = (annotators["annotations"] * annotators["accuracy"]).sum() / annotators["annotations"].sum()
     np.testing.assert_allclose(right, expected)
     # Items on which all agree are the easy ones.

@@ -23,14 +23,13 @@ from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.interface import Gibbs, Starts
-from consilience.models.mpa.candidates import candidates_of, check_data, labelled
+from consilience.models.mpa.candidates import candidates_of, check_data
 from consilience.models.mpa.partition import field, moves, profiles
 from consilience.models.mpa.partition.annotations import FOUND
 from consilience.models.mpa.partition.state import State, Texts, injective, known_links, linked, recoded, texts_of
-from consilience.models.mpa.partition.tables import HIDDEN
+from consilience.models.mpa.partition.tables import HIDDEN, refused
 from consilience.models.sites import Resolved
 from consilience.models.truth.chains import NEW, follow_links
-from consilience.notes import Remedy
 
 WARMUP, DRAWS = 50, 50      # of each of two chains
 RUNGS, _LEAST = 8, 0.35
@@ -39,7 +38,6 @@ RUNGS, _LEAST = 8, 0.35
 _CERTAIN, _RIVAL, _VISITED, _DISPUTED = 0.99, 1e-3, 0.1, 0.1
 _FIRST_STEPS = 8  # of the ascent that finds where to begin
 _ADAPTED, _ESTIMATED = 10, 5  # every so many sweeps of the warm-up
-_NO_PART = {"candidates": "observed", "hyperparameters": "fixed", "decisions": "separate", "author": 0}
 _SHARE = 1 / 3  # of a late estimate in the average
 _LOOKED_AT, _PAIRS = 50, 20  # draws of a chain by which the most doubtful pairs are chosen, of which so many
 
@@ -147,16 +145,11 @@ def prepare(resolved: Resolved) -> Problem:
 
     Raises
     ------
-    UnsupportedRequest : the data are no mentions, or a setting that has no part in partitions is not its default.
+    UnsupportedRequest : the data are no mentions, or a prior or a setting has no part in partitions.
     """
     data, own = resolved.data, resolved.settings
-    if not labelled(data).is_open:
-        raise UnsupportedRequest("a partition is of mentions; read the file by read_mentions")
-    for name, usual in _NO_PART.items():
-        if getattr(own, name) != usual:
-            raise UnsupportedRequest(
-                f"{name} has no part in the posterior of partitions; leave out {{{name}}}", Remedy(name)
-            )
+    if against := refused(resolved):
+        raise UnsupportedRequest(*against)
     check_data(data, own.candidates, own.gold)
     return _problem(resolved)
 

@@ -7,6 +7,7 @@ import pytest
 from consilience.data import Annotations
 from consilience.models import dawid_skene, mace, one_coin
 from consilience.models.crowd.imputation import Imputation
+from consilience.models.crowd.simplices import draw_on_host
 
 MODULES = {"dawid-skene": dawid_skene, "mace": mace, "one-coin": one_coin}
 SHAPES = {"confusion": (3, 3), "competence": (2,), "guess": (3,), "accuracy": (2,)}
@@ -77,3 +78,13 @@ def test_the_prior_is_what_an_ascent_ends_with_less_expected_counts():
     made = Imputation(dawid_skene.CHANNEL, concentrations, data, probability, True, jax.random.key(0))
     np.testing.assert_allclose(made.prior["confusion"], prior, rtol=1e-4)
     np.testing.assert_allclose(made.prior["prevalence"], 1.5, rtol=1e-9)
+
+
+def test_what_is_drawn_on_the_host_has_the_moments_of_a_dirichlet():
+    concentration, number = np.array([0.3, 1.0, 2.5]), 20_000
+    drawn = draw_on_host(np.random.default_rng(0), {"site": np.tile(concentration, (number, 1))})["site"]
+    mean = concentration / concentration.sum()
+    for found, expected in (
+        (np.exp(drawn), mean), ((np.exp(drawn) - mean) ** 2, mean * (1 - mean) / (concentration.sum() + 1)),
+    ):  # fmt: skip
+        assert (np.abs(found.mean(axis=0) - expected) < 5 * found.std(axis=0) / np.sqrt(number)).all()

@@ -15,8 +15,9 @@ import pytest
 import consilience as cs
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.chains import spans_of
+from consilience.models.mpa import BetaPrior, Priors
 from consilience.models.mpa.partition import moves, profiles, sampler
-from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK
+from consilience.models.mpa.partition.annotations import BIN_LATER, BIN_NEW, FIRST_RANK
 from consilience.models.mpa.partition.state import PROPERTY, known_links, linked, texts_of
 from consilience.models.truth.chains import NEW, NOTHING, follow_links
 
@@ -162,6 +163,7 @@ def test_worked_number_of_errors():
     rows += [("m5", f"a{one}", label) for one, label in enumerate(["DO(m4)", "DO(m4)", "DO(m3)"])]
     problem, chain = held(mentions(rows))
     base = np.zeros_like(chain.parameters.base)
+    base[:, BIN_LATER] = 7.0  # there are no mentions after the last one
     base[0, FIRST_RANK : FIRST_RANK + 4] = base[1, [BIN_NEW, *range(FIRST_RANK, FIRST_RANK + 3)]] = 1.0
     own = chain.parameters._replace(base=base, sensitivity=np.full_like(chain.parameters.sensitivity, 0.5))
     known, place = profiles.given(own, problem.texts, True), chain.state.place[0]
@@ -171,11 +173,36 @@ def test_worked_number_of_errors():
     assert sparse == pytest.approx(math.log(1 / 60))
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, None), ({"method": "gibbs"}, None), ({"coreference": "links"}, ""), ({"method": "cavi"}, "use method="),
+        ({"decisions": "joint"}, "leave out decisions="), ({"author": 1}, "leave out author="),
+        ({"priors": Priors(sensitivity=BetaPrior(2.0, 1.0))}, "leave out priors="),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_partitions_are_the_default_where_they_can_be(options, said):
+    fit = cs.fit("mpa", random_mentions(1, 6), **{"max_steps": 3, **options})
+    assert ("link" in fit.posterior.hidden) == (said is None)
+    notes = [note.words() for note in fit.findings() if "one by one" in note.text]
+    assert len(notes) == bool(said)
+    assert said in "".join(notes) if said else True
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_labels_of_items_are_fitted_as_before():
+    fit = cs.fit("mpa", random_mentions(1, 6).to_annotations(), max_steps=3)
+    assert fit.method == "cavi"
+    assert not [note for note in fit.findings() if "one by one" in note.text]
+
+
 def test_a_setting_that_has_no_part_is_refused():
     data = random_mentions(1, 4)
     for options, words in (
         ({"decisions": "joint"}, "decisions has no part"), ({"method": "cavi"}, "no posterior of chains"),
         ({"method": "nuts"}, "a sampler of its own"),
+        ({"priors": Priors(sensitivity=BetaPrior(2.0, 1.0))}, "priors have no part"),
     ):  # fmt: skip
         with pytest.raises(UnsupportedRequest, match=words):
             cs.fit("mpa", data, coreference="partition", **options)
@@ -319,6 +346,15 @@ def test_a_witness_who_knows_is_believed(fitted, crowd):
     assert asked.value > alone.value
     assert "knows no more than the crowd" in alone.title
     assert "the system is a witness" in asked.title
+    both = {"key": key, "silver": cs.silver_chains(fitted).to_chains()}
+    ranked = cs.compare(fitted, both, responses="annotator")
+    own = ranked.table.set_index("system")
+    np.testing.assert_allclose(own.value_alone["key"], alone.value)
+    np.testing.assert_allclose(own.value_own_look["key"], asked.value)
+    assert (own.value_own_look >= own.value_alone).all()
+    assert "is a witness" in ranked.notes[0]
+    assert "know no more than the crowd" in ranked.notes[0]
+    assert 'responses="annotator"' in cs.compare(fitted, both).notes[0]
     strange = np.full(crowd.num_mentions, NEW)
     strange[100] = 7
     with pytest.raises(InputError, match="“.*” of document “two” to “.*” of document “one”"):
