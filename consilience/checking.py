@@ -204,7 +204,7 @@ def check(
         Name of a member, or a `Model`.
     data : data contract, path, data frame, dict or list of rows, optional
         On which to compare with NUTS, as `fit` takes them; a small simulated data set by default.
-    priors, settings : Priors or dict, optional
+    priors, **settings : Priors and keyword arguments, optional
         Of the member, as for `fit`.
     method : str, optional
         The hand-derived method, an exact posterior or a sampler; by default the first that the member lists. Of a

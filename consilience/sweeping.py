@@ -30,7 +30,7 @@ def sweep(
 
     Parameters
     ----------
-    model, data, settings : str, Model or callable
+    model, data, **settings : Model, data and keyword arguments
         As for `fit`; a path, a data frame, a dict of columns or a list of rows is read once.
     reliability : sequence of float
         Values of the option ``reliability``.

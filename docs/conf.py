@@ -30,7 +30,7 @@ project, author = "Consilience", "The Consilience authors"
 copyright = author  # noqa: A001
 version = release = consilience.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "numpydoc"]
-exclude_patterns = ["_templates", "**/.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
@@ -40,7 +40,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
-nb_merge_streams = True
+nb_output_stderr = "remove"  # paths of the machine, and warnings that the text speaks of
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 
 autosummary_generate = True
@@ -51,8 +51,9 @@ numpydoc_validation_checks = {"GL03", "SS03", "PR01", "PR02", "PR04", "PR07", "R
 # The contract is of the front door; what stands behind it is described, and not held to every heading.
 # The constructors of estimators are signatures of what `fit` and the settings of a model document.
 numpydoc_validation_exclude = {
-    r"^consilience\.(data|models|inference|evaluation)\b", r"^consilience\.(DawidSkene|GLAD|MACE|MajorityVote|OneCoin)$",
-}  # fmt: skip
+    r"^consilience\.(data|models|inference|evaluation)\b",
+    r"^consilience\.(DawidSkene|GLAD|MACE|MajorityVote|OneCoin)$",
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "Consilience"
@@ -115,13 +116,18 @@ def cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
+def listed(choices: tuple) -> str:
+    """Return choices in brackets, or nothing of none."""
+    return f" ({', '.join(map(str, choices))})" if choices else ""
+
+
 def member_page(name: str) -> str:
     """Return the page of a member: what its module says, and its settings and tables."""
     member, module = models.member(name), models.place(name).module
     contracts = ", ".join(f"`{one.__name__}`" for one in member.takes)
     settings = [
         f"| `{one.name}` | {one.kind.__name__} | {'required' if one.default is REQUIRED else f'`{one.default}`'} | "
-        f"{cell(one.help)}{cell(' (' + ', '.join(map(str, one.choices)) + ')') if one.choices else ''} |"
+        f"{cell(one.help + listed(one.choices))} |"
         for one in member.settings.fields()
     ]  # fmt: skip
     tables = [f"| `fit.{one.name}()` | {cell(one.help)} |" for one in member.tables]

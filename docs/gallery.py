@@ -1,20 +1,17 @@
-"""The gallery of figures: what each draws, and the lines that draw it. A public figure without an entry is an error.
+"""The gallery of figures: what each draws, and the lines that draw it.
 
-`page` runs the entries, keeps a picture of each, and returns the page that shows them.
+A name of `consilience.figures.__all__` without an entry is an error. `page` runs the entries, keeps a picture of each, and returns the page that shows them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from consilience import agreement_figures, annotator_figures, figures, linkage_figures, views_figures
+from consilience import figures
 from consilience.data.samples import write_samples
-
-MODULES = (figures, annotator_figures, agreement_figures, linkage_figures, views_figures)
 
 TITLES = {
     "figures": "Certainty, scores and plausibilities",
@@ -28,7 +25,7 @@ SETUP = """\
 import numpy as np
 import pandas
 import consilience as cs
-from consilience import agreement_figures, annotator_figures, figures, linkage_figures, views_figures
+from consilience import figures
 
 labels = cs.example("labels.csv")
 fit = cs.fit("dawid-skene", labels)
@@ -91,95 +88,87 @@ ENTRIES = {
         "How often labels are right, by the probability that the model gives them.",
         'figures.reliability_curve(fit.calibration(), "Labels", "stated probability", "share right")',
     ),
-    "annotator_figures.reliability": (
+    "figures.annotator_reliability": (
         "The accuracy of each annotator with its interval.",
-        'annotator_figures.reliability(fit.annotators(), "Accuracy", chance=1 / 3)',
+        'figures.annotator_reliability(fit.annotators(), "Accuracy", chance=1 / 3)',
     ),
-    "annotator_figures.probability_matrix": (
+    "figures.probability_matrix": (
         "The confusion matrix of one annotator: paler cells are less certain.",
         'table = fit.confusion()\nannotator_figures.probability_matrix(table[table["annotator"] == "lee"], "lee")',
     ),
-    "annotator_figures.sensitivity_scatter": (
+    "figures.sensitivity_scatter": (
         "The sensitivity of each annotator to two classes.",
         'table = cs.fit("mpa", labels).annotators()\n'
-        'annotator_figures.sensitivity_scatter(table, "cat", "dog")',
+        'figures.sensitivity_scatter(table, "cat", "dog")',
     ),
-    "agreement_figures.agreement_by_name": (
+    "figures.agreement_by_name": (
         "Agreement with intervals, for weighting schemes, labels or annotators.",
-        'agreement_figures.agreement_by_name(found.labels(), "label", "agreement", "Agreement by label")',
+        'figures.agreement_by_name(found.labels(), "label", "agreement", "Agreement by label")',
     ),
-    "agreement_figures.annotator_matrix": (
-        "How often every two annotators agree.", "agreement_figures.annotator_matrix(found.pairs())",
+    "figures.annotator_matrix": (
+        "How often every two annotators agree.", "figures.annotator_matrix(found.pairs())",
     ),
-    "agreement_figures.learning_curve": (
-        "Agreement as annotations arrive.", "agreement_figures.learning_curve(found.curve())",
+    "figures.learning_curve": (
+        "Agreement as annotations arrive.", "figures.learning_curve(found.curve())",
     ),
-    "agreement_figures.monitoring": (
+    "figures.monitoring": (
         "Agreement over items in their order, with a band that holds at all times at once.",
-        "agreement_figures.monitoring(found.monitor())",
+        "figures.monitoring(found.monitor())",
     ),
-    "agreement_figures.predictive_check": (
+    "figures.predictive_check": (
         "The agreement that the model expects, and the one that was observed.",
-        "agreement_figures.predictive_check(cs.agreement(fit))",
+        "figures.predictive_check(cs.agreement(fit))",
     ),
-    "linkage_figures.entity_histogram": (
-        "The posterior of the number of entities.", "linkage_figures.entity_histogram(cs.num_entities(linked))",
+    "figures.entity_histogram": (
+        "The posterior of the number of entities.", "figures.entity_histogram(cs.num_entities(linked))",
     ),
-    "linkage_figures.weights_of_fields": (
+    "figures.weights_of_fields": (
         "What agreement and difference in each field add to the log odds of a pair.",
-        "linkage_figures.weights_of_fields(linked.weights())",
+        "figures.weights_of_fields(linked.weights())",
     ),
-    "linkage_figures.explained_pair": (
+    "figures.explained_pair": (
         "How the log odds of one pair come about, field by field.",
-        'linkage_figures.explained_pair(linked.explain("c41", "r1"))',
+        'figures.explained_pair(linked.explain("c41", "r1"))',
     ),
-    "linkage_figures.unlinkable_records": (
+    "figures.unlinkable_records": (
         "The share of records that carry too little to be linked.",
-        "linkage_figures.unlinkable_records(linked.unlinkable())",
+        "figures.unlinkable_records(linked.unlinkable())",
     ),
-    "linkage_figures.threshold_curves": (
+    "figures.threshold_curves": (
         "Expected precision and recall of the pairs above each threshold.",
-        "linkage_figures.threshold_curves(linked.thresholds())",
+        "figures.threshold_curves(linked.thresholds())",
     ),
-    "linkage_figures.calibration_of_pairs": (
+    "figures.calibration_of_pairs": (
         "How often pairs are one entity, by the probability that the model gives them.",
         "pairs = linked.review()    # record c41 of the clinic is r1 of the register, c42 is r2, …\n"
         'pairs["answer"] = [int(int(a[1:]) - int(b[1:]) == 40) for a, b in zip(pairs["record_a"], pairs["record_b"])]\n'
-        "linkage_figures.calibration_of_pairs(linked.calibration(pairs))",
+        "figures.calibration_of_pairs(linked.calibration(pairs))",
     ),
-    "linkage_figures.pairs_by_key": (
+    "figures.pairs_by_key": (
         "How many pairs the search for candidates compares, by the size of the groups that share a key.",
-        "linkage_figures.pairs_by_key(linked.candidates())",
+        "figures.pairs_by_key(linked.candidates())",
     ),
-    "views_figures.expert_views": (
+    "figures.expert_views": (
         "How probably each expert has each view.",
         "shares = pandas.DataFrame(views.truth.view_probability[:, :3], index=experts.experts)\n"
-        "views_figures.expert_views(shares)",
+        "figures.expert_views(shares)",
     ),
-    "views_figures.number_of_views": (
-        "How probable each number of views is.", "views_figures.number_of_views(views.num_views())",
+    "figures.number_of_views": (
+        "How probable each number of views is.", "figures.number_of_views(views.num_views())",
     ),
-    "views_figures.reliability": (
-        "The sensitivity and specificity of each expert.", "views_figures.reliability(views.experts())",
+    "figures.expert_reliability": (
+        "The sensitivity and specificity of each expert.", "figures.expert_reliability(views.experts())",
     ),
-    "views_figures.restart_bounds": (
-        "Whether restarts of the ascent agree.", "views_figures.restart_bounds(views.restarts())",
+    "figures.restart_bounds": (
+        "Whether restarts of the ascent agree.", "figures.restart_bounds(views.restarts())",
     ),
-    "views_figures.clusters": (
+    "figures.view_clusters": (
         "The items of one view over two features, fainter where the cluster is less certain.",
         "probability = views.truth.cluster_probability[:, 0]\n"
         "judged = np.isin(np.arange(60), views.truth.judged)\n"
-        'views_figures.clusters(experts.feature, probability, judged, ("width", "height"), "View 0")',
+        'figures.view_clusters(experts.feature, probability, judged, ("width", "height"), "View 0")',
     ),
 }  # fmt: skip
-
-
-def public_figures() -> list[str]:
-    """Return the names of all figures: the public functions that draw in our style."""
-    return [
-        f"{module.__name__.rpartition('.')[2]}.{name}" for module in MODULES for name, made in vars(module).items()
-        if inspect.isfunction(made) and made.__module__ == module.__name__ and hasattr(made, "__wrapped__")
-    ]  # fmt: skip
 
 
 def page(folder: Path) -> str:
@@ -189,7 +178,7 @@ def page(folder: Path) -> str:
     ------
     LookupError : a figure has no entry, or an entry no figure.
     """
-    if astray := set(public_figures()) ^ set(ENTRIES):
+    if astray := {f"figures.{name}" for name in figures.__all__} ^ set(ENTRIES):
         raise LookupError(f"docs/gallery.py needs one entry for each public figure; look at {sorted(astray)}")
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [folder / f"{name}.png" for name in ENTRIES]
@@ -202,8 +191,9 @@ def page(folder: Path) -> str:
         f"```python\n{SETUP}```",
     ]  # fmt: skip
     for name, (sentence, code) in ENTRIES.items():
-        module, _, figure = name.partition(".")
-        if (title := f"## {TITLES[module]}") not in parts:
+        figure = name.removeprefix("figures.")
+        home = getattr(figures, figure).__module__.rpartition(".")[2]
+        if (title := f"## {TITLES[home]}") not in parts:
             parts.append(title)
         parts += [
             f"### {figure}", f"```{{image}} _static/gallery/{name}.png\n:alt: {sentence}\n:width: 420px\n```",
