@@ -234,7 +234,9 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     ]
     wrong = crowd[crowd["true_label"] != crowd["label"]]
     most = wrong.loc[wrong["probability"].idxmax()] if len(wrong) else None
-    gist = "" if most is None else f"most often “{most['label']}” for “{most['true_label']}” ({most['probability']:.2f})"
+    gist = ""
+    if most is not None:
+        gist = f"most often “{most['label']}” for “{most['true_label']}” ({most['probability']:.2f})"
     return Section("Confusions", [words, drawn, "The annotators with most annotations:", single], gist)
 
 

@@ -30,7 +30,9 @@ Accuracies of spammers are no Beta variables given the answers: their views are 
 guess, and these by random walks of several sizes on their log odds.
 
 The first ladder starts at draws of the prior, the second one where the best of several searches ended: chains whose
-exponent rises to one. Ladders that agree have not kept what they started with.
+exponent rises to one. Ladders that agree have not kept what they started with. Coordinate ascent is not where the
+second one starts: without compiled programs it takes 13 CPU seconds on 200 items and 1,200 answers, and 3 with them,
+where the searches take .14; and it reads neither grades, spammers nor links of one's own.
 """
 
 from __future__ import annotations
