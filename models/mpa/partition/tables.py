@@ -27,7 +27,7 @@ PARAMETERS = ("size", "recency", "new", "new_growth", "nothing", "property")
 
 _NO_PART = {"candidates": "observed", "hyperparameters": "fixed", "decisions": "separate", "author": 0}
 _LEAST_RATE = 0.05
-_MOST_R_HAT, _PAIRS_APART = 1.2, 0.25
+_MOST_R_HAT, _PAIRS_APART = 1.2, 5  # of pairs fewer may be chance
 
 
 def refused(resolved: Resolved) -> tuple[Any, ...]:
@@ -84,7 +84,7 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
         return
     total = max(_r_hat(sites[name]) for name in ("num_entities", "log_likelihood"))
     pairs, most = _r_hat(sites["together"]), f"{_MOST_R_HAT:g}"
-    if total > _MOST_R_HAT or (pairs > _MOST_R_HAT).mean() > _PAIRS_APART:
+    if total > _MOST_R_HAT or (pairs > _MOST_R_HAT).sum() > _PAIRS_APART:
         yield Note(
             Level.warning,
             f"the chains disagree on entities: R-hat of their number or of the likelihood is {total:.2f}, and above "
