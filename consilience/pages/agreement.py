@@ -46,7 +46,7 @@ def agreement_page(found: Agreement) -> Page:
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section="What more annotations would give"),
-        Action("Infer the labels:", "consilience fit dawid-skene labels.csv -o run"),
+        Action("Infer the labels:", "consilience fit MODEL labels.csv -o run"),
     ]  # fmt: skip
     findings.append(str(found.dependence))
     return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)

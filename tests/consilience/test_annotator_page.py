@@ -69,7 +69,7 @@ def test_two_measures_stand_beside_each_other():
 def test_matrix_shows_every_number_and_fades_where_little_is_known():
     """Two cells of equal probability: the one with the wider interval has less ink."""
     frame = pandas.DataFrame({
-        "class": ["a", "a", "b", "b"], "label": ["a", "b", "a", "b"], "probability": [0.8, 0.2, 0.2, 0.8],
+        "true_label": ["a", "a", "b", "b"], "label": ["a", "b", "a", "b"], "probability": [0.8, 0.2, 0.2, 0.8],
         "lower": [0.75, 0.1, 0.0, 0.3], "upper": [0.85, 0.3, 0.7, 1.0], "annotations": [1234, 1234, 5, 5],
     })  # fmt: skip
     axes = drawn(annotator_figures.probability_matrix(frame, "Confusion", amount="annotations"))
