@@ -225,7 +225,7 @@ class Checkpoint:
         try:
             text = json.loads(path.read_text(encoding="utf-8"))
             version, recorded = text["format"], text.pop("text_sha256")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InvalidCheckpoint(f"{path} is torn or not a checkpoint; {remedy}") from None
         if version != FORMAT:
             raise InvalidCheckpoint(

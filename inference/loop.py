@@ -164,7 +164,6 @@ def run_chunks(
     ------
     UnsupportedRequest : in a process that was forked from one that has run.
     """
-    _refuse_fork()
     began = time.perf_counter()
     state, steps, had_converged, earlier = _start(checkpoint, state, collect)
     report, close = _reporter(progress, num_steps, label, steps)
@@ -258,6 +257,7 @@ def _agreed(answer: bool, shared: bool) -> bool:
 
 
 def _start(checkpoint: Checkpoint | None, state: Any, collect: Callable[[Any, int], None] | None) -> Restored:
+    _refuse_fork()
     if checkpoint is None:
         return Restored(state, 0, False, 0.0)
     return checkpoint.restore(state, collect)

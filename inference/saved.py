@@ -336,6 +336,8 @@ def _problem_of_text(text: Mapping[str, Any]) -> str | None:
     for name, least in (("draws", 1), ("seed", 0)):
         if text[name] < least:
             return f"'{name}' is {text[name]}, less than {least}"
+        if text[name] >= 1 << 63:
+            return f"'{name}' is {text[name]}, and no number of 64 bits"
     return None
 
 

@@ -19,6 +19,7 @@ from consilience.data import (
     read_predictions,
     read_rankings,
     read_ratings,
+    tables,
 )
 from consilience.errors import InputError
 
@@ -289,7 +290,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
             other.write("\n")
         return stream
 
-    monkeypatch.setattr(files, "open_bytes", open_and_append)
+    for module in (files, tables):
+        monkeypatch.setattr(module, "open_bytes", open_and_append)
     with pytest.raises(InputError, match="the file changed while it was read"):
         read_annotations(path)
     monkeypatch.undo()

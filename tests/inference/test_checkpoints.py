@@ -446,6 +446,11 @@ def test_another_version_is_refused(stopped):
     assert f"format {FORMAT + 1}" in refused(stopped)
 
 
+def test_a_text_as_deep_as_may_be_is_refused(stopped):
+    (stopped / "checkpoint.json").write_text("[" * 100_000)
+    assert "torn" in refused(stopped)
+
+
 def test_a_changed_text_is_refused(stopped):
     text = json.loads((stopped / "checkpoint.json").read_text())
     (stopped / "checkpoint.json").write_text(json.dumps(text | {"step": 1}))

@@ -415,6 +415,7 @@ FORGED_TEXTS = {
     "'draws' is 0, less than 1": in_text("draws", 0),
     "'draws' is True": in_text("draws", True),
     "'seed' is -1": in_text("seed", -1),
+    "'seed' is 10+, and no number of 64 bits": in_text("seed", 10**30),
     "'options' is \\[\\], which is no dict": in_text("options", []),
     "has no option 'colour'": in_text("options", {"colour": "red"}),
     "option 'reliability' of 'dirichlet' is 'much'": in_text("options", {"reliability": "much"}),
