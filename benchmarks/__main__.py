@@ -29,6 +29,7 @@ BENCHMARKS = {
     "coverage": "whether intervals for the number of entities hold it, on simulated records",
     "views": "several clusterings from uncertain experts (Chang and others 2017), beside clusterings of one view",
     "views_bars": "groupings of experts that are honest by default: exactness, coverage, evidence, time",
+    "hostile": "full disks, devices, signals, kills, forged files, names that are code; tracebacks, silent errors",
     "waiting": "what a user waits for after a fit: certainty, report; as a share of the fit",
     "device": "all that there is to measure on an accelerator, unattended, in 45 minutes",
     "mutants": "errors that people make, planted one at a time: do the tests notice?",

@@ -1,8 +1,10 @@
 """Coreference as a posterior of partitions against its bars: `python -m benchmarks chains [--only PART …]`.
 
-Two parts, each of rows that are kept: ``model``, annotations drawn from the whole model, and ``litbank``, simulated
-crowds on LitBank (Paun and others 2018). That draws are those of all partitions of small documents is a test of the
-suite. Only seeds from 100 on were looked at while the sampler was made.
+Parts, each of rows that are kept: ``model``, annotations drawn from the whole model; ``litbank``, simulated crowds on
+LitBank (Paun and others 2018); ``starts``, one of these by a chain that starts at the best links of each mention, as
+the first one of a fit does, and by one that starts at the truth; ``witness``, systems as one more annotator. That draws
+are those of all partitions of small documents is a test of the suite. Only seeds from 100 on were looked at while the
+sampler was made.
 """
 
 from __future__ import annotations
@@ -12,23 +14,32 @@ import functools
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import consilience as cs
 from benchmarks.mpa import STAND_IN
-from benchmarks.mpa_coverage import SILVER, SYSTEM, calibration, coverage
+from benchmarks.mpa_coverage import SILVER, SYSTEM, calibration, coverage, covered, moved_links, system_links
 from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
 from consilience.data.codes import object_array
 from consilience.data.mentions import MENTION_TYPES, Mentions
+from consilience.evaluation.chains import said_links, spans_of
+from consilience.models.mpa import MODEL
 from consilience.models.mpa.partition import sampler
 from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK, KINDS, LOWEST_RANK, WIDTH, bins_of_ranks
-from consilience.models.mpa.partition.state import texts_of
+from consilience.models.mpa.partition.state import known_links, texts_of
+from consilience.models.mpa.partition.truth import PartitionLabels
 from consilience.models.mpa.scenarios import SYNTHETIC_PROFILES, _shared_out
-from consilience.models.truth.chains import NEW
+from consilience.models.truth.chains import NEW, follow_links
 
-PARTS = ("model", "litbank")
+PARTS = {
+    "model": "Annotations drawn from the whole model", "litbank": "LitBank",
+    "starts": "LitBank, one chain from two starts",
+    "witness": "Systems with a tenth of the true links moved, and copies of the silver chains with a twentieth moved",
+}  # fmt: skip
+"""With their titles."""
+
 _SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profiles-sparse")
 _TODAY = dict(zip(_SCENARIOS, (46, 16, 75, 58), strict=True))
 """Documents covered by `coreference="links"`, per cent: what a posterior of partitions must not fall below."""
@@ -36,6 +47,7 @@ _TODAY = dict(zip(_SCENARIOS, (46, 16, 75, 58), strict=True))
 _FIELD = np.array([0.5, 1.0, 0.2, 0.3, -2.0, -2.0])
 _SWEEPS = 300
 _NEAREST, _CONCENTRATION = 0.9, 8.0
+_COPY_MOVED = 0.05
 
 
 def _mentions(link: np.ndarray, document: np.ndarray, rows: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Mentions:
@@ -111,7 +123,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure the parts that are asked for, and record all that is kept."""
 
     def measures(kept: Kept) -> dict[str, Callable[[], Any]]:
-        return {"model": lambda: _model(kept, arguments.sets), "litbank": lambda: _litbank(kept, arguments)}
+        return {
+            "model": lambda: _model(kept, arguments.sets), "litbank": lambda: _litbank(kept, arguments),
+            "starts": lambda: _starts(kept), "witness": lambda: _witnesses(kept, arguments),
+        }  # fmt: skip
 
     run_parts("chains", "Coreference as a posterior of partitions", arguments, measures, _tell)
 
@@ -128,6 +143,74 @@ def _litbank(kept: Kept, arguments: argparse.Namespace) -> None:
             profiles_ = STAND_IN if scenario.startswith("profiles") else None
             measure = functools.partial(_simulated, key, scenario, profiles_, seed)
             kept.row("litbank", (scenario, seed), measure)
+
+
+def _starts(kept: Kept) -> None:
+    for start in ("best links", "truth"):
+        kept.row("starts", ("synthetic-uniform", 0, start), functools.partial(_started, start))
+
+
+def _started(start: str) -> dict[str, Any]:
+    """Run one chain as a fit does, and return what it says alone."""
+    mentions, began = cs.simulate_mentions(cs.load("litbank"), "synthetic-uniform", seed=0), time.process_time()
+    resolved = MODEL.resolve(mentions, None, {"coreference": "partition"})
+    problem, random = sampler.prepare(resolved), np.random.default_rng(0)
+    chain = sampler.start(random, problem)
+    if start == "truth":
+        chain = sampler.begun(problem, known_links(mentions, texts_of(mentions, "use")))
+    kept, rates = [], []
+    for done in range(1, sampler.WARMUP + sampler.DRAWS + 1):
+        chain = sampler.sweep(random, chain, problem)
+        if done <= sampler.WARMUP:
+            chain = sampler.warmed(chain, problem, done, sampler.WARMUP)
+        else:
+            kept.append(sampler.sites(chain, problem)["link"])
+            rates.append(chain.rates / max(chain.since, 1))
+    found, seconds = PartitionLabels(np.stack(kept), mentions, "ignore"), time.process_time() - began
+    true = spans_of(mentions, follow_links(np.asarray(mentions.gold_antecedent)[None])[0])
+    silver = spans_of(mentions, found.chains.estimate())
+    return {
+        "labels right": 100 * float((found.lead.label == found.of_mentions.gold).mean()),
+        "said": 100 * float(found.lead.probability.mean()),
+        "silver CoNLL": 100 * cs.score_coreference(true, silver, singletons=False).conll,
+        "swap rate": float(np.min(rates[-1])), "CPU s": seconds,
+    }  # fmt: skip
+
+
+def _witnesses(kept: Kept, arguments: argparse.Namespace) -> None:
+    """Measure systems on sets of the model and, of seed 0, on LitBank."""
+    key = cs.load("litbank")
+    for scenario in ("model", *arguments.scenarios):
+        for seed in range(arguments.sets if scenario == "model" else 1):
+            profiles_ = STAND_IN if scenario.startswith("profiles") else None
+            measure = functools.partial(_witnessed, scenario, seed, key, profiles_)
+            kept.row("witness", (scenario, seed), measure)
+
+
+def _witnessed(scenario: str, seed: int, key: Any, table: Any) -> dict[str, Any]:
+    """Return scores of a system that looked for itself, and of one made from the crowd's chains, either way."""
+    if scenario == "model":
+        mentions = drawn_mentions(seed)
+    else:
+        mentions = cs.simulate_mentions(key, scenario, profiles=table, seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = cs.fit("mpa", mentions, coreference="partition", seed=seed)
+    silver, draws = cs.silver_chains(fit), cast(Any, fit.truth)
+    copied = moved_links(mentions, silver.labels.antecedent[silver.label], seed, _COPY_MOVED)
+    links = np.stack([np.asarray(mentions.gold_antecedent), system_links(mentions, seed), copied])
+    truth, system, copy = (spans_of(mentions, entity) for entity in follow_links(links))
+    row = {}
+    for name, response in (("system", system), ("copy", copy)):
+        asked = draws.witnessed(said_links(mentions, response))
+        for labels, how in ((draws, "ignored"), (asked, "annotator")):
+            found = covered(truth, response, labels, False)
+            row |= {
+                f"{name}, {how}": found["UA"], f"{name}, documents covered, {how}": found["documents covered"],
+                f"{name}, documents below, {how}": found["documents below"],
+            }  # fmt: skip
+        row[f"{name}, true"] = found["true"]
+    return row
 
 
 def _simulated(key: Any, scenario: str, table: Any, seed: int) -> dict[str, Any]:
@@ -164,7 +247,7 @@ def _tell(record: Recording, kept: Kept) -> None:
         "without entities of one mention, intervals of nominal 90 %."
     )
     found = {part: kept.rows(part) for part in PARTS}
-    for part, title in zip(PARTS, ("Annotations drawn from the whole model", "LitBank"), strict=True):
+    for part, title in PARTS.items():
         if not found[part]:
             continue
         record.section(title)
@@ -172,7 +255,7 @@ def _tell(record: Recording, kept: Kept) -> None:
         record.table(part, rows, 2)
     tell_bars(record, _bars(found))
     record.section("Commits")
-    tell_commits(record, kept, PARTS)
+    tell_commits(record, kept, list(PARTS))
 
 
 def _bars(found: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[Bar]:
@@ -196,4 +279,10 @@ def _bars(found: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[Bar]:
                  at_least("… documents covered, %, goal", 80, mean["documents covered"], 1),
                  at_least("… documents covered, %, today's", _TODAY[scenario], mean["documents covered"], 1),
                  at_most("… CPU s", 300, mean["CPU s"], 0)]  # fmt: skip
+    if len(started := [row["silver CoNLL"] for row in found["starts"].values()]) > 1:
+        bars.append(at_most("two starts: silver CoNLL apart, points", 1, float(np.ptp(started))))
+    for scenario in ("model", *_SCENARIOS):
+        if rows := [row for key, row in found["witness"].items() if key[0] == scenario]:
+            name = f"{scenario}, {len(rows)} sets: documents covered of a system as a witness, %"
+            bars.append(at_least(name, 65, _means(rows)["system, documents covered, annotator"], 1))
     return bars

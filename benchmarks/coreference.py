@@ -390,8 +390,9 @@ def _check(record: Recording, perl: Path, number: int, seed: int) -> None:
     record.section("Random files, against the official scorer")
     record.say(
         f"{number} pairs of random files of each kind, of one or two documents with at most seven mentions: in how "
-        f"many a score differs by more than {CUT} per cent points. Where a span is in several entities, BLANC of the "
-        "official scorer counts a pair of mentions that it meets twice once, and ours as often as it stands there."
+        f"many a score differs by more than {CUT} per cent points. Of a span that the key lacks, and that is in "
+        "several entities of the response, BLANC of the official scorer counts a pair once, and ours as often as it "
+        "stands there."
     )
     random = np.random.default_rng(seed)
     sides = {"the key": (True, False), "the response": (False, True), "both": (True, True)}

@@ -40,7 +40,7 @@ def _draws(key_path: str, response_path: str, draws: str, seed: str) -> dict[str
     made: dict[str, Any] = {}
 
     def fit() -> None:
-        made["fit"] = cs.fit("mpa", mentions, draws=int(draws))
+        made["fit"] = cs.fit("mpa", mentions, coreference="links", draws=int(draws))
         for _ in made["fit"].truth.labels():
             pass
 

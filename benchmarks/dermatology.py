@@ -74,11 +74,11 @@ VARIANTS = {
         paper=(0.70, 1.00, 0.39, 0.58, 0.27, 0.42), prototype=(0.689, 1.000, 0.422, 0.577, 0.241, 0.379),
     ),
     "prirn published-code": Variant(
-        **_PRIRN, options={"weights": "published-code"}, weights="published-code", paper=_PRIRN_PAPER,
+        **_PRIRN, options={"rank_weights": "published-code"}, weights="published-code", paper=_PRIRN_PAPER,
         prototype=(0.538, 0.981, 0.399, 0.599, 0.393, 0.586),
     ),
     "prirn equation-14": Variant(
-        **_PRIRN, options={"weights": "equation-14"}, weights="equation-14", paper=_PRIRN_PAPER,
+        **_PRIRN, options={"rank_weights": "equation-14"}, weights="equation-14", paper=_PRIRN_PAPER,
         prototype=(0.648, 0.972, 0.123, 0.876, 0.745, 0.807),
     ),
 }  # fmt: skip
@@ -226,11 +226,11 @@ def _measure(
         reliability,
         fit,
         tuple(cs.certainty(fit, top=(1, 2, 3), exact=False).values()),
-        cs.certainty(fit, classes_to=risk, exact=False),
-        cs.certainty(fit, classes_to=risk, by="sum", exact=False),
+        cs.certainty(fit, class_groups=risk, exact=False),
+        cs.certainty(fit, class_groups=risk, group_rule="sum", exact=False),
         cs.expected_risk(fit, risk),
         cs.certainty(fit, exact=True) if exact else None,
-        cs.certainty(fit, classes_to=risk, exact=True) if exact else None,
+        cs.certainty(fit, class_groups=risk, exact=True) if exact else None,
     )
 
 

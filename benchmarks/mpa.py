@@ -101,7 +101,7 @@ def mention_pairs(name: str, **options: Any) -> Callable[[Mentions], Iterator[Me
     """Return what fits the mention-pair model."""
 
     def measure(mentions: Mentions) -> Iterator[Measured]:
-        fit = _fit("mpa", mentions, draws=DRAWS, **options)
+        fit = _fit("mpa", mentions, coreference="links", draws=DRAWS, **options)
         label = np.asarray(leading(fit.truth)["label"])
         yield _measured(name, mentions.label_codes().antecedent[label], mentions)._replace(fit=fit)
 

@@ -31,16 +31,21 @@ _MOVED = 0.1    # share of the system's links
 
 
 def system_links(mentions: Mentions, seed: int, moved: float = _MOVED) -> np.ndarray:
-    """Return the true links with some moved at random, as `follow_links` takes them.
+    """Return the true links with some moved at random; see `moved_links`."""
+    return moved_links(mentions, np.array(mentions.gold_antecedent), seed, moved)
+
+
+def moved_links(mentions: Mentions, links: np.ndarray, seed: int, moved: float) -> np.ndarray:
+    """Return links with some moved at random, as `follow_links` takes them.
 
     Parameters
     ----------
-    mentions : with gold labels, in the order of their documents.
+    mentions : in the order of their documents.
     moved : share of mentions. Each of these goes to any mention before it in its document, or begins an entity, with
         equal probabilities; some stay where they were by chance.
     """
     random = np.random.default_rng([seed, mentions.num_mentions])
-    links = np.array(mentions.gold_antecedent)
+    links = links.copy()
     document = np.asarray(mentions.document)
     chosen = np.flatnonzero(random.random(len(links)) < moved)
     first = np.searchsorted(document, document[chosen])
@@ -71,21 +76,21 @@ def coverage(fit: Any, seed: int) -> list[dict[str, Any]]:
     rows = []
     for singletons in (False, True):
         for name, response in responses.items():
-            drawn = _drawn_scores(fit, response, singletons)
-            rows.append({"response": name, "singletons": singletons, **_covered(truth, response, *drawn, singletons)})
+            found = covered(truth, response, fit.truth, singletons)
+            rows.append({"response": name, "singletons": singletons, **found})
     return rows
 
 
-def _drawn_scores(fit: Any, response: Chains, singletons: bool) -> tuple[np.ndarray, np.ndarray]:
+def _drawn_scores(labels: Any, response: Chains, singletons: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the CoNLL score of all documents ``(draw,)`` and of each ``(draw, document)`` over draws of the chains."""
-    scoring = METRICS["chains"](fit.truth.read_as("chains"), [response], ["conll"], singletons=singletons)
+    scoring = METRICS["chains"](labels.read_as("chains"), [response], ["conll"], singletons=singletons)
     sums = np.concatenate([block.values for block in scoring.blocks()], axis=3)
     return scoring.value("conll", sums.sum(axis=2))[0], scoring.value("conll", sums)[0].T
 
 
-def _covered(
-    truth: Chains, response: Chains, whole: np.ndarray, of_documents: np.ndarray, singletons: bool
-) -> dict[str, Any]:
+def covered(truth: Chains, response: Chains, labels: Any, singletons: bool) -> dict[str, Any]:
+    """Return the true score of a response, and what intervals over draws of the labels of mentions hold."""
+    whole, of_documents = _drawn_scores(labels, response, singletons)
     true = score_coreference(truth, response, singletons=singletons)
     low, high = np.quantile(whole, _INTERVAL)
     true_of_documents = value_of("conll", true.sums)

@@ -5,7 +5,7 @@ INTERPRETER]`.
 
 Experts are simulated, since no public data have several people judge pairs of items whose views are known: 600 items of
 two views in features of their own, ten experts with accuracies from .7 to .9. Which pairs they judge is one of three
-protocols (`consilience.models.expert_views.simulation`). In the authors' own, ``group``, the experts of a view share
+protocols (`benchmarks.views_experts`). In the authors' own, ``group``, the experts of a view share
 their pairs, so that the pairs alone tell the groups; ``all`` gives methods that compare answers a fair chance.
 
 Methods of one view are told which experts have it, and all methods the number of clusters. Each seed draws items and
@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.recording import Recording, grouped
 from benchmarks.views_authors import RECORDED, run_authors, scored
 from benchmarks.views_data import DATA, PACKAGED, Known, load
+from benchmarks.views_experts import PROTOCOLS, Experts, simulate_experts
 from benchmarks.views_runs import coverage, restarts, scale
 from benchmarks.views_scores import (
     PairReliability,
@@ -38,7 +39,6 @@ from benchmarks.views_scores import (
 )
 from consilience.evaluation.clustering import baselines
 from consilience.models.expert_views.priors import PAPER_PRIORS
-from consilience.models.expert_views.simulation import PROTOCOLS, Experts, simulate_experts
 
 _ACCURACIES = (0.55, 0.65, 0.75, 0.85, 0.95)
 _PAIRS = (25, 60, 100, 200, 300)

@@ -183,7 +183,7 @@ def _clusters(kept: Kept) -> None:
 
 
 def _time() -> dict[str, Any]:
-    from consilience.models.expert_views.simulation import simulate_experts, three_clusters
+    from benchmarks.views_experts import simulate_experts, three_clusters
 
     row: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.views_experts import Clusterings, k_views, three_clusters
 from consilience.arrays import Float, Int
-from consilience.models.expert_views.simulation import Clusterings, k_views, three_clusters
 
 _COMPONENTS = 20
 _LEFT, _RIGHT = (0, 1, 2, 3), (4, 6, 7, 9)

@@ -16,12 +16,12 @@ from scipy import optimize, special, stats
 
 from benchmarks.speed import peak_memory_mb
 from benchmarks.views_data import load
+from benchmarks.views_experts import simulate_experts
 from benchmarks.views_scores import fitted
 from consilience.data import Constraints
 from consilience.evaluation.partitions import contingency, score
 from consilience.models.expert_views import MODEL, PAPER_PRIORS, Priors, simulate
 from consilience.models.expert_views.cavi import CAVI, WARM_UP_STEPS
-from consilience.models.expert_views.simulation import simulate_experts
 from consilience.models.expert_views.updates import sweep
 
 RESTARTS = (

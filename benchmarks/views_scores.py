@@ -21,11 +21,11 @@ from scipy import special, stats
 
 import consilience as cs
 from benchmarks.views_data import Known
+from benchmarks.views_experts import Experts
 from consilience.arrays import Bool, Float, Int
 from consilience.data import Constraints
 from consilience.evaluation.clustering import baselines
 from consilience.evaluation.partitions import contingency, score
-from consilience.models.expert_views.simulation import Experts
 
 OURS, FROM_FEATURES = "expert-views", "expert-views, from features"
 META = "meta clustering + ITML"

@@ -1,7 +1,7 @@
 # Written by .ci/stubs from the table of names and the registry; do not edit.
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, Protocol, TextIO, TypeAlias, overload
 
 import pandas
 
@@ -77,8 +77,13 @@ from builtins import dict
 from consilience.models.block_linkage.likelihood import Likelihood
 
 
-Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | pandas.DataFrame
-"""What a contract is read from: a path, columns, rows or a data frame."""
+class Frame(Protocol):
+    """A data frame of any library, such as pandas, Polars or PyArrow."""
+
+    def __dataframe__(self, *arguments: Any, **options: Any) -> Any: ...
+
+Source: TypeAlias = str | os.PathLike[str] | TextIO | Mapping[Any, Any] | Sequence[Mapping[str, Any]] | Frame
+"""What a contract is read from: a path, an open file, columns, rows or a data frame."""
 
 class DirichletFit(Fit):
     """A fit of `dirichlet`: plausibilities of single labels, with an exact Dirichlet posterior."""
@@ -485,6 +490,9 @@ class ExpertViewsFit(Fit):
     def experts(self) -> pandas.DataFrame:
         """The view of each expert, and how accurate each is."""
 
+    def answers(self) -> pandas.DataFrame:
+        """How probably each expert gives each answer."""
+
     def view_sizes(self) -> pandas.DataFrame:
         """How probably each view is used, by how many experts, and its clusters."""
 
@@ -545,6 +553,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     alpha: float = ...,
@@ -571,6 +580,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     threshold: float,
 ) -> NormalInverseGammaFit: ...
@@ -596,6 +606,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     uncertainty: Literal['ties', 'shares'] = ...,
@@ -622,10 +633,11 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     diagonal: float = ...,
 ) -> DawidSkeneFit: ...
 
@@ -650,13 +662,14 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['closed', 'observed'] = ...,
     prevalence: Literal['learned', 'uniform'] = ...,
     restarts: int = ...,
     smoothing: float = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     guess_count: float = ...,
 ) -> MaceFit: ...
 
@@ -681,9 +694,10 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> OneCoinFit: ...
 
 @overload
@@ -707,9 +721,10 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> GladFit: ...
 
 @overload
@@ -733,12 +748,13 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     candidates: Literal['observed', 'closed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
-    coreference: Literal['links', 'partition'] = ...,
+    coreference: Literal['auto', 'links', 'partition'] = ...,
     antecedents: Literal['any', 'nearest'] = ...,
     rungs: int = ...,
     author: Literal[0, 1] = ...,
@@ -765,8 +781,9 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
 ) -> IrnFit: ...
 
 @overload
@@ -790,9 +807,10 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> PrirnFit: ...
 
@@ -817,6 +835,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     tempering: Literal['likelihood', 'power'] = ...,
@@ -846,6 +865,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -879,6 +899,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     support: Literal['anchored', 'dense'] = ...,
     num_entities: int = ...,
@@ -908,6 +929,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     prior: Literal['labels', 'partitions', 'entities'] = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -936,8 +958,9 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
-    clusters: int,
+    clusters: int | Literal['auto'],
     views: int = ...,
     ladders: int = ...,
     rungs: int = ...,
@@ -972,6 +995,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     truth: Callable[..., Any] | None = None,
     **settings: Any,
@@ -998,6 +1022,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
 ) -> Any: ...
 
@@ -1029,6 +1054,7 @@ def link(
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
+    read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -1106,7 +1132,7 @@ def check(
     progress: 'Progress' = None,
     candidates: Literal['auto', 'closed', 'observed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     diagonal: float = ...,
 ) -> Check: ...
 
@@ -1128,7 +1154,7 @@ def check(
     restarts: int = ...,
     smoothing: float = ...,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
     guess_count: float = ...,
 ) -> Check: ...
 
@@ -1146,7 +1172,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1163,7 +1189,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
-    dependence: float = ...,
+    dependence: float | Literal['auto', 'gold'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1183,7 +1209,7 @@ def check(
     gold: Literal['ignore', 'use'] = ...,
     hyperparameters: Literal['fixed', 'learned'] = ...,
     decisions: Literal['separate', 'joint'] = ...,
-    coreference: Literal['links', 'partition'] = ...,
+    coreference: Literal['auto', 'links', 'partition'] = ...,
     antecedents: Literal['any', 'nearest'] = ...,
     rungs: int = ...,
     author: Literal[0, 1] = ...,
@@ -1202,7 +1228,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
 ) -> Check: ...
 
 @overload
@@ -1219,7 +1245,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     reliability: float = ...,
-    weights: Literal['equation-14', 'published-code'] = ...,
+    rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> Check: ...
 
@@ -1319,7 +1345,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    clusters: int,
+    clusters: int | Literal['auto'],
     views: int = ...,
     ladders: int = ...,
     rungs: int = ...,
@@ -1355,8 +1381,8 @@ def certainty(
     top: int = 1,
     *,
     of: Any = None,
-    classes_to: ClassMap | Source | None = None,
-    by: Literal['top', 'sum'] = 'top',
+    class_groups: ClassMap | Source | None = None,
+    group_rule: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> Score: ...
 
@@ -1366,8 +1392,8 @@ def certainty(
     top: Sequence[int],
     *,
     of: Any = None,
-    classes_to: ClassMap | Source | None = None,
-    by: Literal['top', 'sum'] = 'top',
+    class_groups: ClassMap | Source | None = None,
+    group_rule: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> dict[int, Score]: ...
 
@@ -1377,7 +1403,7 @@ def evaluate(
     predictions: Any,
     metric: str | Metric | None = None,
     *,
-    by: ClassMap | Source | None = None,
+    class_groups: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,
@@ -1390,7 +1416,7 @@ def evaluate(
     predictions: Any,
     metric: Sequence[str | Metric],
     *,
-    by: ClassMap | Source | None = None,
+    class_groups: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,
@@ -1422,7 +1448,7 @@ class DawidSkene(estimators.DawidSkene):
         progress: Progress = ...,
         candidates: Literal['auto', 'closed', 'observed'] = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
         diagonal: float = ...,
     ) -> None: ...
 
@@ -1450,7 +1476,7 @@ class GLAD(estimators.GLAD):
         annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
     ) -> None: ...
 
 class MACE(estimators.MACE):
@@ -1481,7 +1507,7 @@ class MACE(estimators.MACE):
         restarts: int = ...,
         smoothing: float = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
         guess_count: float = ...,
     ) -> None: ...
 
@@ -1536,5 +1562,5 @@ class OneCoin(estimators.OneCoin):
         annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
-        dependence: float = ...,
+        dependence: float | Literal['auto', 'gold'] = ...,
     ) -> None: ...

@@ -166,7 +166,7 @@ def _draw_intervals(ax: Any, wide: Any, x: Any, y: Any, value: str) -> None:
 
 @styled
 def probability_matrix(
-    frame: Any, title: str, *, row: str = "class", column: str = "label", amount: str | None = None, ax: Any = None
+    frame: Any, title: str, *, row: str = "true_label", column: str = "label", amount: str | None = None, ax: Any = None
 ) -> Any:
     """Draw probabilities as a matrix of cells, with their intervals: ink is probability, and fades with uncertainty.
 
@@ -202,7 +202,7 @@ def probability_matrix(
         if known:
             interval = f"{cells[1, r, c]:.2f}–{cells[2, r, c]:.2f}"
             ax.text(c + 0.5, r + 0.76, interval, va="center", fontsize=6.3, **look)
-        if row == "class" and rows[r] == columns[c]:
+        if row == "true_label" and rows[r] == columns[c]:
             ax.plot([c, c + 1, c + 1, c, c], [r, r, r + 1, r + 1, r], color=INK, linewidth=1.2)
     names = [shown_name(one) for one in rows]
     if amount is not None:
@@ -213,6 +213,6 @@ def probability_matrix(
     turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if long else {}
     ax.set_xticks(np.arange(len(columns)) + 0.5, [shown_name(one) for one in columns], **turned)
     ax.tick_params(length=0)
-    ax.set(title=title, xlabel=f"{column} given", ylabel="true label" if row == "class" else row, ylim=(len(rows), 0))
+    ax.set(title=title, xlabel=f"{column} given", ylabel=row.replace("_", " "), ylim=(len(rows), 0))
     ax.spines[:].set_visible(False)
     return ax

@@ -103,8 +103,10 @@ class Check:
 
     Parameters
     ----------
-    model, method : the member and its hand-derived method; ``density`` where it has none.
-    parts : the tests, also those that were skipped.
+    model, method : str
+        The member and its hand-derived method; ``density`` where it has none.
+    parts : tuple[Part, ...]
+        The tests, also those that were skipped.
 
     Examples
     --------
@@ -198,21 +200,31 @@ def check(
 
     Parameters
     ----------
-    model : name of a member, or a `Model`.
-    data : on which to compare with NUTS, as `fit` takes them; a small simulated data set by default.
-    priors, settings : of the member, as for `fit`.
-    method : the hand-derived method, an exact posterior or a sampler; by default the first that the member lists. Of a
+    model : str or Model
+        Name of a member, or a `Model`.
+    data : data contract, path, data frame, dict or list of rows, optional
+        On which to compare with NUTS, as `fit` takes them; a small simulated data set by default.
+    priors, **settings : Priors and keyword arguments, optional
+        Of the member, as for `fit`.
+    method : str, optional
+        The hand-derived method, an exact posterior or a sampler; by default the first that the member lists. Of a
         member that has neither, density and simulation are compared with each other.
-    draws, chains : of the comparison with NUTS.
-    seed : the same seed gives the same figures.
-    replications : how many simulated truths to rank, and to start chains from; how many data sets to compare with the
-        density. By default 1,000, 20,000 and 2,000; a tenth of the first two where the sampler runs on the host.
-    quick : False for five times as many.
-    progress : as for `fit`.
+    draws, chains : int
+        Of the comparison with NUTS.
+    seed : int, default 0
+        The same seed gives the same figures.
+    replications : int, optional
+        How many simulated truths to rank, and to start chains from; how many data sets to compare with the density. By
+        default 1,000, 20,000 and 2,000; a tenth of the first two where the sampler runs on the host.
+    quick : bool, default True
+        False for five times as many.
+    progress : bool or callable, optional
+        As for `fit`.
 
     Returns
     -------
-    Check, with ``passed`` and ``table``.
+    Check
+        With ``passed`` and ``table``.
 
     Raises
     ------

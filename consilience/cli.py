@@ -7,7 +7,6 @@ NumPy before the input has been looked at, so that `--help` and a wrong file nam
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import sys
@@ -17,9 +16,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from consilience.commands import ExitCode
-from consilience.commands.files import checked_outputs, standard_input
+from consilience.commands.files import checked_outputs, piped_inputs
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
-from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
+from consilience.commands.help import completion, known_options
+from consilience.deprecation import RENAMED_FLAGS, current
+from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
+from consilience.printing import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,9 +36,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parse(words)
     except SystemExit as end:
         return int(end.code or 0)
-    with _spoken_warnings() as poor:
+    except ConsilienceError as error:
+        return _fail(error.words("flags"))
+    for stream in (sys.stdout, sys.stderr):
+        # Names of files need not be text, and not every terminal knows all letters. Notebooks have other streams.
+        if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    with _spoken_warnings(strict=getattr(arguments, "strict", False)) as poor:
         try:
-            with checked_outputs(arguments), standard_input(arguments):
+            _take_old_flags(arguments, words)
+            with checked_outputs(arguments), piped_inputs(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
         except ConsilienceError as error:
@@ -45,6 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             # The reader has seen enough, as in `| head`. Python would complain again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.success
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):  # as XLA says it
+                raise
+            return _fail("there is not enough memory; give fewer rows or draws, or a machine with more")
         except OSError as error:
             return _fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
         except KeyboardInterrupt as stop:
@@ -54,20 +67,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {printable(message)}", file=sys.stderr)
     return ExitCode.error
 
 
 @contextmanager
-def _spoken_warnings() -> Iterator[list[str]]:
-    """Print warnings as one line each; yield the list of those that say that diagnostics are poor."""
+def _spoken_warnings(*, strict: bool) -> Iterator[list[str]]:
+    """Print warnings as one line each; yield those that say that diagnostics are poor, or that a fit warns of at all.
+
+    Parameters
+    ----------
+    strict : whether warnings of a fit count; those of input and of old names never do.
+    """
     poor: list[str] = []
 
     def speak(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         words = message.words("flags") if isinstance(message, ConsilienceWarning) else str(message)
         text = " ".join(words.split())
-        print(f"warning: {text}", file=sys.stderr)
-        if issubclass(category, DiagnosticWarning):
+        print(f"warning: {printable(text)}", file=sys.stderr)
+        if issubclass(category, DiagnosticWarning) or (strict and category is ConsilienceWarning):
             poor.append(text)
 
     with warnings.catch_warnings():
@@ -76,15 +94,27 @@ def _spoken_warnings() -> Iterator[list[str]]:
         yield poor
 
 
+def _take_old_flags(arguments: argparse.Namespace, words: list[str]) -> None:
+    """Put what was given by a flag's old name where its new name has it."""
+    command = next(word for word in words if not word.startswith("-"))
+    names = RENAMED_FLAGS.get(command, {})
+    given = {name: getattr(arguments, name) for pair in names.items() for name in pair}
+    given = {name: value for name, value in given.items() if value is not None}
+    vars(arguments).update(current(given, command, table=RENAMED_FLAGS))
+
+
 def _parse(words: list[str]) -> argparse.Namespace:
-    command = next((word for word in words if not word.startswith("-")), None)
+    completed = bool(words) and words[0].startswith("--print-completion")
+    command = None if completed else next((word for word in words if not word.startswith("-")), None)
     options = _unknown_options(words, FLAGS[command]) if command in FLAGS else []
-    whole = parser(command, options)
+    whole = parser(command, options, _helped_model(words, command))
     if command is not None and command not in COMMANDS:
-        close = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        whole.error(f"no command is called '{command}'{hint} The commands are {', '.join(COMMANDS)}")
+        listed = f"the commands are {', '.join(COMMANDS)}"
+        whole.error(str(no_such(f"no command is called '{command}'", command, COMMANDS, listed)))
     arguments = whole.parse_args(words)
+    if arguments.print_completion:
+        print(completion(parser(), arguments.print_completion))
+        raise SystemExit(ExitCode.success)
     if command is None:
         whole.print_help()
         raise SystemExit(ExitCode.usage)
@@ -93,6 +123,14 @@ def _parse(words: list[str]) -> argparse.Namespace:
         given = {option: getattr(arguments, f"option {option}") for option in options}
         arguments.member_options = {name: value for name, value in given.items() if value is not None}
     return arguments
+
+
+def _helped_model(words: list[str], command: str | None) -> str | None:
+    """Return the model of whose flags help is asked for; None of another word, or without one."""
+    if command not in FLAGS or not {"-h", "--help"}.intersection(words):
+        return None
+    named = [word for word in words if not word.startswith("-")]
+    return next((word for word in named[1:2] if word in known_options()), None)
 
 
 def _unknown_options(words: list[str], flags: Mapping[str, Any]) -> list[str]:

@@ -26,8 +26,8 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.output import check_output
-from consilience.pages import Section, write_page
-from consilience.printing import rows_of, table_text
+from consilience.pages import Page, Section, write_page
+from consilience.printing import percent, rows_of, table_text
 
 
 class Study(NamedTuple):
@@ -56,12 +56,12 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         section, table, words = studies[-1]
         print(f"\n{number}. {section.title}\n{textwrap.fill(words, 100)}\n")
         print(table_text(rows_of(table), limit=None), flush=True)
-    lead = [
+    line = (
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
-        "draws, so that it says how sure one may be. This page was computed from scratch by `consilience demo`.",
-    ]
-    write_page("Consilience: six small studies", lead, [study.section for study in studies], path, force=force)
+        "draws, so that it says how sure one may be. This page was computed from scratch by `consilience demo`."
+    )
+    write_page(Page("Consilience: six small studies", line, [study.section for study in studies]), path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
 
 
@@ -120,7 +120,7 @@ def dermatologists() -> Study:
 
     cases, systems = cs.load("stutz-2023-cases"), cs.load("stutz-2023-predictions")
     fits = {
-        weights: cs.fit("prirn", cases, reliability=30, weights=weights, draws=10_000)
+        weights: cs.fit("prirn", cases, reliability=30, rank_weights=weights, draws=10_000)
         for weights in ("published-code", "equation-14")
     }
     scores = {weights: _scores_by_case(fit, systems) for weights, fit in fits.items()}
@@ -424,8 +424,8 @@ def people() -> Study:
         f"Two files describe {known:,} people in {records.num_records:,} records; one value in twenty is wrong, one in "
         "fifty missing, and nothing says who is who. Linked by all partitions of small groups of candidates, the files "
         f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f} {count.doubt or count.how}); of the "
-        f"pairs that are joined {scores['pairwise-precision']:.1%} are right, and they are "
-        f"{scores['pairwise-recall']:.1%} of those there are."
+        f"pairs that are joined {percent(scores['pairwise-precision'])} are right, and they are "
+        f"{percent(scores['pairwise-recall'])} of those there are."
     )
     drawn = linkage_figures.entity_histogram(count, known)
     section = Section("Two files of the same people", [words, table, drawn, "Model: block-linkage."])

@@ -7,12 +7,14 @@ name in braces: ``UnsupportedRequest("give {fields}", Remedy("fields"))``. ``str
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from consilience.notes import Remedy, Voice, phrased
 
 __all__ = [
+    "ConsilienceDeprecationWarning",
     "ConsilienceError",
     "ConsilienceWarning",
     "DataUnavailable",
@@ -34,6 +36,18 @@ __all__ = [
 ]
 
 _SHOWN_PER_KIND = 10
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Ask whether the nearest of the known names was meant; empty where none is near."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def no_such(text: str, name: str, known: Iterable[str], listed: str) -> UnknownName:
+    """Return the error of a name that does not exist: what was looked for, the nearest name, and all there are."""
+    hint = meant(name, known)
+    return UnknownName(f"{text}; {hint} {listed[0].upper()}{listed[1:]}" if hint else f"{text}; {listed}")
 
 
 class _Spoken(Exception):
@@ -64,6 +78,10 @@ class ConsilienceError(_Spoken):
 
 class ConsilienceWarning(_Spoken, UserWarning):
     """Base of every warning."""
+
+
+class ConsilienceDeprecationWarning(ConsilienceWarning, FutureWarning):
+    """A name was used that was given up; the text says which one took its place, and until when the old one works."""
 
 
 class InputWarning(ConsilienceWarning):

@@ -28,7 +28,7 @@ from consilience.models.settings import unknown_option
 _OF_A_RUN = {
     one.name: one.replace(kind=one.POSITIONAL_OR_KEYWORD if one.name == "method" else one.KEYWORD_ONLY)
     for one in sorted(inspect.signature(fit).parameters.values(), key=lambda one: one.name != "method")
-    if one.kind is not one.VAR_KEYWORD and one.name not in ("model", "data", "truth")
+    if one.kind is not one.VAR_KEYWORD and one.name not in ("model", "data", "truth", "read")
 }
 """The options of `fit` that an estimator has too, ``method`` first: all that are not about which model and data."""
 
@@ -167,7 +167,7 @@ class Estimator:
         found = self._columns("confusion", "probability")
         workers, labels = self._ids["annotator"], self._ids["label"]
         dense = np.zeros((len(workers), len(labels), len(labels)))
-        dense[found["annotator"], found["label"], found["class"]] = found["probability"]
+        dense[found["annotator"], found["label"], found["true_label"]] = found["probability"]
         index = pandas.MultiIndex.from_product([workers, labels], names=["worker", "label"])
         return pandas.DataFrame(dense.reshape(-1, len(labels)), index=index, columns=labels)
 

@@ -14,6 +14,7 @@ Stutz et al. (2023).
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,43 @@ from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score, correlation
 from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth, truth_of
+
+# Figures of one kind of fit stand in files of their own, and are here too, by names that say of what they are.
+_ELSEWHERE = {
+    "agreement_figures": {
+        name: name for name in
+        ("agreement_by_name", "annotator_matrix", "learning_curve", "monitoring", "predictive_check")
+    },
+    "annotator_figures": {
+        "annotator_reliability": "reliability", "sensitivity_scatter": "sensitivity_scatter",
+        "probability_matrix": "probability_matrix",
+    },
+    "linkage_figures": {
+        name: name for name in (
+            "entity_histogram", "weights_of_fields", "explained_pair", "unlinkable_records", "threshold_curves",
+            "calibration_of_pairs", "pairs_by_key",
+        )
+    },
+    "views_figures": {
+        "number_of_views": "number_of_views", "restart_bounds": "restart_bounds", "expert_views": "expert_views",
+        "expert_reliability": "reliability", "view_clusters": "clusters",
+    },
+}  # fmt: skip
+_HOME = {name: (module, own) for module, names in _ELSEWHERE.items() for name, own in names.items()}
+
+__all__ = [
+    "beats_matrix", "certainty_by_agreement", "certainty_by_reliability", "certainty_histogram",
+    "expected_risk_histogram", "item_scores", "leaderboard", "plausibility_bars", "reliability_curve",
+    "score_histogram", "simplex", "sorted_certainty", *_HOME,
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'consilience.figures' has no attribute '{name}'")
+    module, own = _HOME[name]
+    return getattr(importlib.import_module(f"consilience.{module}"), own)
+
 
 # Quantiles that stand for draws of a score in closed form.
 _QUANTILES = 1000
@@ -137,9 +175,11 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
         ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
-    mean = Line2D([], [], color=INK, linewidth=1.2)
-    cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
-    legend_below(ax, [mean, cross], ["mean over draws", "against the point estimate"])
+    marks = {"mean over draws": Line2D([], [], color=INK, linewidth=1.2)}
+    if any(score.point is not None for score in scores.values()):
+        cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
+        marks["against the point estimate"] = cross
+    legend_below(ax, list(marks.values()), list(marks))
     return ax
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from consilience.drawing import BLUE, GRID, INK, SKY, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
 from consilience.figures import reliability_curve
+from consilience.printing import percent
 
 
 @styled
@@ -112,7 +113,7 @@ def unlinkable_records(table: Any, ax: Any = None) -> Any:
     ax.plot(table["threshold"], table["share"], color=BLUE)
     ax.axvline(0, color=INK, linewidth=0.8, linestyle=":")
     even = float(np.interp(0, table["threshold"], table["share"], left=0, right=1))
-    ax.annotate(f"even odds: {even:.1%}", (0, even), xytext=(6, -11), textcoords="offset points")
+    ax.annotate(f"even odds: {percent(even)}", (0, even), xytext=(6, -11), textcoords="offset points")
     ax.set(
         title="Records that show too little", xlabel="log odds with a copy of itself", ylabel="share of records below",
         ylim=(-0.02, 1.02),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -72,49 +71,65 @@ def link(
 
     Parameters
     ----------
-    sources : a path, a data frame, a dict of columns or a list of rows; a list of such tables; or a dict ``{name:
-        source}``. `Records` that were read are taken as they are.
-    id : the column that names each record; by default ``id``, ``record_id`` or ``rec_id``. "row" numbers the rows of
+    sources : path, data frame, dict, list of rows, or a list or dict of these
+        A path, a data frame, a dict of columns or a list of rows; a list of such tables; or a dict ``{name: source}``.
+        `Records` that were read are taken as they are.
+    id : str, optional
+        The column that names each record; by default ``id``, ``record_id`` or ``rec_id``. "row" numbers the rows of
         tables that have no such column.
-    fields : the columns to compare, or a dict of column to type: "string", "date" ("date:dmy", "date:mdy"), "number",
+    fields : sequence of str or dict of str to str, optional
+        The columns to compare, or a dict of column to type: "string", "date" ("date:dmy", "date:mdy"), "number",
         "phone" or "category". By default all that can tell entities apart: left out is a column that is constant,
         always missing or different in every record, or nearly so, where records that share a value agree in nothing
         else. Fields are compared for equality of their cleaned forms: of numbers, of dates and phone numbers however
         they are written, and of texts without case, accents and punctuation; see `consilience.data.cleaning`.
-    similar : a dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs
-        ``pip install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
+    similar : dict of str to str, optional
+        A dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs ``pip
+        install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
         ``{"name": "string"}``. By "text" titles, addresses and the like are compared, which are hardly ever written
         twice in one way; where ``similar`` is left out, all columns in which most values have three words or more.
-    entity : a column with the known entity, for evaluation; it is not compared.
-    columns : other names of columns, ``{source: {column: name}}``: ``{"right": {"surname": "last_name"}}`` takes the
-        column surname of the source right for last_name. Names that differ in case, blanks, - and _ alone are one.
-    clean : how a column is compared in another way: "exact", as it is written, or a function from a text to its form,
-        None where it is missing; for example ``{"name": "exact"}``.
-    missing_values : texts that stand for a missing value, without case, in place of `consilience.data.cleaning.MISSING`
-        ("NA", "unknown", "-" and others); "empty" for the empty cell alone.
-    pairs : a table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the
-        place of those that the model itself can care about; of splink's or any other blocking.
-    labels : a table of answers to pairs of records, with the columns ``record_a``, ``record_b`` and ``answer`` (same,
+    entity : str, optional
+        A column with the known entity, for evaluation; it is not compared.
+    columns : dict, optional
+        Other names of columns, ``{source: {column: name}}``: ``{"right": {"surname": "last_name"}}`` takes the column
+        surname of the source right for last_name. Names that differ in case, blanks, - and _ alone are one.
+    clean : dict[str, str or callable, optional
+        How a column is compared in another way: "exact", as it is written, or a function from a text to its form, None
+        where it is missing; for example ``{"name": "exact"}``.
+    missing_values : str or sequence of str, optional
+        Texts that stand for a missing value, without case, in place of `consilience.data.cleaning.MISSING` ("NA",
+        "unknown", "-" and others); "empty" for the empty cell alone.
+    pairs : path, data frame or dict of columns, optional
+        A table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the place
+        of those that the model itself can care about; of splink's or any other blocking.
+    labels : path, data frame or dict of columns, optional
+        A table of answers to pairs of records, with the columns ``record_a``, ``record_b`` and ``answer`` (same,
         together or 1; different, apart or 0; empty for none), as ``fit.review()`` is where it is filled in. A column
         ``error`` says how probably an answer is wrong; without it all are sure, and no partition goes against them.
-    priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
-        less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
-        field that is compared, in the order of ``fields``.
-    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is by
-        Laplace's method, or where nobody knows what the candidates hide that of the links alone, too narrow; that of
-        Gibbs sampling holds if the model does.
-    draws, seed : of the partitions that are drawn.
-    engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
-        on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
+    priors : Priors or dict, optional
+        `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or less
+        often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each field
+        that is compared, in the order of ``fields``.
+    method : str, default "auto"
+        ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is by Laplace's method, or
+        where nobody knows what the candidates hide that of the links alone, too narrow; that of Gibbs sampling holds if
+        the model does.
+    draws, seed : int
+        Of the partitions that are drawn.
+    engine : str or engine, default "auto"
+        What goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark", on a
+        cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
         ``cs.engines.spark(session)``. "auto" is that of a source that is a table of DuckDB or a data frame of Spark,
         DuckDB where there are more than 2·10⁸ values and it is installed, and local else. The answer is the same.
-    settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
-        restriction, threshold, largest, size_limit, decision, at, weights, wide; and what bounds a run:
-        ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
+    **settings : keyword arguments
+        Of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
+        restriction, threshold, largest, size_limit, decision, at, weights, wide; and what bounds a run: ``devices``,
+        ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------
-    Fit : with the tables ``entities()``, ``pairs()``, ``review()``, ``canonical()``, ``patterns()`` and the number of
+    Fit
+        With the tables ``entities()``, ``pairs()``, ``review()``, ``canonical()``, ``patterns()`` and the number of
         entities, ``num_entities()``.
 
     Raises
@@ -122,8 +137,7 @@ def link(
     InputError : the tables cannot be read, or have nothing in common, or a column or source is named that none has;
         the message says where.
     UnknownName : a type of field, or a kind of similarity, that does not exist.
-    UnsupportedRequest : rapidfuzz, which compares texts, is not installed; no column can tell entities apart; or
-        ``restriction="across"`` and a single table.
+    UnsupportedRequest : no column can tell entities apart; or ``restriction="across"`` and a single table.
     InvalidPrior : a prior for another number of fields.
 
     Examples
@@ -174,7 +188,7 @@ def texts_of(
 ) -> list[str]:
     """Return the compared columns that hold texts, such as titles and addresses: most values have three words or more.
 
-    Such values are hardly ever written twice in one way. None without rapidfuzz.
+    Such values are hardly ever written twice in one way.
     """
     found = []
     for one in chosen:
@@ -183,7 +197,7 @@ def texts_of(
         values = list((forms or {}).get(one.field, records.vocabulary(one.field)))
         if np.mean([str(value).count(" ") >= _WORDS - 1 for value in values]) > 0.5:
             found.append(one.field)
-    return found if found and importlib.util.find_spec("rapidfuzz") else []
+    return found
 
 
 class Prepared(NamedTuple):

@@ -220,6 +220,8 @@ def _found(path: Path) -> os.stat_result | None:
         raise OutputRefused(f"{str(path)!r} has a NUL character; give another path")
     if not path.parent.is_dir():
         raise OutputRefused(f"{path} cannot be written, because {path.parent} is not a folder; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputRefused(f"{path} cannot be written, because {path.parent} is not yours to write to")
     try:
         return os.lstat(path)
     except FileNotFoundError:
@@ -230,10 +232,10 @@ def _found(path: Path) -> os.stat_result | None:
 
 def is_input(path: str | os.PathLike, inputs: Iterable[str | os.PathLike]) -> bool:
     """Return whether a path leads to one of the inputs, or into it: by its own name, a link, or another name."""
-    parents = Path(path).resolve().parents
+    parents = Path(os.path.realpath(path)).parents  # of a loop of links, too, which `resolve` refuses
     for one in inputs:
         with contextlib.suppress(OSError, ValueError):
-            if os.path.samefile(path, one) or (os.path.isdir(one) and Path(one).resolve() in parents):
+            if os.path.samefile(path, one) or (os.path.isdir(one) and Path(os.path.realpath(one)) in parents):
                 return True
     return False
 

@@ -12,15 +12,20 @@ import csv
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from consilience.notes import Level, Note
 from consilience.output import text_stream, write_output
+from consilience.spreadsheets import as_written, may_be_run
 
 Rows = Sequence[Mapping[str, Any]]
 
 Columns = Mapping[str, Any]
+
+# With those that turn the direction of writing; the line ends of our own texts stay.
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _ROWS = 65_536  # of a large table that are written at a time
 
@@ -29,6 +34,17 @@ def counted(size: int, plural: str) -> str:
     """Return how many there are in words: 1 class, 2,000 items."""
     singular = plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
     return f"{size:,} {singular if size == 1 else plural}"
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.9551), percent(1.0)
+    ('95.5 %', '100 %')
+    """
+    return f"{100 * share:.1f}".removesuffix(".0") + " %" if math.isfinite(share) else "unknown"
 
 
 def print_notes(notes: Iterable[Note]) -> None:
@@ -81,7 +97,7 @@ def table_text(
         values = [_plain(row[name]) for row in shown]
         if all(value is None for value in values):
             continue
-        cells = [name, *(_cut(_cell(value), widest) for value in values)]
+        cells = [printable(name), *(_cut(_cell(value), widest) for value in values)]
         width = max(map(len, cells))
         to_the_left = any(isinstance(value, str) for value in values)
         columns.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
@@ -98,7 +114,16 @@ def _cell(value: Any) -> str:
         return f"{value:.0f}" if 9999.5 <= abs(value) < 1e12 else f"{value:.4g}"
     if isinstance(value, list):
         return f"[{', '.join(map(_cell, value))}]"
-    return str(value)
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    r"""Return a text that does nothing to a terminal: control characters are written as Python writes them.
+
+    >>> printable("red\x1b[31m")
+    'red\\x1b[31m'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _cut(text: str, widest: int | None) -> str:
@@ -127,7 +152,8 @@ def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -
     """Write columns, or a data frame, to a CSV file, or to Parquet where the path ends in ``.parquet``.
 
     For ``path`` and ``force`` see `consilience.output.write_output`. Of a CSV file some rows at a time are Python's own
-    objects, which take ten times the memory of the arrays.
+    objects, which take ten times the memory of the arrays. Texts that a spreadsheet would run are written as
+    `consilience.spreadsheets` says.
     """
     columns = table if isinstance(table, Mapping) else columns_of(table)
     number = len(next(iter(columns.values()), ()))
@@ -141,14 +167,14 @@ def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -
             return
         with text_stream(stream) as file:
             writer = csv.writer(file)
-            writer.writerow(columns)
+            writer.writerow(map(as_written, columns))
             for start in range(0, number, _ROWS):
                 part = [_array(values[start : start + _ROWS]) for values in columns.values()]
                 cells = [] if len(part) == 1 else list(map(_unquoted, part))
                 if cells and None not in cells:
                     file.write("\r\n".join([*map(",".join, zip(*cells, strict=True)), ""]))
                 else:
-                    writer.writerows(zip(*map(_plain_column, part), strict=True))
+                    writer.writerows(zip(*map(_safe_column, part), strict=True))
 
     write_output(path, write, force=force)
 
@@ -164,7 +190,7 @@ def _unquoted(values: Any) -> list[str] | None:
         joined = "".join(listed)
     except TypeError:
         return None
-    return None if any(mark in joined for mark in ',"\r\n') else listed
+    return None if any(mark in joined for mark in ',"\r\n') or may_be_run(listed) else listed
 
 
 def _plain_column(values: Any) -> list[Any]:
@@ -174,3 +200,7 @@ def _plain_column(values: Any) -> list[Any]:
     if values.dtype.kind in "iub" or (values.dtype.kind == "f" and np.isfinite(values).all()):
         return listed
     return listed if set(map(type, listed)) <= {str, int, bool} else list(map(_plain, listed))
+
+
+def _safe_column(values: Any) -> list[Any]:
+    return [as_written(cell) if isinstance(cell, str) else cell for cell in _plain_column(values)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from consilience.data.accept import as_class_map, named_systems
+from consilience.deprecation import renamed
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.classes import Metric
@@ -15,49 +17,66 @@ from consilience.inference.fitting import Fit
 from consilience.models.truth.truth import CHAINS, CLASSES, PARTITION, VIEWS
 from consilience.output import check_output
 from consilience.pages import Section, write_page
-from consilience.pages.agreement import agreement_lead, agreement_sections
+from consilience.pages.agreement import agreement_page
 from consilience.pages.classes import classes_page
 from consilience.pages.linkage import linkage_page
-from consilience.pages.run import alerts, run_section
+from consilience.pages.run import alerts, findings, name_of, run_section
 from consilience.pages.views import views_page
 
 
+@renamed
 def report(
     fit: Fit | Agreement,
     predictions: Any = None,
     *,
     path: str | os.PathLike = "report.html",
     metric: str | Metric | Sequence[str | Metric] | None = None,
-    risk: Any = None,
+    class_groups: Any = None,
     title: str | None = None,
     sections: Sequence[Section] = (),
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
     provenance: str | Mapping[str, str] = "unknown",
+    text: Any = None,
     force: bool = False,
 ) -> Path:
     """Write a report on a fit, and on systems evaluated against it, as one self-contained HTML file.
 
     Parameters
     ----------
-    fit : of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
-    predictions : of one system, as `evaluate` takes it, or of several in a dict by name; classes of items, coreference
-        chains, or of linked records partitions (`read_partition`).
-    path : file to write; it appears when it is complete, in place of an earlier page of ours; ``-`` is standard output.
-    metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
-        by default they follow from the length of the predictions.
-    risk : groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads.
-    title : of the page.
-    sections : further parts, before the last one.
-    missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
-    singletons : of chains, whether entities of one mention count.
-    provenance : where predictions of classes come from; see `compare`.
-    force : replace a file that exists also where it is no page of ours.
+    fit : Fit or Agreement
+        Of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
+    predictions : Predictions, or what is read as such, optional
+        Of one system, as `evaluate` takes it, or of several in a dict by name; classes of items, coreference chains, or
+        of linked records partitions (`read_partition`).
+    path : str or path, default "report.html"
+        File to write; it appears when it is complete, in place of an earlier page of ours; ``-`` is standard output.
+    metric : str, Metric, sequence of str or Metric, optional
+        What the systems are compared by. A list gives all metrics to report, the first one for the leaderboard; by
+        default they follow from the length of the predictions.
+    class_groups : ClassMap or source of one, optional
+        Groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads.
+    title : str, optional
+        Of the page.
+    sections : sequence of Section, optional
+        Further parts, before the last one.
+    missing, unknown : str
+        Items without a prediction and predicted classes that the data lack; see `evaluate`.
+    singletons : bool, default True
+        Of chains, whether entities of one mention count.
+    provenance : str or dict of str to str, default "unknown"
+        Where predictions of classes come from; see `compare`.
+    text : table, path or sequence of path, optional
+        Of coreference, the words of the documents: a table with the columns document, token and word, or one or several
+        CoNLL files. Mentions need ``start`` and ``end``; without words the page shows their ids.
+    force : bool, default False
+        Replace a file that exists also where it is no page of ours.
 
     Returns
     -------
-    The path that was written.
+    Path
+        The file that was written.
 
     Raises
     ------
@@ -76,17 +95,22 @@ def report(
     """
     check_output(path, force=force)
     if isinstance(fit, Agreement):
-        if predictions is not None or risk is not None:
+        if predictions is not None or class_groups is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
-        own = [*agreement_sections(fit), *sections]
-        return write_page(title or "Agreement of annotators", agreement_lead(fit), own, path, force=force)
-    systems, risk = named_systems(fit, predictions), as_class_map(fit, risk)
-    named, lead, about = PAGES[fit.truth.kind.name](
-        fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
-        provenance=provenance,
-    )
-    about = [*about, *sections, run_section(fit, systems)]
-    return write_page(title or named, [*alerts(fit), *lead], about, path, force=force)
+        page = agreement_page(fit)
+        page = dataclasses.replace(page, sections=[*page.sections, *sections])
+    else:
+        systems, risk = named_systems(fit, predictions), as_class_map(fit, class_groups)
+        page = PAGES[fit.truth.kind.name](
+            fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
+            provenance=provenance, text=text,
+        )  # fmt: skip
+        named = f"{name}{page.title[0].lower()}{page.title[1:]}" if (name := name_of(fit)) else page.title
+        page = dataclasses.replace(
+            page, title=named, alerts=alerts(fit), findings=[*page.findings, *findings(fit)],
+            sections=[*page.sections, *sections, run_section(fit, systems)],
+        )  # fmt: skip
+    return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
 
 
 PAGES = {

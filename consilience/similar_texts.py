@@ -13,15 +13,12 @@ Nothing is lost in either way. rapidfuzz decides.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.errors import NotInstalled
 from consilience.models.rows import equal_pairs
 
 FURTHEST_TEXTS = 2
@@ -51,12 +48,11 @@ def near_texts(
     -------
     first, second : places in ``texts``; each pair once, the lower place first, in order.
     distance : the number of errors.
-
-    Raises
-    ------
-    UnsupportedRequest : rapidfuzz is not installed.
     """
-    process, distance = _rapidfuzz()
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    distance = OSA.distance
     folded = np.array([text.casefold() for text in texts], object)
     length = np.array([len(text) for text in folded], int)
     found = [(np.zeros(0, np.int64), np.zeros(0, np.uint8))]
@@ -74,26 +70,17 @@ def near_texts(
 
 def num_near(texts: list[str], furthest: int = FURTHEST_TEXTS) -> float:
     """Estimate how many pairs of texts are near, from at most 200 of the texts beside all."""
-    process, distance = _rapidfuzz()
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
     folded = [text.casefold() for text in texts]
     chosen = folded[:: max(len(folded) // _SAMPLE, 1)]
     number = 0
     for begin in range(0, len(folded), _WORDS // _SAMPLE):
         others = folded[begin : begin + _WORDS // _SAMPLE]
-        apart = process.cdist(chosen, others, scorer=distance, score_cutoff=furthest, dtype=np.uint8)
+        apart = process.cdist(chosen, others, scorer=OSA.distance, score_cutoff=furthest, dtype=np.uint8)
         number += int(np.count_nonzero(apart <= furthest))
     return (number - len(chosen)) / max(len(chosen), 1) * len(folded) / 2
-
-
-def _rapidfuzz() -> tuple[Any, Any]:
-    try:
-        process = importlib.import_module("rapidfuzz.process")
-        metrics = importlib.import_module("rapidfuzz.distance")
-    except ImportError as problem:
-        raise NotInstalled(
-            "similar texts are found by rapidfuzz, which is not installed; pip install 'consilience[strings]'"
-        ) from problem
-    return process, metrics.OSA.distance
 
 
 def _batches(

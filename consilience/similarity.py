@@ -54,7 +54,7 @@ def with_similar(
     ------
     UnknownName : there is no such kind.
     InputError : there is no such field.
-    UnsupportedRequest : for texts, if rapidfuzz is not installed; and where nearly all values are near each other.
+    UnsupportedRequest : where nearly all values are near each other.
     """
     check_kinds(kinds)
     similar = np.zeros(records.num_fields, np.int8)

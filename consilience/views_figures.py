@@ -101,7 +101,7 @@ def expert_views(frame: Any, ax: Any = None) -> Any:
     num_experts, num_views = probability.shape
     names = [shown_name(name) for name in frame.index]
     longest = max(map(len, names))
-    ax = axes_of(ax, 1.0 + 0.6 * num_views + 0.065 * longest, 1.0 + 0.24 * max(num_experts, 3))
+    ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_views) + 0.065 * longest, 1.0 + 0.24 * max(num_experts, 3))
     colours = colormaps["Blues"](0.9 * probability)[..., :3]
     ax.pcolormesh(colours, edgecolors=GRID, linewidth=0.6)
     for row, view in np.argwhere(probability >= 0.005):

@@ -16,6 +16,7 @@ from consilience.data.accept import as_class_map, as_system
 from consilience.data.classes import ClassMap
 from consilience.data.conll import as_chains
 from consilience.data.problems import check_option
+from consilience.deprecation import renamed
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation import chains, partitions  # noqa: F401 - where metrics are registered
 from consilience.evaluation.classes import Metric, mapped_groups, resolve
@@ -26,12 +27,25 @@ from consilience.evaluation.scores import Score
 from consilience.models.truth import CHAINS, CLASSES, Ranked, Truth, truth_of
 from consilience.notes import Remedy
 
-_CROWD_ALONE = '; of a system that knows no more than the crowd; responses="annotator" counts the system as a witness'
-_WITNESS = "; the system is a witness, whose errors are independent of the crowd's"
+SUPPOSITIONS = {
+    "ignored": 'of a system that knows no more than the crowd; responses="annotator" counts the system as a witness',
+    "annotator": "the system is a witness, whose errors are independent of the crowd's",
+}
+"""What titles say of a system's part in a posterior of partitions."""
 
 
 def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
     """Lift a metric of one draw and one prediction to fits: ``adjusted(metric)(fit, predictions)`` is a `Score`.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        As of `evaluate`.
+
+    Returns
+    -------
+    callable
+        ``(fit, predictions)`` -> `Score`.
 
     Examples
     --------
@@ -47,12 +61,13 @@ def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
     return lambda fit, predictions: evaluate(fit, predictions, metric=chosen)
 
 
+@renamed
 def evaluate(
     fit: Any,
     predictions: Any,
     metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
-    by: Any = None,
+    class_groups: Any = None,
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
@@ -63,32 +78,42 @@ def evaluate(
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`.
-    predictions : of one system: classes of items; the coreference chains of documents (`read_conll`), which need a fit
-        of mentions with spans; or the entities of records (`read_partition`), which need a fit of records. A path, a
-        data frame or a dict of columns is read by the reader that goes with the fit.
-    metric : a name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
+    fit : Fit
+        A fit, or a `Truth`.
+    predictions : Predictions, or what is read as such
+        Of one system: classes of items; the coreference chains of documents (`read_conll`), which need a fit of
+        mentions with spans; or the entities of records (`read_partition`), which need a fit of records. A path, a data
+        frame or a dict of columns is read by the reader that goes with the fit.
+    metric : str, Metric, sequence of str or Metric, optional
+        A name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
         default, ``muc``, ``b3``, ``ceafe``, ``ceafm``, ``blanc``, ``lea``, ``mentions``, ``non-referring``: F values,
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
         of `consilience.evaluation.partitions.names`. Of predicted probabilities ``log``, ``brier``, ``soft-f1``,
         ``jsd`` and ``ece-15``; see `consilience.evaluation.soft_metrics`.
-    by : groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
+    class_groups : ClassMap or source of one, optional
+        Groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
         score given the group of the draw's top class, beside the usual version, the items selected by the group of the
         point estimate's top class.
-    missing : ``drop`` leaves out items, or records, without a prediction.
-    unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
-        left out.
-    singletons : of chains, whether entities of one mention count.
-    exact : by default in closed form where there is one, which is of ``top-k`` against labels of a closed form or
-        Dirichlet plausibilities; True refuses what has none; False takes draws.
-    responses : of chains, against a posterior of partitions: "ignored", the score of a system that knows no more than
-        the crowd; "annotator" counts the system as a witness whose errors are independent of the crowd's given the
-        truth, and draws the partitions again. A system that was made from the crowd's chains violates that, and gets
-        too good a score.
+    missing : str, default "error"
+        ``drop`` leaves out items, or records, without a prediction.
+    unknown : str, default "error"
+        ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are left
+        out.
+    singletons : bool, default True
+        Of chains, whether entities of one mention count.
+    exact : bool, optional
+        By default in closed form where there is one, which is of ``top-k`` against labels of a closed form or Dirichlet
+        plausibilities; True refuses what has none; False takes draws.
+    responses : str, default "ignored"
+        Of chains, against a posterior of partitions: "ignored", the score of a system that knows no more than the
+        crowd; "annotator" counts the system as a witness whose errors are independent of the crowd's given the truth,
+        and draws the partitions again. A system that was made from the crowd's chains violates that, and gets too good
+        a score.
 
     Returns
     -------
-    Score, or a dict of them by name when a list was given.
+    Score or dict
+        One score, or a dict of them by name if a list was given.
 
     Raises
     ------
@@ -109,20 +134,22 @@ def evaluate(
     """
     system = as_system(fit, predictions)
     kind = METRICS[system.kind].kind
-    by = as_class_map(fit, by)
-    if by is not None and kind is not CLASSES:
-        raise UnsupportedRequest(f"by= groups the classes of items, and {kind.unit}s have none; leave it out")
-    if by is not None and exact:
+    groups = as_class_map(fit, class_groups)
+    if groups is not None and kind is not CLASSES:
+        text = f"{{class_groups}} groups the classes of items, and {kind.unit}s have none; leave it out"
+        raise UnsupportedRequest(text, Remedy("class_groups"))
+    if groups is not None and exact:
         raise UnsupportedRequest("scores by group have no closed form, only draws; leave out exact=True (or --exact)")
-    truth, told = _answered(fit, kind.name, system, responses)
+    truth, told = answered(fit, kind.name, system, responses)
     chosen: Any = kind.metric if metric is None else metric
     metrics = list(chosen) if isinstance(chosen, list | tuple) else [chosen]
-    if by is not None and (soft := [resolve(one).name for one in metrics if resolve(one).needs != "ranks"]):
-        raise UnsupportedRequest(f"{', '.join(soft)} has no scores by group; leave out by= (or --map)")
+    if groups is not None and (soft := [resolve(one).name for one in metrics if resolve(one).needs != "ranks"]):
+        text = f"{', '.join(soft)} has no scores by group; leave out {{class_groups}}"
+        raise UnsupportedRequest(text, Remedy("class_groups"))
     settings = {"missing": missing, "unknown": unknown, "singletons": singletons}
     name = None if kind.unit == "mention" else system.name
     found: dict[str, Score] = {}
-    if exact is not False and by is None:
+    if exact is not False and groups is None:
         # A closed form is that of one metric.
         for one in metrics:
             scoring = METRICS[kind.name](truth, [system], [one], **settings)
@@ -133,15 +160,20 @@ def evaluate(
                 require_exact(None, ", ".join(scoring.values))
     rest = [one for one in metrics if _name(kind.name, one) not in found]
     if rest:
-        found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, by)
+        found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, groups)
     ordered = {name: found[name] for name in (_name(kind.name, one) for one in metrics)}
     if told:
-        ordered = {name: dataclasses.replace(own, title=own.title + told) for name, own in ordered.items()}
+        ordered = {name: dataclasses.replace(own, title=f"{own.title}; {told}") for name, own in ordered.items()}
     return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
 
 
-def _answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, str]:
-    """Return the truth, and what titles say of the system's part in it."""
+def answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, str]:
+    """Return the truth, and what titles say of the system's part in it.
+
+    Raises
+    ------
+    UnsupportedRequest : the system is to be a witness of what is no posterior of partitions.
+    """
     check_option("responses", responses, ("ignored", "annotator"))
     if kind != CHAINS.name or not hasattr(truth_of(fit), "witnessed"):
         if responses == "annotator":
@@ -151,9 +183,10 @@ def _answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, 
             )  # fmt: skip
         return _read(fit, kind), ""
     if responses == "ignored":
-        return _read(fit, kind), _CROWD_ALONE
+        return _read(fit, kind), SUPPOSITIONS[responses]
     given: Any = truth_of(fit)
-    return _read(given.witnessed(chains.said_links(given.mentions, as_chains(system))), kind), _WITNESS
+    links = chains.said_links(given.mentions, as_chains(system))
+    return _read(given.witnessed(links), kind), SUPPOSITIONS[responses]
 
 
 def _read(fit: Any, kind: str) -> Truth:

@@ -26,14 +26,17 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
 
     Parameters
     ----------
-    fit : a fit of a model of annotators, such as dawid-skene, mace or mpa; or its `Truth`.
-    limit : how many rows; all items by default.
+    fit : Fit
+        A fit of a model of annotators, such as dawid-skene, mace or mpa; or its `Truth`.
+    limit : int, optional
+        How many rows; all items by default.
 
     Returns
     -------
-    Data frame with the columns ``item``, ``label`` (the most probable one), ``certainty`` (its probability), ``gain``
-    (expected of one more annotation by an annotator of this crowd) and ``expected_certainty``, the sum of both. Of
-    equal gains, the least certain items come first.
+    pandas.DataFrame
+        With the columns ``item``, ``label`` (the most probable one), ``certainty`` (its probability), ``gain``
+        (expected of one more annotation by an annotator of this crowd) and ``expected_certainty``, the sum of both. Of
+        equal gains, the least certain items come first.
 
     Raises
     ------

@@ -18,6 +18,7 @@ from consilience.arrays import Float, Int
 from consilience.data.accept import as_class_map, as_system
 from consilience.data.classes import ClassMap
 from consilience.data.codes import object_array
+from consilience.deprecation import renamed
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate, require_exact
 from consilience.evaluation.classes import mapped_groups
@@ -29,29 +30,36 @@ from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Clusters, Mass
 
 
+@renamed
 def certainty(
     fit: Any,
     top: int | Sequence[int] = 1,
     *,
     of: Any = None,
-    classes_to: Any = None,
-    by: str = "top",
+    class_groups: Any = None,
+    group_rule: str = "top",
     exact: bool | None = None,
 ) -> Any:
     """Measure how certain the annotations make the truth of each item.
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`; of records and mentions it is the certainty of the cluster of each in the estimate.
-    top : j, the size of the set of most plausible classes; several sizes are measured in one pass over the draws.
-    of : certainty of these given labels or sets (`Predictions`, or a table of them), in place of the most frequent
-        ones; ``top`` then is their longest length. Where the truth is one label an item, that the label is in the set.
-    classes_to : groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads; the
-        certainty then is that of the group.
-    by : ``top``, the group of the most plausible class, or ``sum``, the group with the largest summed plausibility.
-    exact : by default in closed form where the truth has one, and else by draws: labels of a closed form have it, and
-        of Dirichlet plausibilities the top class and its group. True refuses what has none, False takes draws, which
-        are biased upwards by about 0.0013 with 1,000 of them, because the largest of several frequencies is taken.
+    fit : Fit
+        A fit, or a `Truth`; of records and mentions it is the certainty of the cluster of each in the estimate.
+    top : int or sequence of int, default 1
+        J, the size of the set of most plausible classes; several sizes are measured in one pass over the draws.
+    of : Predictions, or what is read as such, optional
+        Certainty of these given labels or sets (`Predictions`, or a table of them), in place of the most frequent ones;
+        ``top`` then is their longest length. Where the truth is one label an item, that the label is in the set.
+    class_groups : str, default "top"
+        Groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads; the certainty then
+        is that of the group.
+    group_rule : str, default "top"
+        ``top``, the group of the most plausible class, or ``sum``, the group with the largest summed plausibility.
+    exact : bool, optional
+        By default in closed form where the truth has one, and else by draws: labels of a closed form have it, and of
+        Dirichlet plausibilities the top class and its group. True refuses what has none, False takes draws, which are
+        biased upwards by about 0.0013 with 1,000 of them, because the largest of several frequencies is taken.
 
     Returns
     -------
@@ -73,10 +81,10 @@ def certainty(
     1    1     yes      0.741
     """
     of = None if of is None else as_system(fit, of)
-    classes_to = as_class_map(fit, classes_to)
+    class_groups = as_class_map(fit, class_groups)
     given = truth_of(fit)
     if given.answers(Clusters()):
-        if top != 1 or of is not None or classes_to is not None:
+        if top != 1 or of is not None or class_groups is not None:
             raise UnsupportedRequest("certainty of clusters is that of each whole cluster; leave out the other options")
         return _of_clusters(given, exact)
     truth: Any = given.read_as(CLASSES.name)
@@ -86,33 +94,33 @@ def certainty(
             raise UnsupportedRequest(
                 f"top is {size}; give a whole number from 1 to {truth.num_classes}, the number of classes"
             )
-    if by not in ("top", "sum"):
-        raise UnsupportedRequest(f"by is {by!r}; give 'top' or 'sum'")
-    if classes_to is not None and sizes != [1]:
+    if group_rule not in ("top", "sum"):
+        raise UnsupportedRequest(f"group_rule is {group_rule!r}; give 'top' or 'sum'")
+    if class_groups is not None and sizes != [1]:
         raise UnsupportedRequest("certainty after mapping classes is that of one group per draw; leave out top")
-    if of is not None and classes_to is not None:
+    if of is not None and class_groups is not None:
         raise UnsupportedRequest("certainty of given labels or sets has no grouped form; leave out the others")
     if of is not None:
         size = max(1, of.num_positions)
         set_known = size > 1 and truth.answers(Ranked(size))
         return evaluate(truth, of, metric=f"{'set' if set_known else 'top'}-{size}", exact=exact)
-    found = {} if exact is False else {size: _exact(truth, classes_to, by) for size in sizes if size == 1}
+    found = {} if exact is False else {size: _exact(truth, class_groups, group_rule) for size in sizes if size == 1}
     found = {size: score for size, score in found.items() if score is not None}
     rest = [size for size in sizes if size not in found]
     if exact and rest:
-        title = "certainty of " + (f"the top {rest[0]} classes" if classes_to is None else "the group, in this way,")
+        title = "certainty of " + (f"the top {rest[0]} classes" if class_groups is None else "the group, in this way,")
         require_exact(None, title)
     if rest:
-        found |= _drawn(truth, rest, classes_to, by)
+        found |= _drawn(truth, rest, class_groups, group_rule)
     return {size: found[size] for size in sizes} if isinstance(top, Sequence) else found[sizes[0]]
 
 
-def _drawn(truth: Any, sizes: Sequence[int], classes_to: ClassMap | None, by: str) -> dict[int, Score]:
+def _drawn(truth: Any, sizes: Sequence[int], class_groups: ClassMap | None, group_rule: str) -> dict[int, Score]:
     """Measure certainties by draws, all in one pass."""
     chosen = {size: np.zeros((truth.num_units, size), np.int64) for size in sizes}
 
     def blocks() -> Iterator[Sums]:
-        for units, codes in _leading(truth, max(sizes), classes_to, by):
+        for units, codes in _leading(truth, max(sizes), class_groups, group_rule):
             agrees = []
             for size in sizes:
                 sets = np.sort(codes[:, :, :size], axis=-1)
@@ -121,13 +129,13 @@ def _drawn(truth: Any, sizes: Sequence[int], classes_to: ClassMap | None, by: st
                 chosen[size][units] = sets[np.arange(len(sets)), agrees[-1].argmax(axis=1)]
             yield Sums(units, slice(0, truth.num_draws), np.stack(agrees)[None])
 
-    names = truth.ids.get("class") if classes_to is None else classes_to.groups
+    names = truth.ids.get("class") if class_groups is None else class_groups.groups
     scoring = _scoring(truth, blocks, len(sizes), "item")
     totals, rows = Totals(scoring), [PerUnit(scoring, str(part)) for part in range(len(sizes))]
     fold(scoring, totals, *rows)
     return {
         size: Score(
-            title=_title(size, classes_to, by), items=own.rows()[0], draws=totals.scores(own.name)[0],
+            title=_title(size, class_groups, group_rule), items=own.rows()[0], draws=totals.scores(own.name)[0],
             ids=scoring.ids, label="certainty", columns={"classes": _set_names(chosen[size], names)},
         )
         for size, own in zip(sizes, rows, strict=True)
@@ -169,15 +177,24 @@ def _set_words(cluster: Int[np.ndarray, "draw unit"], words: np.ndarray) -> np.n
     return np.where(cluster >= 0, np.take_along_axis(total, code, axis=1), 0)
 
 
-def expected_risk(fit: Any, risk: Any) -> Score:
+@renamed
+@renamed
+def expected_risk(fit: Any, class_groups: Any) -> Score:
     """Average the numeric score of a class over its plausibilities: the expected risk of an item.
 
     Stutz et al. (2023), Figure 8.
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`.
-    risk : groups of classes whose names are numbers, as a `ClassMap` or what `read_class_map` reads.
+    fit : Fit
+        A fit, or a `Truth`.
+    class_groups : ClassMap or source of one
+        Groups of classes whose names are numbers, as a `ClassMap` or what `read_class_map` reads.
+
+    Returns
+    -------
+    Score
+        The risk of each item, in ``items``, and its mean, in the units of the groups.
 
     Raises
     ------
@@ -191,7 +208,7 @@ def expected_risk(fit: Any, risk: Any) -> Score:
     >>> cs.expected_risk(cs.fit("majority-vote", labels, uncertainty="shares"), risk).items.round(2).tolist()
     [0.0, 2.0]
     """
-    risk = as_class_map(fit, risk)
+    risk: Any = as_class_map(fit, class_groups)
     if risk.score is None:
         raise UnsupportedRequest(
             f"the groups of the class map are {', '.join(map(str, risk.groups[:5]))}; "
@@ -217,24 +234,26 @@ def expected_risk(fit: Any, risk: Any) -> Score:
     )  # fmt: skip
 
 
-def _title(top: int, classes_to: ClassMap | None, by: str) -> str:
-    if classes_to is None:
+def _title(top: int, class_groups: ClassMap | None, group_rule: str) -> str:
+    if class_groups is None:
         return "certainty of the top class" if top == 1 else f"certainty of the set of the top {top} classes"
-    return "certainty of the group of the top class" if by == "top" else "certainty of the group with the largest sum"
+    return f"certainty of the group {'of the top class' if group_rule == 'top' else 'with the largest sum'}"
 
 
-def _leading(truth: Any, depth: int, classes_to: ClassMap | None, by: str) -> Iterator[tuple[slice, np.ndarray]]:
+def _leading(
+    truth: Any, depth: int, class_groups: ClassMap | None, group_rule: str
+) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield, block by block, the leading classes, or the leading group, ``(item, draw, depth)``."""
-    if classes_to is None:
+    if class_groups is None:
         for block in truth.blocks(Ranked(depth)):
             yield block.units, block.real
         return
-    groups = mapped_groups(truth, classes_to)
-    if by == "top":
+    groups = mapped_groups(truth, class_groups)
+    if group_rule == "top":
         for block in truth.blocks(Ranked(1)):
             yield block.units, groups[block.real]
     else:
-        for block in truth.blocks(Mass(groups, classes_to.num_groups)):
+        for block in truth.blocks(Mass(groups, class_groups.num_groups)):
             yield block.units, block.real.argmax(axis=-1)[:, :, None]
 
 
@@ -257,33 +276,33 @@ def _set_names(chosen: np.ndarray, names: Any) -> np.ndarray:
     return object_array(" | ".join(map(str, row)) for row in text)
 
 
-def _exact(truth: Any, classes_to: ClassMap | None, by: str) -> Score | None:
+def _exact(truth: Any, class_groups: ClassMap | None, group_rule: str) -> Score | None:
     """Return the certainty of the top class, or of its group, in closed form; None where there is none."""
-    if classes_to is None:
+    if class_groups is None:
         if truth.exact(Ranked(1)) is None:
             return None
         value, chosen, names = truth.lead.certainty, truth.lead.label, truth.ids.get("class")
     else:
-        by_group = _group_probabilities(truth, mapped_groups(truth, classes_to), classes_to.num_groups, by)
+        by_group = _group_probabilities(truth, mapped_groups(truth, class_groups), class_groups.num_groups, group_rule)
         if by_group is None:
             return None
-        value, chosen, names = by_group.max(axis=1), by_group.argmax(axis=1), classes_to.groups
+        value, chosen, names = by_group.max(axis=1), by_group.argmax(axis=1), class_groups.groups
     # Items are independent: the share of items that a draw agrees with is a sum of independent indicators.
     sd = float(np.sqrt(np.sum(value * (1 - value))) / truth.num_units)
     return Score(
-        title=f"{_title(1, classes_to, by)}, exact", items=value, draws=np.empty(0), exact_sd=sd,
+        title=f"{_title(1, class_groups, group_rule)}, exact", items=value, draws=np.empty(0), exact_sd=sd,
         exact_interval=functools.partial(mean_quantiles, value), ids=truth.ids.get("item"), label="certainty",
         columns={"classes": _set_names(chosen[:, None], names)},
     )  # fmt: skip
 
 
 def _group_probabilities(
-    truth: Any, groups: Int[np.ndarray, " class"], num_groups: int, by: str
+    truth: Any, groups: Int[np.ndarray, " class"], num_groups: int, group_rule: str
 ) -> Float[np.ndarray, "item group"] | None:
     """Return how probably each group is that of the top class, or the one with the largest sum."""
     found = truth.exact(Ranked(1))
     # Where the truth is a label its group has all the mass, and both are the same.
-    if found is None or (by == "sum" and truth.exact(Mass(groups, num_groups)) is None):
+    if found is None or (group_rule == "sum" and truth.exact(Mass(groups, num_groups)) is None):
         return None
     shape = (truth.num_units, num_groups)
     cell = found.unit * num_groups + groups[found.code]

@@ -148,7 +148,47 @@ def _blanc(found: Overlap) -> _Sums:
     ]
     other = common_pairs - shared[0] - shared[1] + common
     key_rest, response_rest = key_pairs - key_links, response_pairs - response_links
-    return common, key_links, common, response_links, other, key_rest, other, response_rest
+    sums = np.stack([common, key_links, common, response_links, other, key_rest, other, response_rest]).astype(float)
+    if found.twin is not None:
+        _without_repeats(sums, found, found.twin)
+    return tuple(sums)
+
+
+def _without_repeats(sums: Float[np.ndarray, "part unit"], found: Overlap, twin: Int[np.ndarray, " row"]) -> None:
+    """Count pairs of spans in the place of pairs of rows, in documents in which the key repeats a span.
+
+    In the official scorer a pair that the key has twice is one pair; it may be one that corefers and one that does not,
+    and a span of two entities does not corefer with itself.
+    """
+    num_documents = found.num_units // len(found.key_code) if found.by_document else 0
+    for document in np.unique(found.document[twin != np.arange(len(twin))]):
+        rows = np.flatnonzero(found.document == document)
+        spans, of_row = np.unique(twin[rows], return_inverse=True)
+        for draw, (key, response) in enumerate(zip(found.key_code, found.response_code, strict=True)):
+            unit = draw * num_documents + document if found.by_document else draw
+            sums[:, unit] += _pair_sums(key[rows], response[spans], of_row)
+            sums[:, unit] -= _pair_sums(key[rows], response[rows], np.arange(len(rows)))
+
+
+def _pair_sums(key: np.ndarray, response: np.ndarray, of_row: np.ndarray) -> Float[np.ndarray, " part"]:
+    """Return the sums of BLANC of one document: entities of rows of the key, and of spans in the response."""
+    entities, there = np.unique(key, return_inverse=True)[0], key >= 0
+    times = np.zeros((len(response), len(entities)), int)
+    np.add.at(times, (of_row[there], np.searchsorted(entities, key[there])), 1)
+    own = (times > 0).astype(int)
+    shared, number = own @ own.T, own.sum(axis=1)
+    together, apart = shared > 0, number[:, None] * number > shared
+    np.fill_diagonal(together, (times > 1).any(axis=1))
+    both, same = np.outer(response >= 0, response >= 0), response[:, None] == response
+    np.fill_diagonal(both, False)
+    answers = both & same, both & ~same
+    parts = [
+        [(of_key & of_response).sum(), of_key.sum()] * 2
+        for of_key, of_response in zip((np.triu(together), np.triu(apart)), answers, strict=True)
+    ]
+    for part, answer in zip(parts, answers, strict=True):
+        part[3] = np.triu(answer).sum()
+    return np.array(parts, float).ravel()
 
 
 def _blanc_share(parts: np.ndarray) -> Share:

@@ -55,23 +55,35 @@ class Metric:
 
     Parameters
     ----------
-    name : what a user types, "top-3".
-    title : what tables and figures print, "top-3 accuracy".
-    truth_depth : how many of the draw's classes the score needs, best first.
-    prediction_depth : how many positions of the prediction the score needs.
-    score : function of ``truth``, int32 ``(truth_depth,)``, -1 where the data have fewer classes, and ``prediction``,
-        int32 ``(prediction_depth,)``, -1 after its end and -2 for a class unknown to the data. Returns a float scalar
-        in [0, 1]. It has to work under `jax.jit` and `jax.vmap`.
-    reference : where it is defined.
-    tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
-        int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
-    needs : "ranks", or "probabilities" of a metric that has a soft score and no other.
-    soft : what a class adds to the score, of arrays that broadcast: what the system gives it, how plausible it is (0 or
-        1 of labels), and whether it is the first choice.
-    bounds : between which numbers the score lies; None where nothing bounds it.
-    parts : of how many sums over items the score is made: one for each of as many equal bins of the probability of
-        the first choice.
-    value : of a metric that is no mean: function of sums ``(part, …)``, averaged over draws, and of how many items.
+    name : str
+        What a user types, "top-3".
+    title : str
+        What tables and figures print, "top-3 accuracy".
+    truth_depth : int, default 1
+        How many of the draw's classes the score needs, best first.
+    prediction_depth : int, default 1
+        How many positions of the prediction the score needs.
+    score : callable, optional
+        Function of ``truth``, int32 ``(truth_depth,)``, -1 where the data have fewer classes, and ``prediction``, int32
+        ``(prediction_depth,)``, -1 after its end and -2 for a class unknown to the data. Returns a float scalar in [0,
+        1]. It has to work under `jax.jit` and `jax.vmap`.
+    reference : str, default ""
+        Where it is defined.
+    tied_score : callable, optional
+        The same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``, int32
+        ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
+    needs : {'ranks', 'probabilities'}, default "ranks"
+        "ranks", or "probabilities" of a metric that has a soft score and no other.
+    soft : soft_metrics.Terms, optional
+        What a class adds to the score, of arrays that broadcast: what the system gives it, how plausible it is (0 or 1
+        of labels), and whether it is the first choice.
+    bounds : tuple[float, float], optional
+        Between which numbers the score lies; None where nothing bounds it.
+    parts : int, default 1
+        Of how many sums over items the score is made: one for each of as many equal bins of the probability of the
+        first choice.
+    value : callable, optional
+        Of a metric that is no mean: function of sums ``(part, …)``, averaged over draws, and of how many items.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from consilience.data.accept import as_contract, as_systems
 from consilience.data.problems import check_option
 from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.adjustment import require_exact, scoring_of
+from consilience.evaluation.adjustment import answered, require_exact, scoring_of
 from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.anchoring import compare_anchored, compare_verdicts
 from consilience.evaluation.classes import Metric
@@ -51,6 +51,8 @@ from consilience.evaluation.unit_sums import (
     unit_weights,
 )
 from consilience.models.intervals import LEVEL
+from consilience.models.truth import truth_of
+from consilience.notes import Remedy
 
 # The response models of `own_look`, from the lower reading to the upper.
 _FORMS = ("ambiguity", "knows")
@@ -76,6 +78,12 @@ _NOT_COUNTED = (
     "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
     "these annotations: a system that looked itself is better than its score."
 )
+_WITNESSES = (
+    "Alone: of systems that know no more than the crowd. Own look: each system is a witness, whose errors are "
+    "independent of the crowd's; one made from the crowd's chains gets too good a score. State provenance= to rank by "
+    "one of the two."
+)
+_NO_WITNESS = ' responses="annotator" also counts each system as a witness.'
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
 _HELD_FIXED = (
@@ -106,38 +114,56 @@ def compare(
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
+    responses: str = "ignored",
 ) -> Comparison:
     """Rank systems under the uncertainty of the truth and of the finite set of items.
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`; or `Verdicts` of judges, a path or a table of them, which bring their systems along.
-    systems : predictions by name, at least one, each as `evaluate` takes it. Of classes of items, or all of them
-        coreference chains of documents (`read_conll`), which need a fit of mentions with spans; documents are then
-        weighted as items are. Or all of them partitions of records (`read_partition`), which need a fit of records;
-        groups of records that nothing links are then weighted.
-    metric : a name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
+    fit : Fit
+        A fit, or a `Truth`; or `Verdicts` of judges, a path or a table of them, which bring their systems along.
+    systems : dict of str to Any, optional
+        Predictions by name, at least one, each as `evaluate` takes it. Of classes of items, or all of them coreference
+        chains of documents (`read_conll`), which need a fit of mentions with spans; documents are then weighted as
+        items are. Or all of them partitions of records (`read_partition`), which need a fit of records; groups of
+        records that nothing links are then weighted.
+    metric : str or Metric, optional
+        A name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
         ``pairwise-f1``. See `evaluate`.
-    provenance : where predictions come from, one word for all systems or a dict of them: ``annotations``, made from
-        these annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems
-        alike; ``mixed``, either, each for itself. An own look is counted for ``top-1``.
-    gold : ``use`` anchors scores on the gold labels of 20 items or more, which the fit must not have seen: whatever
+    provenance : str or dict of str to str, default "unknown"
+        Where predictions come from, one word for all systems or a dict of them: ``annotations``, made from these
+        annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems alike;
+        ``mixed``, either, each for itself. An own look is counted for ``top-1``.
+    gold : str, optional
+        ``use`` anchors scores on the gold labels of 20 items or more, which the fit must not have seen: whatever
         annotators or judges err, and wherever predictions come from, they are right if these items are a random sample
         (`consilience.evaluation.anchoring`). ``ignore`` does not. By default verdicts use what they have.
-    anchor : of verdicts, what stands for them beside gold labels: their mean, ``verdicts``, or ``latent-class``.
-    exact : by default means over the truth are taken in closed form where there is one, as in `evaluate`, and from
-        1,000 items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of
-        any number and refuses what has none; False takes draws.
-    level : of the intervals.
-    seed : of the item weights.
-    missing : ``drop`` compares on the items, or records, that every system predicted.
-    unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
-        left out.
-    singletons : of chains, whether entities of one mention count.
+    anchor : str, default "verdicts"
+        Of verdicts, what stands for them beside gold labels: their mean, ``verdicts``, or ``latent-class``.
+    exact : bool, optional
+        By default means over the truth are taken in closed form where there is one, as in `evaluate`, and from 1,000
+        items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of any
+        number and refuses what has none; False takes draws.
+    level : float, default 0.95
+        Of the intervals.
+    seed : int, default 0
+        Of the item weights.
+    missing : str, default "error"
+        ``drop`` compares on the items, or records, that every system predicted.
+    unknown : str, default "error"
+        ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are left
+        out.
+    singletons : bool, default True
+        Of chains, whether entities of one mention count.
+    responses : str, default "ignored"
+        Of chains, against a posterior of partitions: "annotator" counts each system, by itself, as a witness whose
+        errors are independent of the crowd's given the truth, and gives that score as the own look beside the score of
+        one that knows no more than the crowd, which "ignored" gives alone.
 
     Returns
     -------
     Comparison
+        The systems by rank, in ``table``, and what is not known about the ranking, in ``notes``.
 
     Raises
     ------
@@ -170,10 +196,14 @@ def compare(
     if name in DISTANCES:
         better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
         raise UnsupportedRequest(f"{name} ranks no systems: {better}")
+    check_option("responses", responses, ("ignored", "annotator"))
     moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
     if gold == "use":
+        if responses == "annotator":
+            text = "gold labels anchor scores whatever a system knows; leave out {responses}"
+            raise UnsupportedRequest(text, Remedy("responses"))
         if name in scoring.of_means or scoring.bounds.get(name, ()) is None:
             text = f"gold labels anchor means of scores with bounds, and {name} is none; choose another"
             raise UnsupportedRequest(text)
@@ -191,7 +221,12 @@ def compare(
             found |= {"values": moments.unit.mean(axis=1), "mcse": np.zeros(len(given))}
         else:
             found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
-    looked, notes = _own_look(fit, truth, scoring, origin, seed)
+    if responses == "annotator":
+        policies = {"missing": missing, "unknown": unknown, "singletons": singletons, "groups": True}
+        looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
+        looked["provenance"] = tuple(origin.values())
+    else:
+        looked, notes = _own_look(fit, truth, scoring, origin, seed)
     notes += _doubt_dependence(found, truth, scoring, seed)
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
@@ -224,6 +259,20 @@ def _doubt_dependence(found: dict[str, Any], truth: Any, scoring: Scoring, seed:
     return [_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96))]
 
 
+def _as_witnesses(
+    fit: Any, systems: Mapping[str, Any], metric: Any, name: str, found: Mapping[str, Any], seed: int,
+    policies: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """Return scores with each system as a witness of the truth that scores it; its draws are as many as the others'."""
+    values, draws, number = [], [], found["draws"].shape[1]
+    for system in systems.values():
+        truth = answered(fit, system.kind, system, "annotator")[0]
+        own = _drawn(scoring_of(truth, [system], metric, **policies)[1], name, seed)
+        values.append(own["values"])
+        draws.append(np.resize(own["draws"][0], number))
+    return {"own_values": np.stack(values, axis=1), "own_draws": np.stack(draws)[None]}
+
+
 def _own_look(
     fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int
 ) -> tuple[dict[str, Any], list[str]]:
@@ -236,7 +285,8 @@ def _own_look(
             raise UnsupportedRequest(
                 "own look is counted for top-1 only; leave provenance out, or give gold labels (gold='use')"
             )
-        return {"provenance": tuple(origin.values())}, [_NOT_COUNTED]
+        told = _NO_WITNESS if hasattr(truth_of(fit), "witnessed") else ""
+        return {"provenance": tuple(origin.values())}, [_NOT_COUNTED + told]
     number, notes = _replicates(scoring), []
     common = functools.partial(_weights_of, seed, number), pseudo_weights(seed, number)
     score, kept = pseudo_scores(seed, len(origin), number), np.isin(np.arange(truth.num_units), scoring.place)

@@ -40,11 +40,16 @@ class Conformal:
 
     Parameters
     ----------
-    level, score : what was asked for.
-    threshold : largest nonconformity within a set; infinite where sets hold all classes.
-    coverage, size : means over the items of the fit: the posterior mass of a set, and how many classes are in it.
-    table : data frame with one row for each of them: ``item``, ``classes`` (most probable first) and ``size``.
-    classes : all ids, in code order.
+    level, score : float
+        What was asked for.
+    threshold : float
+        Largest nonconformity within a set; infinite where sets hold all classes.
+    coverage, size : float
+        Means over the items of the fit: the posterior mass of a set, and how many classes are in it.
+    table : pandas.DataFrame
+        Data frame with one row for each of them: ``item``, ``classes`` (most probable first) and ``size``.
+    classes : numpy.ndarray
+        All ids, in code order.
 
     Examples
     --------
@@ -86,12 +91,22 @@ def conformal(
 
     Parameters
     ----------
-    fit : a fit of classes of items, or a `Truth`.
-    predictions : probabilities of one system (`read_predictions` with ``scores="probabilities"``), or a source of them.
-    level : how much of the truth a set is to hold on average, between 0 and 1.
-    score : the nonconformity. "threshold", 1 - q of a class of probability q, has the smallest sets; "cumulative", the
+    fit : Fit
+        A fit of classes of items, or a `Truth`.
+    predictions : Predictions, or what is read as such
+        Probabilities of one system (`read_predictions` with ``scores="probabilities"``), or a source of them.
+    level : float, default 0.9
+        How much of the truth a set is to hold on average, between 0 and 1.
+    score : str, default "threshold"
+        The nonconformity. "threshold", 1 - q of a class of probability q, has the smallest sets; "cumulative", the
         probability of the classes that the system ranks before it, larger ones where the system is less sure.
-    missing, unknown : as of `evaluate`.
+    missing, unknown : str
+        As of `evaluate`.
+
+    Returns
+    -------
+    Conformal
+        The sets, in ``table``, and how often they hold the truth.
 
     Raises
     ------

@@ -21,10 +21,13 @@ class CoreferenceScores:
 
     Parameters
     ----------
-    sums : for each score the numerator and the denominator of recall, and of precision, float64,
-        ``(part, document)``; of BLANC those of links and those of pairs that do not corefer.
-    documents : names of the key's documents.
-    singletons : whether entities of one mention were counted.
+    sums : DocumentSums
+        For each score the numerator and the denominator of recall, and of precision, float64, ``(part, document)``; of
+        BLANC those of links and those of pairs that do not corefer.
+    documents : sequence
+        Names of the key's documents.
+    singletons : bool
+        Whether entities of one mention were counted.
 
     Examples
     --------
@@ -94,15 +97,18 @@ def score_coreference(key: Any, response: Any, *, singletons: bool = True) -> Co
 
     Parameters
     ----------
-    key, response : as `read_conll` returns them, paths that it reads, or `SilverChains`; documents are matched by name,
-        and mentions by their spans.
-    singletons : False leaves out entities of one mention, on both sides.
+    key, response : jax.Array
+        As `read_conll` returns them, paths that it reads, or `SilverChains`; documents are matched by name, and
+        mentions by their spans.
+    singletons : bool, default True
+        False leaves out entities of one mention, on both sides.
 
     Returns
     -------
-    CoreferenceScores : recall, precision and F of mentions, MUC, B³, CEAF-e, CEAF-m, BLANC and LEA, the CoNLL average,
-        and those of mentions that refer to nothing, matched by exact span. Numerators and denominators are summed over
-        documents before they are divided. See `consilience.evaluation.chains` for definitions and sources.
+    CoreferenceScores
+        Recall, precision and F of mentions, MUC, B³, CEAF-e, CEAF-m, BLANC and LEA, the CoNLL average, and those of
+        mentions that refer to nothing, matched by exact span. Numerators and denominators are summed over documents
+        before they are divided. See `consilience.evaluation.chains` for definitions and sources.
 
     Raises
     ------

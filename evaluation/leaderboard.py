@@ -12,6 +12,7 @@ import numpy as np
 from consilience.evaluation.readings import Readings, range_text, told, wins
 from consilience.evaluation.scores import monte_carlo_errors
 from consilience.models.intervals import LEVEL, ends
+from consilience.notebook import html
 
 # Monte Carlo errors of probabilities above this are told.
 _LOOSE = 0.01
@@ -23,30 +24,48 @@ class Comparison:
 
     Parameters
     ----------
-    systems : names, in the order in which they were given.
-    title : the metric in words.
-    values : float64, shape ``(system,)``; mean score over items and what the truth may be, as `evaluate` has it: as the
-        annotators alone have it.
-    draws : float64, shape ``(system, draw)``; scores in the population of items, as the annotators alone have them.
-    truth_draws : those of these items alone; the truth is uncertain.
-    item_draws : those of the population with the items alone uncertain.
-    points : float64, shape ``(system,)``, the scores against the point estimate, or None where there is none.
-    num_items : how many items every system predicted; of chains, how many documents there are; of partitions, how many
+    systems : tuple[str, ...]
+        Names, in the order in which they were given.
+    title : str
+        The metric in words.
+    values : float64, shape ``(system,)``
+        Mean score over items and what the truth may be, as `evaluate` has it: as the annotators alone have it.
+    draws : float64, shape ``(system, draw)``
+        Scores in the population of items, as the annotators alone have them.
+    truth_draws : numpy.ndarray
+        Those of these items alone; the truth is uncertain.
+    item_draws : numpy.ndarray
+        Those of the population with the items alone uncertain.
+    points : float64, shape ``(system,)``
+        The scores against the point estimate, or None where there is none.
+    num_items : int
+        How many items every system predicted; of chains, how many documents there are; of partitions, how many
         connected groups of records.
-    unit : what an item is called.
-    shared_draws : deviations of the draws that come of what items share, such as the errors of annotators; None where
-        they share nothing.
-    provenance : of each system, one of `consilience.evaluation.readings.PROVENANCES`, or any where gold labels make
-        the values right whatever it is; annotations where nothing is said.
-    own_values, own_draws : shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from
-        the lower reading to the upper. None where it is not.
-    alone : shape ``(system,)``; the scores as annotators or judges alone have them, where the values are others.
-    ranked : whether there is a best one: verdicts without gold labels rank nothing.
-    digits : of P(best) where it is printed.
-    mcse : shape ``(system,)``; Monte Carlo errors of the values; by default those of independent draws of the truth.
-    limits : of the ends of intervals.
-    level : of the intervals.
-    notes : what has to be known to read the table, in sentences.
+    unit : str, default "item"
+        What an item is called.
+    shared_draws : numpy.ndarray, optional
+        Deviations of the draws that come of what items share, such as the errors of annotators; None where they share
+        nothing.
+    provenance : tuple[str, ...], optional
+        Of each system, one of `consilience.evaluation.readings.PROVENANCES`, or any where gold labels make the values
+        right whatever it is; annotations where nothing is said.
+    own_values, own_draws : numpy.ndarray, optional
+        Shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from the lower reading
+        to the upper. None where it is not.
+    alone : shape ``(system,)``
+        The scores as annotators or judges alone have them, where the values are others.
+    ranked : bool, default True
+        Whether there is a best one: verdicts without gold labels rank nothing.
+    digits : int, default 2
+        Of P(best) where it is printed.
+    mcse : shape ``(system,)``
+        Monte Carlo errors of the values; by default those of independent draws of the truth.
+    limits : tuple[float, float], optional
+        Of the ends of intervals.
+    level : float, default 0.95
+        Of the intervals.
+    notes : tuple[str, ...], optional
+        What has to be known to read the table, in sentences.
 
     Examples
     --------
@@ -195,6 +214,9 @@ class Comparison:
     def takes_for_copies(self) -> bool:
         """Whether systems of unknown provenance are scored as made from the annotations, having no other reading."""
         return self.own_draws is None and "unknown" in self.provenance and self.truth_draws.shape[1] > 1
+
+    def _repr_html_(self) -> str:
+        return html(self.title, self.notes, self.shown, "comparison.table, .pairs")
 
     def __repr__(self) -> str:
         counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"

@@ -51,10 +51,12 @@ def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-1
 
     Parameters
     ----------
-    data : rankings, or annotations: then every annotation is a report of one class, and one with weight $w$ stands
-        for $w$ of them. A report that ranks nothing counts in $R$ and lists no class; where all others rank nothing, no
-        class is first.
-    weights : "equation-14", 1 / (i size of block i), or "published-code", 1 / i, which the published numbers use.
+    data : Rankings or Annotations
+        Rankings, or annotations: then every annotation is a report of one class, and one with weight $w$ stands for $w$
+        of them. A report that ranks nothing counts in $R$ and lists no class; where all others rank nothing, no class
+        is first.
+    weights : str, default "equation-14"
+        "equation-14", 1 / (i size of block i), or "published-code", 1 / i, which the published numbers use.
 
     Returns
     -------

@@ -29,6 +29,7 @@ class Overlap:
     key_code, response_code : shape ``(draw, row)``; the cluster of each row on either side, -1 where there is none.
     document : shape ``(row,)``; what no cluster crosses.
     by_document : whether each document of each draw is a unit of its own: those of the first draw, of the second, …
+    twin : as `overlap` takes it.
     """
 
     num_units: int
@@ -44,6 +45,7 @@ class Overlap:
     response_code: Int[np.ndarray, "draw row"]
     document: Int[np.ndarray, " row"]
     by_document: bool
+    twin: Int[np.ndarray, " row"] | None = None
 
     @functools.cached_property
     def num_common(self) -> Int[np.ndarray, " unit"]:
@@ -123,7 +125,7 @@ def overlap(
     of_key, of_response = np.divmod(cell, width)
     return Overlap(
         num_units, key_size, response_size, key_unit, response_unit, of_key, of_response, common, listed,
-        key_code, response_code, document, by_document,
+        key_code, response_code, document, by_document, twin,
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ Scores against draws are those of `consilience.evaluate`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import numpy as np
 from consilience.data.accept import as_partition, is_numbers
 from consilience.data.partitions import Partition
 from consilience.data.problems import Problems
-from consilience.errors import UnsupportedRequest
+from consilience.errors import UnsupportedRequest, meant
 from consilience.evaluation.partitions import contingency, form_of, names, score
 from consilience.evaluation.scores import Count, by_method
 from consilience.models.truth import truth_of
@@ -34,10 +33,14 @@ class PartitionScores:
 
     Parameters
     ----------
-    values : score by name, as in `consilience.evaluation.partitions.names`; NaN where one is undefined.
-    num_records : records that have an entity on both sides.
-    predicted_entities, true_entities : their numbers.
-    predicted_pairs, true_pairs, common_pairs : pairs of records that are together.
+    values : dict[str, float]
+        Score by name, as in `consilience.evaluation.partitions.names`; NaN where one is undefined.
+    num_records : int
+        Records that have an entity on both sides.
+    predicted_entities, true_entities : int
+        Their numbers.
+    predicted_pairs, true_pairs, common_pairs : int
+        Pairs of records that are together.
 
     Examples
     --------
@@ -94,16 +97,20 @@ def score_partition(predicted: Any, truth: Any, *, missing: str = "error", unkno
 
     Parameters
     ----------
-    predicted, truth : each a `Partition`, a table that `read_partition` takes, `Records` whose entities are known, a
-        fit of records (its estimate counts), or whole numbers ``(record,)`` that are equal where records are together,
+    predicted, truth : Partition, Records, Fit, table or integer array
+        Each a `Partition`, a table that `read_partition` takes, `Records` whose entities are known, a fit
+        of records (its estimate counts), or whole numbers ``(record,)`` that are equal where records are together,
         -1 where that is unknown. Records are matched by their ids, and by position where one side is numbers alone.
         Records without an entity on either side are left out.
-    missing : "error", or "drop" where records of the truth have no entity in the prediction.
-    unknown : "error", or "keep" to leave out predicted records that the truth does not have, with a warning.
+    missing : str, default "error"
+        "error", or "drop" where records of the truth have no entity in the prediction.
+    unknown : str, default "error"
+        "error", or "keep" to leave out predicted records that the truth does not have, with a warning.
 
     Returns
     -------
-    PartitionScores : see `consilience.evaluation.partitions` for definitions and sources.
+    PartitionScores
+        See `consilience.evaluation.partitions` for definitions and sources.
 
     Raises
     ------
@@ -153,15 +160,17 @@ def num_entities(fit: Any) -> Count:
 
     Parameters
     ----------
-    fit : a fit of records, or its truth.
+    fit : Fit
+        A fit of records, or its truth.
 
     Returns
     -------
-    Count : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
-        estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
-        uncertain, and ``how`` says so: the links and the hyperparameters, and the links that were not looked at, by
-        draws of Gibbs sampling, of many records by Laplace's method; or the links alone (``links_alone``), too narrow,
-        where nobody knows the rest. None knows how wrong the model is; ``doubt`` says so where the linked records do.
+    Count
+        ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the estimate, and
+        ``table`` has the expected number of entities of each size. The interval holds what the fit holds uncertain, and
+        ``how`` says so: the links and the hyperparameters, and the links that were not looked at, by draws of Gibbs
+        sampling, of many records by Laplace's method; or the links alone (``links_alone``), too narrow, where nobody
+        knows the rest. None knows how wrong the model is; ``doubt`` says so where the linked records do.
 
     Examples
     --------
@@ -202,13 +211,16 @@ def entity_probability(fit: Any, sets: Any) -> Any:
 
     Parameters
     ----------
-    fit : a fit of records, or its truth.
-    sets : ids of records, as in ``["c1", "r1"]``; or several such sets, which may overlap. Ids are compared as texts.
+    fit : Fit
+        A fit of records, or its truth.
+    sets : sequence of sequence
+        Ids of records, as in ``["c1", "r1"]``; or several such sets, which may overlap. Ids are compared as texts.
 
     Returns
     -------
-    float, or float64 ``(set,)`` for several sets. Of block-linkage by EM exactly, given the hyperparameters; else the
-    share of the draws in which it is so.
+    float or float64 ``(set,)``
+        The second for several sets. Of block-linkage by EM exactly, given the hyperparameters; else the share of the
+        draws in which it is so.
 
     Raises
     ------
@@ -245,8 +257,7 @@ def _set_names(sets: Sequence[Any], records: Any) -> list[list[str]]:
         for name in sorted({name for name in members if members.count(name) > 1}):
             problems.add("the set has this record twice", "name each record once", row=row, value=name)
         for name in dict.fromkeys(name for name in members if name not in known):
-            close = difflib.get_close_matches(name, list(known), n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else "give ids of records that were linked"
+            remedy = meant(name, known) or "give ids of records that were linked"
             problems.add("there is no such record", remedy, row=row, value=name)
     problems.raise_any()
     return named
@@ -281,14 +292,18 @@ def expected_scores(
 
     Parameters
     ----------
-    fit : a fit of records, or its truth.
-    partition : of the same records; the fit's own estimate by default.
-    missing, unknown : see `score_partition`.
+    fit : Fit
+        A fit of records, or its truth.
+    partition : Partition, optional
+        Of the same records; the fit's own estimate by default.
+    missing, unknown : str
+        See `score_partition`.
 
     Returns
     -------
-    ExpectedScores : precision exactly as the draws of the posterior would have it on average; recall and F1 as ratios
-        of expected numbers.
+    ExpectedScores
+        Precision exactly as the draws of the posterior would have it on average; recall and F1 as ratios of expected
+        numbers.
 
     Examples
     --------

@@ -80,8 +80,10 @@ def annotator_overlap(data: Rankings, at: int = 3) -> Score:
 
     Parameters
     ----------
-    data : rankings.
-    at : how many places of the rankings are compared, from 1 to the number of classes.
+    data : Rankings
+        rankings.
+    at : int, default 3
+        How many places of the rankings are compared, from 1 to the number of classes.
 
     Returns
     -------

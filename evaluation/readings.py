@@ -124,7 +124,11 @@ def range_text(low: float, high: float, digits: int = 2) -> str:
     """Return a probability as it is printed: one number, or a range where readings put it far apart."""
     if np.isnan(low):
         return "-"
-    return f"{(low + high) / 2:.{digits}f}" if high - low <= _APART else f"{low:.{digits}f}–{high:.{digits}f}"
+    if high - low > _APART:
+        return f"{low:.{digits}f}–{high:.{digits}f}"
+    least, text = 10.0**-digits, f"{(low + high) / 2:.{digits}f}"
+    # So many digits cannot show that it is 0 or 1.
+    return {f"{1:.{digits}f}": f"> {1 - least:.{digits}f}", f"{0:.{digits}f}": f"< {least:.{digits}f}"}.get(text, text)
 
 
 def best_shares(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, "system draw"]:

@@ -7,14 +7,13 @@ scores systems by them: ``METRICS[kind](truth, systems, metrics)`` is a `consili
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import UnknownName, UnsupportedRequest, meant
 from consilience.evaluation.engine import Scoring
 from consilience.models.truth import Truth
 from consilience.models.truth.truth import KINDS, Kind
@@ -92,9 +91,8 @@ class Metrics:
         width = max(map(len, self.lines), default=0) + 2
         forms = "\n".join(f"  {form:{width}}{line}" for form, line in self.lines.items())
         others = [f"{one.kind.unit}s" for one in METRICS.values() if one is not self and one.known(name)]
-        close = difflib.get_close_matches(name, list(self.forms), n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        hint = f", but for {' and '.join(others)}" if others else hint
+        near = meant(name, self.forms)
+        hint = f", but for {' and '.join(others)}" if others else near and f" ({near})"
         numbers = " with numbers for k, j and b, 1 or more" if "top-k" in self.forms else ""
         raise UnknownName(
             f"no metric is called {name!r} for {self.kind.unit}s{hint}; write one of these{numbers}:\n{forms}"

@@ -11,6 +11,7 @@ import numpy as np
 from consilience.arrays import Float
 from consilience.models.diagnostics import convergence
 from consilience.models.intervals import ends
+from consilience.notebook import html
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,22 +20,35 @@ class Score:
 
     Parameters
     ----------
-    title : what was measured, in words.
-    draws : float64, shape ``(draw,)``; the score of the whole data set under each draw of the truth. One value where
-        the truth is a point, empty where the score was computed exactly.
-    items : float64, shape ``(item,)``; the score of each item, averaged over draws. NaN for items that were left out.
-        Of records it is their own B³ F1, of documents their own score: a score of all need not be a mean over these.
-    exact_sd : standard deviation over draws in closed form, of a score that was computed without them. A score in which
-        the truth has no part, such as the agreement of annotators, has neither.
-    exact_interval : makes quantiles at two levels, where the distribution of such a score is known.
-    point : the score against the point estimate that standard practice takes for the truth; None where there is none.
-    columns : further columns of the table, such as the certain class.
-    ids : the user's ids of the items.
-    groups : rows of the table ``by_group``, for scores by group of classes.
-    label, unit : what the score and the items are called in the table.
-    item_mean : whether the score is the mean of those of the items.
-    num_chains : that the draws come from, one after another; 1 where draws are independent.
-    item_mcse : float64, shape ``(item,)``; Monte Carlo errors of the scores of items; None where they are not known.
+    title : str
+        What was measured, in words.
+    draws : float64, shape ``(draw,)``
+        The score of the whole data set under each draw of the truth. One value where the truth is a point, empty where
+        the score was computed exactly.
+    items : float64, shape ``(item,)``
+        The score of each item, averaged over draws. NaN for items that were left out. Of records it is their own B³ F1,
+        of documents their own score: a score of all need not be a mean over these.
+    exact_sd : float, optional
+        Standard deviation over draws in closed form, of a score that was computed without them. A score in which the
+        truth has no part, such as the agreement of annotators, has neither.
+    exact_interval : callable, optional
+        Makes quantiles at two levels, where the distribution of such a score is known.
+    point : float, optional
+        The score against the point estimate that standard practice takes for the truth; None where there is none.
+    columns : dict[str, numpy.ndarray], optional
+        Further columns of the table, such as the certain class.
+    ids : sequence, optional
+        The user's ids of the items.
+    groups : dict[str, numpy.ndarray], optional
+        Rows of the table ``by_group``, for scores by group of classes.
+    label, unit : str
+        What the score and the items are called in the table.
+    item_mean : bool, default True
+        Whether the score is the mean of those of the items.
+    num_chains : int, default 1
+        That the draws come from, one after another; 1 where draws are independent.
+    item_mcse : float64, shape ``(item,)``
+        Monte Carlo errors of the scores of items; None where they are not known.
 
     Examples
     --------
@@ -139,6 +153,9 @@ class Score:
             f"{self.unit}s": int((~np.isnan(self.items)).sum()),
         }  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        return html(repr(self), (), self.table_columns, "score.table has all rows")
+
     def __repr__(self) -> str:
         text = f"{self.title}: {self.value:.4f}"
         if np.isfinite(self.sd):
@@ -236,6 +253,16 @@ def monte_carlo_errors(draws: np.ndarray, num_chains: int = 1) -> Float[np.ndarr
 
 def correlation(first: Score, second: Score) -> float:
     """Return the Pearson correlation of two scores over the items that both have.
+
+    Parameters
+    ----------
+    first, second : Score
+        Scores of the same items; items that one of them leaves out do not count.
+
+    Returns
+    -------
+    float
+        From -1 to 1.
 
     Examples
     --------

@@ -25,13 +25,19 @@ class SilverChains:
 
     Parameters
     ----------
-    data : the annotated mentions.
-    labels : what the codes of labels stand for.
-    label : int, shape ``(mention,)``; code of the label that was taken.
-    probability : float64, shape ``(mention,)``; of that label.
-    entity : int64, shape ``(mention,)``; -1 where the mention refers to nothing.
-    together : float64, shape ``(mention,)``; how probably mentions that a link of the entity joins are of one entity,
-        the mean over its links, NaN where it has none; None of a fit whose posterior is of links and not of chains.
+    data : Mentions
+        The annotated mentions.
+    labels : MentionLabels
+        What the codes of labels stand for.
+    label : numpy.ndarray
+        Int, shape ``(mention,)``; code of the label that was taken.
+    probability : float64, shape ``(mention,)``
+        Of that label.
+    entity : int64, shape ``(mention,)``
+        -1 where the mention refers to nothing.
+    together : float64, shape ``(mention,)``
+        How probably mentions that a link of the entity joins are of one entity, the mean over its links, NaN where it
+        has none; None of a fit whose posterior is of links and not of chains.
 
     Examples
     --------
@@ -105,9 +111,16 @@ def silver_chains(fit: Any, *, draw: int | None = None) -> SilverChains:
 
     Parameters
     ----------
-    fit : of `mpa`, `majority-vote` or another model of `Mentions`.
-    draw : number of a draw of the posterior, from 0, whose chaining to return; by default every mention has its most
+    fit : Fit
+        Of `mpa`, `majority-vote` or another model of `Mentions`.
+    draw : int, optional
+        Number of a draw of the posterior, from 0, whose chaining to return; by default every mention has its most
         probable label.
+
+    Returns
+    -------
+    SilverChains
+        The links and entities, in ``table``; ``to_chains()`` writes and scores them.
 
     Raises
     ------

@@ -113,7 +113,7 @@ def run_ascent(
         start(key, problem),
         num_steps=max_steps,
         chunk_size=_CHUNK,
-        finite=lambda output: np.isfinite(_objective(output)) | _passed_over(output),
+        finite=_may_go_on,
         converged=trace.stands_still,
         keep=_objective,
         collect=trace.add,
@@ -255,6 +255,11 @@ def _passed_over(output: dict[str, Any]) -> np.ndarray:
     return output.get("idle", False) | output.get("refused", np.zeros(len(output["terms"]), bool))
 
 
+def _may_go_on(output: dict[str, Any]) -> np.ndarray:
+    """Tell after which steps the run goes on, bool, shape ``(step,)``."""
+    return np.isfinite(_objective(output)) | _passed_over(output)
+
+
 def _is_finite(output: dict[str, Any]) -> Any:
     """Tell of a step, inside of a program, whether the run goes on from it, as the host tells of those of a chunk."""
     return jnp.isfinite(output["terms"]).all() | output.get("idle", False) | output.get("refused", False)
@@ -275,9 +280,9 @@ def _programs(
     over_shards = _OverShards(*each)
     total = {} if ascent.shard is None else {"total": over_shards.total}
 
-    @jax.jit  # so that it is traced once, and not at each of the three places where it stands
-    def step(state: Any, problem: Any) -> tuple[Any, dict[str, Any]]:
-        return _step(ascent, state, problem, total, over_shards)
+    @functools.partial(jax.jit, static_argnames="part")  # traced once, and not at each of the places where it stands
+    def step(state: Any, problem: Any, part: int | None = None) -> tuple[Any, dict[str, Any]]:
+        return _step(ascent, state, problem, total, over_shards, part)
 
     def start(key: Key, problem: Any) -> Any:
         state = strongly_typed(ascent.start(key, problem, **total))
@@ -285,28 +290,52 @@ def _programs(
             return strongly_typed(journey_from(ascent, state, lambda state: step(state, problem)))
         return state
 
-    def advance(state: Any, problem: Any, start: Any, stop: Any) -> tuple[Any, Any]:
+    def advance(state: Any, problem: Any, start: Any, stop: Any, part: int | None = None) -> tuple[Any, Any]:
         def one(state: Any, index: Any) -> tuple[Any, dict[str, Any]]:
             if isinstance(state, Journey):
                 return leap(ascent, state, lambda state: step(state, problem), index + 2 < stop)
-            return step(state, problem)
+            return step(state, problem, part)
 
-        return scan_steps(one, state, start, stop, length=_CHUNK, finite=_is_finite)
+        going = None if part is None else lambda state: ascent.part(state) == part  # type: ignore[misc]
+        return scan_steps(one, state, start, stop, length=_CHUNK, finite=_is_finite, going=going)
+
+    def of_part(part: int | None) -> Callable[..., tuple[Any, Any]]:
+        own: Callable[..., Any] = functools.partial(advance, part=part)
+        if mesh is not None:
+            own = on_each(own, mesh, divided=(True, True, False, False), results=(True, False))
+        return jax.jit(own, donate_argnums=0, compiler_options=options)
 
     def sites(state: Any, problem: Any) -> Any:
         return ascent.sites(state.state if isinstance(state, Journey) else state, problem, **total)
 
+    options = quick_options() if small and mesh is None else {}
+    run = of_part(None) if ascent.part is None else _in_parts(ascent, functools.cache(of_part))
     if mesh is None:
-        options = quick_options() if small else {}
         # At level 0 nothing is fused: of a large problem each step between would stand in memory.
         started = jax.jit(start, compiler_options=options | RUN_ONCE if small and not climbs else options)
-        return started, jax.jit(advance, donate_argnums=0, compiler_options=options), jax.jit(sites)
-    over_all = on_each(advance, mesh, divided=(True, True, False, False), results=(True, False))
+        return started, run, jax.jit(sites)
     return (
         on_each(start, mesh, divided=(False, True), results=True),
-        jax.jit(over_all, donate_argnums=0),
+        run,
         on_each(sites, mesh, divided=(True, True), results=True),
     )
+
+
+def _in_parts(ascent: Ascent, of_part: Callable[[int], Callable[..., tuple[Any, Any]]]) -> Callable[..., Any]:
+    """Return an ``advance`` that runs the program of each part until another part is next."""
+    following: Any = jax.jit(ascent.part)  # type: ignore[arg-type]
+
+    def advance(state: Any, problem: Any, start: int, stop: int) -> tuple[Any, Any]:
+        pieces: list[dict[str, np.ndarray]] = []
+        while start < stop and (not pieces or _may_go_on(pieces[-1])[-1]):
+            part = int(np.ravel(following(state).addressable_data(0))[0])
+            state, output = of_part(part)(state, problem, start, stop)
+            rows = jax.device_get(output)
+            pieces.append({name: values[rows["ran"]] for name, values in rows.items()})
+            start += len(pieces[-1]["ran"])
+        return state, {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+    return advance
 
 
 class _OverShards(NamedTuple):
@@ -323,15 +352,17 @@ class _OverShards(NamedTuple):
 
 
 def _step(
-    ascent: Ascent, state: Any, problem: Any, total: dict[str, Any], over_shards: _OverShards
+    ascent: Ascent, state: Any, problem: Any, total: dict[str, Any], over_shards: _OverShards, part: int | None
 ) -> tuple[Any, dict[str, Any]]:
     """Take a step, and sum its terms in blocks; a state that has settled idles until its chunk is over."""
     settled = None if ascent.settled is None else ascent.settled(state, problem)
-    after, found = ascent.step(state, problem, **total)
+    after, found = ascent.step(state, problem, **total, **({} if part is None else {"part": part}))
     terms = _terms(found)
     # Blocks of all shards, and not their sum: the host adds them in float64, in whatever pieces they come.
     sums = jnp.concatenate([over_shards.gathered(_in_blocks(terms.items)), _in_blocks(terms.shared)])
     output = {"terms": sums, "number": jnp.asarray(_number(terms) if terms.number is None else terms.number)}
+    if part is not None:
+        output["ran"] = jnp.ones((), bool)
     if ascent.moved is not None:
         output["moved"] = over_shards.largest(ascent.moved(state, after))
     if settled is None:

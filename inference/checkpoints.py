@@ -10,7 +10,7 @@ A checkpoint is a folder of
 
 The state is stored as its leaves, in order, and put back into the structure of a fresh start: no pickles, and a state
 of other shapes or dtypes is refused. Rows are arrays or nested dicts of them. `run_chunks` decides when to write;
-docs/contributing.md says what a driver does.
+docs/developer/contributing.md says what a driver does.
 """
 
 from __future__ import annotations
@@ -255,7 +255,8 @@ class Checkpoint:
                 raise InvalidCheckpoint(f"{path} was changed or torn after it was written; {self._remedy()}")
             with np.load(path, allow_pickle=False) as stored:
                 # A dtype that NumPy cannot name, such as bfloat16, comes back as bare bytes.
-                return [stored[f"leaf-{n}"].view(jnp.dtype(dtype)) for n, dtype in enumerate(part["dtypes"])]
+                leaves = [(stored[f"leaf-{n}"], dtype) for n, dtype in enumerate(part["dtypes"])]
+                return [leaf if str(leaf.dtype) == own else leaf.view(jnp.dtype(own)) for leaf, own in leaves]
         except FileNotFoundError:
             raise InvalidCheckpoint(f"{path} is missing; {self._remedy()}") from None
         except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as problem:
@@ -289,7 +290,7 @@ class Checkpoint:
     def _matching(self, part: Mapping[str, Any], like: Any) -> Any:
         """Return the PyTree in a file, which has to be such as `like` is."""
         likes, structure = jax.tree.flatten(like)
-        shapes = [jax.eval_shape(_plain, leaf) for leaf in likes]
+        shapes = [jax.eval_shape(_plain, leaf) if isinstance(leaf, jax.Array) else _plain(leaf) for leaf in likes]
         leaves = self._load(part)
         if [(leaf.shape, leaf.dtype) for leaf in leaves] != [(shape.shape, shape.dtype) for shape in shapes]:
             raise InvalidCheckpoint(f"{self.folder / part['name']} is of another program; {self._remedy()}")
@@ -383,14 +384,15 @@ def _short(value: Any) -> str:
 
 
 def _plain(leaf: Any) -> Any:
-    """Return the numbers of a leaf: typed random keys have their own."""
-    leaf = jnp.asarray(leaf)
+    """Return the numbers of a leaf: typed random keys have their own, and those of the host stay as they are."""
+    if not isinstance(leaf, jax.Array):
+        return np.asarray(leaf)
     return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
 def _as_leaf(values: np.ndarray, like: Any) -> Any:
     """Return stored numbers as an array on the device, of the kind and in the place of `like`."""
-    if isinstance(like, np.ndarray | np.generic):  # of a sampler that runs on the host
+    if not isinstance(like, jax.Array):  # of a sampler that runs on the host
         return values
     if not getattr(like, "is_fully_addressable", True):
         return placed(values, like.sharding)

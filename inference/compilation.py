@@ -38,13 +38,15 @@ def keep_compiled(folder: str | os.PathLike | None = None) -> Path:
 
     Parameters
     ----------
-    folder : where; by default the folder that JAX was told by the user, else one in the cache folder of the library.
+    folder : str or path, optional
+        Where; by default the folder that JAX was told by the user, else one in the cache folder of the library.
         Programs in it are executed, so that nobody else may be able to write to it. Those unused for 90 days are
         removed.
 
     Returns
     -------
-    the folder.
+    Path
+        The folder.
 
     Raises
     ------

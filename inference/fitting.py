@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
-import numbers
 import os
 import time
 import warnings
@@ -39,9 +38,10 @@ from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.compilation import keep_compiled_at_first_fit
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
+from consilience.inference.limits import Limits
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
-from consilience.inference.precision import DTYPES, in_dtype, prepared_ascent
+from consilience.inference.precision import in_dtype, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
@@ -56,56 +56,8 @@ METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 
 ASKED = "asked for"
 """Why a method is taken that the user named."""
-
 _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, settings or data, in words."""
-
-
-_USUAL = {"draws": 1000, "chains": 4, "warmup": 500}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What bounds a run, checked once; None leaves a driver its own default.
-
-    Parameters
-    ----------
-    draws, chains, warmup, max_steps, tolerance, accelerate, dtype, devices, engine, time_limit : see `fit`.
-
-    Raises
-    ------
-    UnsupportedRequest : a count is no whole number, or too small; or floats are to be of another type.
-    """
-
-    draws: int | None = None
-    chains: int | None = None
-    warmup: int | None = None
-    max_steps: int | None = None
-    tolerance: float | None = None
-    accelerate: bool = True
-    dtype: str | None = None
-    devices: int | None = None
-    engine: Any = None
-    time_limit: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("draws", "chains", "warmup", "devices"):
-            value, least = getattr(self, name), 0 if name == "warmup" else 1
-            if value is not None and (not isinstance(value, numbers.Integral) or value < least):
-                raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
-        if self.dtype not in (None, *DTYPES):
-            raise UnsupportedRequest(f"dtype is {self.dtype!r}; give {' or '.join(map(repr, DTYPES))}, or leave it out")
-
-    def filled(self, starts: Starts | None) -> Limits:
-        """Return the limits with draws, chains and warm-up of these starts, or the usual ones, where none are given."""
-        usual = _USUAL if starts is None else {name: getattr(starts, name) for name in _USUAL}
-        missing: dict[str, Any] = {name: one for name, one in usual.items() if getattr(self, name) is None}
-        return dataclasses.replace(self, **missing)
-
-    def of(self, *names: str) -> dict[str, Any]:
-        """Return those of these names that were given."""
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-
 
 # What the driver of a method is told of the limits.
 _TOLD: dict[str, tuple[str, ...]] = {
@@ -188,6 +140,7 @@ def fit(
     resume: bool = False,
     truth: Callable | None = None,
     annotator_groups: Mapping[str, str] | None = None,
+    read: Mapping[str, Any] | None = None,
     progress: Progress = None,
     **settings: Any,
 ) -> Fit:
@@ -195,46 +148,67 @@ def fit(
 
     Parameters
     ----------
-    model : name of a member, a `Model`, or any NumPyro function ``f(data)`` or ``f(data, priors)``.
-    data : the contract that the member takes, as the readers return it; or a path, a data frame, a dict of columns or
-        a list of rows, which is read by the reader of the contract whose columns it has.
-    priors : the member's ``Priors``; the paper's by default.
-    method : ``auto`` (the first that the member lists and that suits the data) or one of `METHODS`.
-    draws : draws to keep, per chain where there are chains; 1,000 where it is left out.
-    chains, warmup : for sampling methods; an exact posterior needs neither. 4 and 500 where they are left out, or those
-        of a sampler that has starts of its own for the data.
-    seed : the same seed gives the same bits on the same platform.
-    max_steps, tolerance : limits of optimising methods; None takes the driver's.
-    accelerate : whether CAVI and EM extrapolate their steps where the model allows it, which finds the same in fewer;
-        False takes the plain steps as published.
-    dtype : "float32" or "float64", in which CAVI and EM compute; None takes float64 on a CPU, where the state of the
-        run has no more than 2^24 numbers, and float32 else.
-    devices : among how many devices, GPUs or cores, CAVI and EM divide the items, and samplers their chains: one where
-        it is left out. The answer of CAVI and EM is that of one device: in float64 to 1e-9, in as many steps; in
-        float32 to about 1e-3, since rounding decides when it stops. Chains are those of one device, up to rounding, and
-        a multiple of the devices. Where several processes share the work (``jax.distributed``) each calls
-        `fit` on the same data, or on its own part of them (`consilience.shards`), with the number of all their devices.
-        An estimator that needs no device, as that of
-        `block-linkage`, is computed in NumPy where it is left out.
-    engine : what goes through the records of `block-linkage` by EM: "local", "duckdb" or "spark", or an engine object
-        of `consilience.engines`; the answer is the same. "auto" is local, or DuckDB where records are very many.
-    time_limit : seconds from the call on, after which the run ends with the result ``interrupted``. It is looked at
-        between steps: what comes before them, compilation and an ascent at whose end chains start, is counted and not
-        cut short, and some steps are always run.
-    checkpoint : folder in which the run is kept every few seconds, and at Ctrl-C or the time limit, until it is
-        complete. An exact posterior needs none.
-    resume : go on from the checkpoint in that folder, where there is one, to the same bits as without interruption.
-    truth : for a NumPyro function of your own: ``truth(key, draw, data)`` maps one draw of the posterior, a dict of
-        sites, to what is true of the items: integer codes ``(item,)`` for labels, or floats ``(item, class)`` for
+    model : str, Model or callable
+        Name of a member, a `Model`, or any NumPyro function ``f(data)`` or ``f(data, priors)``.
+    data : data contract, path, data frame, dict or list of rows
+        The contract that the member takes, as the readers return it; or a path, an open text file, a data frame, a dict
+        of columns or a list of rows, which is read by the reader of the contract whose columns it has.
+    priors : Priors or dict, optional
+        The member's ``Priors``; the paper's by default.
+    method : str, default "auto"
+        ``auto`` (the first that the member lists and that suits the data) or one of `METHODS`.
+    draws : int, optional
+        Draws to keep, per chain where there are chains; 1,000 where it is left out.
+    chains, warmup : int, optional
+        For sampling methods; an exact posterior needs neither. 4 and 500 where they are left out, or those of a sampler
+        that has starts of its own for the data.
+    seed : int, default 0
+        The same seed gives the same bits on the same platform.
+    max_steps, tolerance : int, optional
+        Limits of optimising methods; None takes the driver's.
+    accelerate : bool, default True
+        Whether CAVI and EM extrapolate their steps where the model allows it, which finds the same in fewer; False
+        takes the plain steps as published.
+    dtype : str, optional
+        "float32" or "float64", in which CAVI and EM compute; None takes float64 on a CPU, where the state of the run
+        has no more than 2^24 numbers, and float32 else.
+    devices : int, optional
+        Among how many devices, GPUs or cores, CAVI and EM divide the items, and samplers their chains: one where it is
+        left out. The answer of CAVI and EM is that of one device: in float64 to 1e-9, in as many steps; in float32 to
+        about 1e-3, since rounding decides when it stops. Chains are those of one device, up to rounding, and a multiple
+        of the devices. Where several processes share the work (``jax.distributed``) each calls `fit` on the same data,
+        or on its own part of them (`consilience.shards`), with the number of all their devices. An estimator that needs
+        no device, as that of `block-linkage`, is computed in NumPy where it is left out.
+    engine : str or engine, optional
+        What goes through the records of `block-linkage` by EM: "local", "duckdb" or "spark", or an engine object of
+        `consilience.engines`; the answer is the same. "auto" is local, or DuckDB where records are very many.
+    time_limit : float, optional
+        Seconds from the call on, after which the run ends with the result ``interrupted``. It is looked at between
+        steps: what comes before them, compilation and an ascent at whose end chains start, is counted and not cut
+        short, and some steps are always run.
+    checkpoint : str, path or Checkpoint, optional
+        Folder in which the run is kept every few seconds, and at Ctrl-C or the time limit, until it is complete. An
+        exact posterior needs none.
+    resume : bool, default False
+        Go on from the checkpoint in that folder, where there is one, to the same bits as without interruption.
+    truth : callable, optional
+        For a NumPyro function of your own: ``truth(key, draw, data)`` maps one draw of the posterior, a dict of sites,
+        to what is true of the items: integer codes ``(item,)`` for labels, or floats ``(item, class)`` for
         plausibilities.
-    annotator_groups : annotator to group, by the user's ids, of those who share a source, such as judges of one
-        family: their annotations of an item count as one. In place of the column ``group`` of the annotations.
-    progress : True, False, None (only on a terminal) or a function of (steps, number of steps).
-    settings : the member's own, such as ``reliability``; `consilience models NAME` lists them.
+    annotator_groups : dict of str to str, optional
+        Annotator to group, by the user's ids, of those who share a source, such as judges of one family: their
+        annotations of an item count as one. In place of the column ``group`` of the annotations.
+    read : dict of str to Any, optional
+        How data that are not read yet are read, such as ``{"missing": "drop"}``; keywords of the reader.
+    progress : bool or callable, optional
+        True, False, None (only on a terminal) or a function of (steps, number of steps).
+    **settings : keyword arguments
+        The member's own, such as ``reliability``; `consilience models NAME` lists them.
 
     Returns
     -------
     Fit
+        The posterior, with the tables of the model as methods, and what was run.
 
     Raises
     ------
@@ -259,7 +233,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
+    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read)
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)

@@ -12,8 +12,8 @@ of a step is ``fold_in(key, index)``. The outcome then depends neither on where 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,14 +23,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from consilience.errors import UnsupportedRequest
 from consilience.inference.checkpoints import Checkpoint, Restored
 from consilience.inference.processes import agreed
 from consilience.inference.results import Result
+from consilience.progress import Steps
 
 Progress = bool | Callable[[int, int], None] | None
 
 # A chunk of a slow model is shortened towards this, so that Ctrl-C, the time limit and the progress bar stay prompt.
 _SECONDS_PER_CHUNK = 1.0
+
+_ran_in: dict[str, int] = {}  # the process that ran first
 
 
 class LoopOutcome(NamedTuple):
@@ -68,7 +72,7 @@ def strongly_typed(state: Any) -> Any:
 
 def scan_steps(
     step: Callable[[Any, Any], tuple[Any, Any]], state: Any, start: Any, stop: Any, *, length: int,
-    finite: Callable[[Any], Any] | None = None,
+    finite: Callable[[Any], Any] | None = None, going: Callable[[Any], Any] | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run `step` for the indices from `start` to `stop`, at most `length` of them; for use inside ``jax.jit``.
 
@@ -82,6 +86,7 @@ def scan_steps(
     length : static; rows of the output buffers.
     finite : ``output -> bool``; where given, the first step that is not is the last, and the state stays as that step
         was given it.
+    going : ``state -> bool``; where given, the last step is the first that leaves a state of which it does not hold.
 
     Returns
     -------
@@ -97,6 +102,8 @@ def scan_steps(
         if finite is not None:
             good = finite(output)
             after = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, state)
+        if going is not None:
+            good &= going(after)
         return index + 1, after, buffers, good
 
     # A loop with a traced end and not a scan with a mask: a masked step would copy the whole state at every index.
@@ -152,7 +159,12 @@ def run_chunks(
     Returns
     -------
     `LoopOutcome`.
+
+    Raises
+    ------
+    UnsupportedRequest : in a process that was forked from one that has run.
     """
+    _refuse_fork()
     began = time.perf_counter()
     state, steps, had_converged, earlier = _start(checkpoint, state, collect)
     report, close = _reporter(progress, num_steps, label, steps)
@@ -198,11 +210,20 @@ def run_chunks(
         result = Result.interrupted
         message = f"the keyboard interrupted the run at step {finite_steps}"
     finally:
-        close()
+        close(result is Result.converged)
     seconds = earlier + time.perf_counter() - began
     if checkpoint is not None:
         checkpoint.write(state, steps, converged=had_converged, seconds=seconds)
     return LoopOutcome(state, finite_steps, result, seconds, message)
+
+
+def _refuse_fork() -> None:
+    """Refuse to run in a process forked from one that has run: the threads of JAX are not in it, and it would wait."""
+    if _ran_in.setdefault("process", os.getpid()) != os.getpid():
+        raise UnsupportedRequest(
+            "this process was forked from one that has already run JAX, whose threads it lacks; start processes by "
+            "multiprocessing.get_context('spawn')"
+        )
 
 
 def _finite_rows(
@@ -267,13 +288,9 @@ def _leading_true(flags: np.ndarray) -> int:
 
 def _reporter(
     progress: Progress, num_steps: int, label: str, done: int
-) -> tuple[Callable[[int], None], Callable[[], None]]:
-    """Return what to call with the steps done after every chunk, and what to call at the end."""
+) -> tuple[Callable[[int], None], Callable[[bool], None]]:
+    """Return what to call with the steps done after every chunk, and at the end with whether the run converged."""
     if callable(progress):
-        return lambda steps: progress(steps, num_steps), lambda: None
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        return lambda steps: None, lambda: None
-    from tqdm import tqdm
-
-    bar = tqdm(total=num_steps, initial=done, desc=label or None, unit="step", file=sys.stderr)
-    return lambda steps: bar.update(steps - bar.n), bar.close
+        return lambda steps: progress(steps, num_steps), lambda converged: None
+    bar = Steps(num_steps, label, done=done, shown=progress)
+    return bar.to, lambda converged: bar.close(converged=converged)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import importlib
 import os
 from collections.abc import Callable, Mapping
@@ -17,7 +16,8 @@ import numpy as np
 
 from consilience.data.codes import named
 from consilience.data.contract import Contract
-from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
+from consilience.errors import TooLarge, UnsupportedRequest, meant, no_such
+from consilience.inference.fit_tables import FitTable
 from consilience.inference.generic import GenericRun
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
@@ -29,6 +29,7 @@ from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import Truth
 from consilience.models.truth.against_gold import headline
+from consilience.notebook import html
 from consilience.notes import Level, Note
 
 if TYPE_CHECKING:
@@ -50,16 +51,26 @@ class Fit:
 
     Parameters
     ----------
-    member : the model that was fitted.
-    resolved : data, settings and priors.
-    method, reason : how, and why so.
-    seed, draws : of the run; ``draws`` per chain.
-    posterior : `Closed`, `Draws` or `Estimate`; see `consilience.models.posterior`.
-    result : how the run ended.
-    run : the driver's own account, without the draws; None for an exact posterior and after loading.
-    said : what a loaded fit said when it was fitted, with priors that it may know in words only now.
-    attributes : limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
-    engine : that went through the data in the place of arrays, and keeps large tables; None after loading.
+    member : Model
+        The model that was fitted.
+    resolved : Resolved
+        Data, settings and priors.
+    method, reason : str
+        How, and why so.
+    seed, draws : int
+        Of the run; ``draws`` per chain.
+    posterior : Posterior
+        `Closed`, `Draws` or `Estimate`; see `consilience.models.posterior`.
+    result : Result
+        How the run ended.
+    run : GenericRun, optional
+        The driver's own account, without the draws; None for an exact posterior and after loading.
+    said : tuple[Note, ...], optional
+        What a loaded fit said when it was fitted, with priors that it may know in words only now.
+    attributes : dict[str, Any], optional
+        Limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
+    engine : str or engine, optional
+        That went through the data in the place of arrays, and keeps large tables; None after loading.
 
     Examples
     --------
@@ -89,8 +100,7 @@ class Fit:
 
     def __post_init__(self) -> None:
         for table in self.member.tables:
-            bound = _bound_table(self, table) if isinstance(table, Table) else _bound_measure(self, table)
-            self.__dict__[table.name] = bound
+            self.__dict__[table.name] = FitTable(self, table)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the engine; and what is bound to the fit or kept of it, such as the truth, which is made anew."""
@@ -220,8 +230,9 @@ class Fit:
 
         Parameters
         ----------
-        draws : how many to make of a posterior in closed form; those of the fit by default. Stored draws are all
-            returned; an estimate is one draw.
+        draws : int, optional
+            How many to make of a posterior in closed form; those of the fit by default. Stored draws are all returned;
+            an estimate is one draw.
 
         Raises
         ------
@@ -322,8 +333,10 @@ class Fit:
 
         Parameters
         ----------
-        name : of the table.
-        choice : which part of it, where the member offers one, such as ``annotators`` by their codes.
+        name : str
+            Of the table.
+        choice : object
+            Which part of it, where the member offers one, such as ``annotators`` by their codes.
         """
         kept = None if self.engine is None or name in self.member.measured_tables else self.member.table(name).kept
         import pandas
@@ -336,8 +349,10 @@ class Fit:
 
         Parameters
         ----------
-        name, choice : as in `table`.
-        codes : whether the columns of ids hold codes.
+        name, choice : str
+            As in `table`.
+        codes : bool, default False
+            Whether the columns of ids hold codes.
 
         Raises
         ------
@@ -355,20 +370,29 @@ class Fit:
         ids = {column.name: truth.ids.get(column.codes) for column in table.columns if column.codes}
         return {column: named(values, ids.get(column)) for column, values in columns.items()}
 
+    @cached_property
+    def plot(self) -> Any:
+        """Figures of the fit, each with ``ax=``: a `consilience.plots.Plots`."""
+        # Named only: figures are of the face, which imports this file.
+        return importlib.import_module("consilience.plots").Plots(self)
+
     def measure(self, name: str, *arguments: Any, **choice: Any) -> Any:
         """Return what the fit answers under a name beside its tables, such as ``num_entities``.
 
         Parameters
         ----------
-        name : of the measure.
-        arguments, choice : what it takes.
+        name : str
+            Of the measure.
+        arguments, choice : object
+            What it takes.
 
         Raises
         ------
         UnknownName : the member has no such measure.
         """
         if name not in self.member.measure_names:
-            raise UnknownName(f"'{self.member.name}' has no '{name}'; it has {', '.join(self.member.measure_names)}")
+            known = self.member.measure_names
+            raise no_such(f"'{self.member.name}' has no '{name}'", name, known, f"it has {', '.join(known)}")
         return getattr(self, name)(*arguments, **choice)
 
     if not TYPE_CHECKING:  # or a checker would take any name for a table
@@ -380,10 +404,11 @@ class Fit:
             if hasattr(type(self), name):  # a property that failed itself; its own error says why
                 return object.__getattribute__(self, name)
             known = [table.name for table in member.tables]
-            close = difflib.get_close_matches(name, [*known, *dir(type(self))], n=1)
-            hint = f"did you mean '{close[0]}'? Its" if close else "its"
-            tables = f"{hint} tables are {', '.join(known)}"
-            raise AttributeError(f"a fit of '{member.name}' has no attribute '{name}'; {tables}")
+            near = meant(name, [*known, *dir(type(self))])
+            hint = f"{near} Its" if near else "its"
+            raise AttributeError(
+                f"a fit of '{member.name}' has no attribute '{name}'; {hint} tables are {', '.join(known)}"
+            )
 
     # ---- what there is to say
 
@@ -485,11 +510,14 @@ class Fit:
 
         Parameters
         ----------
-        new_annotations : `Annotations`, or a path, a data frame, a dict of columns or a list of rows. Items, annotators
-            and labels are known by their ids; unknown ones are added.
-        duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the
-            first, "error" refuses.
-        progress : as in `fit`.
+        new_annotations : Annotations or source of them
+            `Annotations`, or a path, a data frame, a dict of columns or a list of rows. Items, annotators and labels
+            are known by their ids; unknown ones are added.
+        duplicates : str, default "keep"
+            What to do when an annotator labels an item again: "keep" counts every row, "first" keeps the first, "error"
+            refuses.
+        progress : bool or callable, optional
+            As in `fit`.
 
         Raises
         ------
@@ -517,9 +545,27 @@ class Fit:
         save(self, path, force=force)
 
     def __repr__(self) -> str:
+        """Return five lines at most: errors first, then what to read first, what it is, and what else there is."""
+        said = self.findings()
+        errors = [f"error: {note.words()}" for note in said if note.level is Level.error]
+        more = [f"… and {len(errors) - 1} more"] if len(errors) > 1 else []
+        counts = [(name, sum(note.level.name == name for note in said)) for name in ("warning", "note")]
+        listed = " and ".join(f"{number} {name}{'s' * (number > 1)}" for name, number in counts if number)
+        return "\n".join([*errors[:1], *more, *self._lines, *([f"{listed}: fit.findings()"] if listed else [])])
+
+    @property
+    def _lines(self) -> list[str]:
+        """What to read first, and what the fit is."""
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         line = f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
-        return f"{self.headline}\n{line}" if self.headline else line
+        return [self.headline, line] if self.headline else [line]
+
+    def _repr_html_(self) -> str:
+        said = [f"{note.level.name}: {note.words()}" for note in self.findings()]
+        first, *others = [*self.member.table_names, *self.member.measured_tables]
+        columns = self.table_columns(first) if self._has_truth and self.data.is_whole and self.engine is None else None
+        listed = f"Tables: {', '.join(f'fit.{name}()' for name in (first, *others))}"
+        return html("\n".join(self._lines), said, columns, listed)
 
     def _dims(self, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
@@ -537,8 +583,15 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
 
     Parameters
     ----------
-    path : the folder.
-    model, truth : for a fit of your own NumPyro function, the same as were given to `fit`; inference is not repeated.
+    path : str or path
+        The folder.
+    model, truth : Model or callable, optional
+        For a fit of your own NumPyro function, the same as were given to `fit`; inference is not repeated.
+
+    Returns
+    -------
+    Fit
+        As `Fit.save` wrote it.
 
     Raises
     ------
@@ -563,32 +616,3 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
     fields, advice = read(path, model, truth)
     found = Fit(**fields)
     return dataclasses.replace(found, said=(*found.findings(), *advice)) if advice else found
-
-
-def _bound_table(fit: Fit, table: Table) -> Callable[..., Any]:
-    """Return a table as a method of a fit, with its help."""
-
-    def show(**choice: Any) -> Any:
-        return fit.table(table.name, **choice)
-
-    show.__name__ = show.__qualname__ = table.name
-    show.__doc__ = _help_of(table)
-    return show
-
-
-def _help_of(table: Table | Measure) -> str:
-    columns = "\n".join(f"{column.name} : {column.help}" if column.help else column.name for column in table.columns)
-    return f"{table.help}\n\nReturns\n-------\ndata frame with the columns\n\n{columns}\n"
-
-
-def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
-    """Return what a member names elsewhere as a method of a fit; it is imported when it is called."""
-
-    def ask(*arguments: Any, **choice: Any) -> Any:
-        # What inference may not import, a member may name.
-        module, _, name = measure.place.partition(":")
-        return getattr(importlib.import_module(module), name)(fit, *arguments, **choice)
-
-    ask.__name__ = ask.__qualname__ = measure.name
-    ask.__doc__ = _help_of(measure) if measure.columns else measure.help
-    return ask

@@ -24,6 +24,7 @@ from consilience._version import __version__
 from consilience.data.codes import object_array
 from consilience.data.contract import Contract
 from consilience.data.files import digest
+from consilience.deprecation import as_saved
 from consilience.errors import InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.durable import text_digest, write_arrays, write_text
 from consilience.inference.generic import GenericRun
@@ -159,7 +160,8 @@ def read(
             data = _data(text, arrays)
         if problem := data.problem() or _problem_of_text(text):
             raise InvalidFit(f"{folder}: the saved fit cannot be right, because {problem}; fit again")
-        text["options"] = {name: value for name, value in text["options"].items() if name not in _GONE}
+        options = {name: value for name, value in text["options"].items() if name not in _GONE}
+        text["options"] = as_saved(options, text["model"])
         member = _member(folder, text["model"], model, truth)
         if text["method"] not in member.methods:
             raise ValueError(f"'{member.name}' has no method '{text['method']}'")
@@ -265,7 +267,7 @@ def _options(fit: Any) -> dict[str, Any]:
 
 
 def _sizes(data: Contract) -> dict[str, int]:
-    return {name: int(getattr(data, name)) for name in data.names("size")}
+    return {name: int(size) for name in data.names("size") if (size := getattr(data, name)) is not None}
 
 
 def _run_text(fit: Any) -> dict[str, Any] | None:

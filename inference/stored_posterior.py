@@ -75,7 +75,7 @@ def posterior_problem(posterior: Posterior, data: Contract, sites: Sites) -> str
     sites : of the member, with their dimensions and those of what is hidden.
     """
     arrays = posterior_arrays(posterior)
-    sizes = {_singular(name): int(getattr(data, name)) for name in data.names("size")}
+    sizes = {_singular(name): int(size) for name in data.names("size") if (size := getattr(data, name)) is not None}
     most = max([*sizes.values(), *(values.size for values in arrays.values())], default=0)
     sizes.pop("feature", None)  # weights have one for the offset too, and of a link of one's own any number
     for name, values in arrays.items():

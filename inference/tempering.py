@@ -1,6 +1,6 @@
 r"""Parallel tempering, whatever the model: swaps, the ladder, log evidence, round trips.
 
-Replicas of one state stand on rungs :math:`1 = b_0 > b_1 > \dots > b_{T-1}`; that of rung t targets the prior times
+Replicas of one state stand on rungs :math:`1 = b_0 > b_1 > \ldots > b_{T-1}`; that of rung t targets the prior times
 :math:`\exp(b_t L)`, where L is the log likelihood, or any part of the log density that is to be let off. All functions
 are of NumPy arrays whose first axis is the rung (after the draw, of a history), with any further axes of ladders that
 know nothing of each other, such as ladders of several documents.

@@ -19,7 +19,8 @@ from consilience.data.annotations import Annotations
 from consilience.data.contract import Contract
 from consilience.data.problems import counted
 from consilience.errors import ConsilienceWarning, UnsupportedRequest
-from consilience.inference.fitting import ASKED, Limits, Plan, completed, planned, warn_of
+from consilience.inference.fitting import ASKED, Plan, completed, planned, warn_of
+from consilience.inference.limits import Limits
 from consilience.inference.loop import Progress
 from consilience.inference.precision import prepared_ascent
 from consilience.inference.result import Fit

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from consilience.errors import UnknownName
+from consilience.errors import no_such
 
 if TYPE_CHECKING:
     from consilience.models.interface import Model
@@ -60,9 +59,7 @@ def place(name: str) -> MemberPlace:
     UnknownName : there is none; the text lists those that exist.
     """
     if name not in MEMBERS:
-        close = difflib.get_close_matches(name, MEMBERS, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ";"
-        raise UnknownName(f"no model is called '{name}'{hint} the models are {', '.join(MEMBERS)}")
+        raise no_such(f"no model is called '{name}'", name, MEMBERS, f"the models are {', '.join(MEMBERS)}")
     return MEMBERS[name]
 
 

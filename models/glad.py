@@ -2,7 +2,7 @@ r"""GLAD: able annotators and easy items (Whitehill et al. 2009), on a grid.
 
 .. math::
 
-    p \sim \mathrm{Dir}(1, …, 1), \qquad T_i \sim \mathrm{Cat}(p), \qquad
+    p \sim \mathrm{Dir}(1, \ldots, 1), \qquad T_i \sim \mathrm{Cat}(p), \qquad
     l_n = T_{i_n} \text{ with probability } \sigma(\alpha_{j_n} b_{i_n}), \text{ else uniform over the other labels}.
 
 | symbol | name | points of its grid |

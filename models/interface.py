@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from consilience.arrays import Key
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import UnsupportedRequest, no_such
 from consilience.models.posterior import Posterior
 from consilience.models.settings import Settings
 from consilience.models.sites import Resolved, Sites, resolve
@@ -108,6 +108,8 @@ class Ascent:
     sites : ``sites(state, problem)`` -> dict of the arrays that ``finish`` needs.
     finish : ``finish(values, resolved)`` -> `Posterior`, of the same arrays on the host, mirror modes mapped to one by
         the member's `Sites`. CAVI ends with a `Closed` one, EM with an `Estimate`.
+    part : ``part(state)`` -> number, from 0, of the part of the steps that is next, where steps are of several kinds:
+        ``step`` then takes ``part=``, which is known when it is compiled, and the host calls a program for each.
     settled : ``settled(state, problem)`` -> whether the state is the last, by a rule of the member's own in the place
         of the driver's and exact to the step; None for problems of which the driver decides, which the structure of the
         problem must tell.
@@ -141,6 +143,7 @@ class Ascent:
     step: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
     finish: Callable[[dict[str, Any], Resolved], Posterior]
+    part: Callable[[Any], Any] | None = None
     settled: Callable[..., Any] | None = None
     shard: Callable[[Any, int], Shards] | None = None
     lengths: Callable[[Any], Mapping[str, int]] | None = None
@@ -440,8 +443,8 @@ class Model:
         for table in self.tables:
             if table.name == name and isinstance(table, Table):
                 return table
-        known = ", ".join([*self.table_names, *self.measured_tables])
-        raise UnknownName(f"'{self.name}' has no table '{name}'; it has {known}")
+        known = [*self.table_names, *self.measured_tables]
+        raise no_such(f"'{self.name}' has no table '{name}'", name, known, f"it has {', '.join(known)}")
 
     @property
     def table_names(self) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ falls with i; unranked classes get none. Weights are summed over annotators and 
 | \|b\| | ``block_size`` | (row,) |
 | IRN | ``plausibility`` | (entry,), the named (item, class) pairs |
 
-``weights="equation-14"`` is the formula above. The authors' published code gives every class of block i the whole
-1/i, without dividing by the size of the block: ``weights="published-code"``. The two differ wherever somebody ties
+``rank_weights="equation-14"`` is the formula above. The authors' published code gives every class of block i the whole
+1/i, without dividing by the size of the block: ``rank_weights="published-code"``. The two differ wherever somebody ties
 classes, and only the second reproduces the paper's figures.
 """
 
@@ -53,7 +53,7 @@ def weights_setting() -> Any:
 class Settings(settings.Settings):
     """Settings of `irn`; see the fields."""
 
-    weights: str = weights_setting()
+    rank_weights: str = weights_setting()
 
 
 def row_weights(data: Rankings, weights: str) -> Float[Array, " row"]:
@@ -82,7 +82,7 @@ def inverse_rank_normalisation(data: Rankings, weights: str = "equation-14") -> 
 
 def exact(resolved: Resolved) -> Estimate:
     """Return the point estimate (equations 14 to 16)."""
-    return Estimate({"plausibility": inverse_rank_normalisation(resolved.data, resolved.settings.weights)})
+    return Estimate({"plausibility": inverse_rank_normalisation(resolved.data, resolved.settings.rank_weights)})
 
 
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:

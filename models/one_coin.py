@@ -2,7 +2,7 @@ r"""One coin: every annotator is right with a probability of her own, and else g
 
 .. math::
 
-    p \sim \mathrm{Dir}(1, …, 1), \qquad \theta_j \sim \mathrm{Beta}(a, b), \qquad
+    p \sim \mathrm{Dir}(1, \ldots, 1), \qquad \theta_j \sim \mathrm{Beta}(a, b), \qquad
     l_n = T_{i_n} \text{ with probability } \theta_{j_n}, \text{ else uniform over the other labels}.
 
 a ~ Gamma(3, .5) and b ~ Gamma(2, .5) (shape, rate) are learned from all annotators by coordinate ascent, where the

@@ -49,7 +49,7 @@ class Settings(settings.Settings):
     reliability: float = setting(
         20.0, "total concentration of the Dirichlet, as it were the number of annotators", above=0.0
     )
-    weights: str = irn.weights_setting()
+    rank_weights: str = irn.weights_setting()
     alpha: float = setting(0.0, "concentration added to every class", at_least=0.0)
 
 
@@ -60,7 +60,7 @@ def density(resolved: Resolved) -> None:
     vector of independent Gamma variables: one long vector of these serves all items.
     """
     data, own = resolved.data, resolved.settings
-    total = jax.ops.segment_sum(irn.row_weights(data, own.weights), data.entry, data.num_entries)
+    total = jax.ops.segment_sum(irn.row_weights(data, own.rank_weights), data.entry, data.num_entries)
     per_item = jax.ops.segment_sum(total, data.entry_item, data.num_items)
     concentration = own.reliability * total / per_item[data.entry_item]
     if own.alpha > 0:
@@ -78,7 +78,7 @@ def density(resolved: Resolved) -> None:
 def exact(resolved: Resolved) -> Closed:
     """Return the Dirichlet posterior of all items."""
     own, entries = resolved.settings, _entries(resolved.data)
-    concentration = own.reliability * irn.inverse_rank_normalisation(resolved.data, own.weights) + own.alpha
+    concentration = own.reliability * irn.inverse_rank_normalisation(resolved.data, own.rank_weights) + own.alpha
     return Closed({
         "plausibility": RaggedDirichlet(
             entries.first, entries.class_, concentration, own.alpha, entries.num_classes, per_entry=own.alpha == 0
@@ -102,7 +102,7 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     else:
         with np.errstate(divide="ignore"):
             draws = PlausibilityDraws(entries, np.log(plausibility))
-    draws.point = PointTruth(entries, irn.inverse_rank_normalisation(resolved.data, resolved.settings.weights))
+    draws.point = PointTruth(entries, irn.inverse_rank_normalisation(resolved.data, resolved.settings.rank_weights))
     return draws
 
 

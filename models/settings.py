@@ -14,7 +14,6 @@ Mine(reliability=3.0)
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import enum
 import functools
 import math
@@ -24,7 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from consilience.errors import ConsilienceError, UnknownName, UnsupportedRequest
+from consilience.deprecation import current
+from consilience.errors import ConsilienceError, UnknownName, UnsupportedRequest, no_such
 
 
 class _Default(enum.Enum):
@@ -82,6 +82,8 @@ class Setting:
         if isinstance(value, str) and value in self.words:
             return value
         try:
+            if isinstance(value, str) and "_" in value and self.kind is not str:
+                raise ValueError  # Python takes 1_0 for ten
             converted = self.kind(value)
             value = value if self.kind is str else float(value)
         except (TypeError, ValueError, OverflowError):
@@ -140,6 +142,7 @@ class Settings:
         UnsupportedRequest : a value is not allowed, or a required one is missing. All that is wrong is said at once.
         """
         known = {field.name: field for field in cls.fields()}
+        given = current(given, member)
         wrong: list[ConsilienceError] = [unknown_option(name, member, known) for name in given if name not in known]
         values = {}
         for name, field in known.items():
@@ -192,6 +195,4 @@ def _fields(settings: Any) -> tuple[Setting, ...]:
 
 def unknown_option(name: str, member: str, known: Iterable[str]) -> UnknownName:
     """Return what is said of an option that does not exist, with the closest one that does."""
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
-    return UnknownName(f"'{member}' has no option '{name}'{hint} options: {', '.join(known) or 'none'}")
+    return no_such(f"'{member}' has no option '{name}'", name, known, f"its options: {', '.join(known) or 'none'}")

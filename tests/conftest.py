@@ -83,6 +83,20 @@ def _forget_compiled_programs():
         gc.collect()
 
 
+@pytest.fixture
+def compilations():
+    """Return a list that grows with every program that XLA compiles."""
+    import jax
+
+    events = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, duration, **details: events.append(event) if "backend_compile" in event else None
+    )
+    jax.jit(lambda x: x + 1)(jax.numpy.arange(7)).block_until_ready()
+    assert events, "jax no longer reports compilations under this name"
+    return events
+
+
 @pytest.fixture(scope="module")
 def exact_sizes():
     """Problems of the size of their data, for tests that count; that padding changes nothing is a law of its own."""

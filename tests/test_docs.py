@@ -1,5 +1,6 @@
-"""Every code block of the README and of docs/ runs, in order, one namespace a page, and so do examples in docstrings.
+"""Every code block of README and guides runs, in order, one namespace a page, and so do examples in docstrings.
 
+Tutorials and the gallery run when the site is built, and only then.
 Blocks marked ``python slow`` run with `-m slow` only. Those marked ``python alert`` show what the library warns of:
 they have to make it warn, and no other block may. A command with the comment ``# exit code 3`` has to end with that.
 """
@@ -18,7 +19,8 @@ import consilience as cs
 from consilience.errors import ConsilienceWarning
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", DOCS / "index.md", *sorted([*DOCS.glob("guides/*.md"), *DOCS.glob("developer/*.md")])]
 SLOW_PAGES = [page for page in PAGES if "```python slow" in page.read_text()]
 BLOCK = re.compile(r"^```(\w+)(?: (slow|alert))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXIT_CODE = re.compile(r"# exit code (\d+)")
@@ -53,7 +55,7 @@ def run_page(page, with_slow):
                 os.chdir(line[3:]) if line.startswith("cd ") else run_command(line)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_page(page, with_slow=False)

@@ -65,7 +65,8 @@ def simulate(arguments: Arguments) -> None:
     """Write annotations of the mentions of a key, as a crowd would give them."""
     target = arguments.output
     key = read_key(arguments.key)
-    from consilience.data.mentions import MENTION_TYPES, write_mentions
+    from consilience.data.mentions import MENTION_TYPES
+    from consilience.data.mentions_writer import write_mentions
     from consilience.models.mpa.scenarios import simulate_mentions
 
     mentions = simulate_mentions(key, arguments.scenario, profiles=arguments.profiles, seed=arguments.seed)
@@ -129,12 +130,13 @@ def chains(arguments: Arguments) -> None:
     OutputRefused : a file must not be written.
     """
     refuse_views(arguments, "chains")
+    files = _files_of_chains(arguments) if arguments.to == "conll" else None
     fitted, _ = load(arguments)
     from consilience.evaluation.silver import silver_chains
 
     found = silver_chains(fitted)
-    if arguments.to == "conll":
-        _write_chains(arguments, fitted, found)
+    if files is not None:
+        _write_chains(arguments, fitted, found, *files)
         return
     unfit = [f"--{name}" for name in ("template", "draws", "output") if getattr(arguments, name)]
     if unfit:
@@ -147,24 +149,32 @@ def chains(arguments: Arguments) -> None:
     print(f"{found}\n{table_text(rows, hint='use --json or --csv FILE')}")
 
 
-def _write_chains(arguments: Arguments, fitted: Fit, found: SilverChains) -> None:
-    """Write the most likely chains to a file (a folder where the template is one), and drawn ones beside it."""
-    from consilience.data.conll_writer import write_conll
-    from consilience.evaluation.silver import silver_chains
-
+def _files_of_chains(arguments: Arguments) -> tuple[str | None, list[Path]]:
+    """Return the template, and what is to be written: files, or folders where the template is one."""
     if arguments.json or arguments.csv:
         raise UnsupportedRequest("--to conll writes files; leave out --json and --csv")
     template = None if arguments.template is None else _template(arguments.template)
     into_folder = template is not None and Path(template).is_dir()
     target = Path(arguments.output or ("chains" if into_folder else "chains.conll"))
     of_draws = [target.with_name(_numbered(target, number)) for number in range(1, (arguments.draws or 0) + 1)]
-    if arguments.draws is not None and not 1 <= arguments.draws <= fitted.draws:
-        raise UnsupportedRequest(f"--draws is {arguments.draws}; the fit has {fitted.draws:,} draws, and 1 or more go")
     for path in (target, *of_draws):
         if into_folder:
             check_folder(path)
         else:
             check_output(path, force=arguments.force, inputs=inputs_of(arguments))
+    return template, [target, *of_draws]
+
+
+def _write_chains(
+    arguments: Arguments, fitted: Fit, found: SilverChains, template: str | None, files: list[Path]
+) -> None:
+    """Write the most likely chains, and drawn ones beside them."""
+    from consilience.data.conll_writer import write_conll
+    from consilience.evaluation.silver import silver_chains
+
+    if arguments.draws is not None and not 1 <= arguments.draws <= fitted.draws:
+        raise UnsupportedRequest(f"--draws is {arguments.draws}; the fit has {fitted.draws:,} draws, and 1 or more go")
+    target, *of_draws = files
     write_conll(found, target, template=template, crossing="drop", force=arguments.force)
     print(f"{found}\nwritten  {target}")
     for number, path in enumerate(of_draws):

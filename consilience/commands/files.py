@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
-import tempfile
 from argparse import Namespace as Arguments
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +12,13 @@ from typing import Any
 from consilience.errors import UnsupportedRequest
 from consilience.inference.run_folder import ARRAYS, FIT_TEXT, fit_folder, holds_fit
 from consilience.output import STANDARD_OUTPUT, check_output, standard_output_for_files
+from consilience.piped import STANDARD_INPUT, kept_inputs
 from consilience.printing import write_columns
-from consilience.standard_input import STANDARD_INPUT, standard_input_from
 
 # Arguments that name files to read; some may name public data in their place.
 _INPUTS = (
-    "file", "files", "folder", "predictions", "key", "response", "template", "profiles", "features", "classes", "map",
-    "pairs", "labels",
+    "file", "files", "folder", "predictions", "key", "response", "template", "profiles", "features", "classes",
+    "class_groups", "pairs", "labels",
 )  # fmt: skip
 
 
@@ -50,8 +48,8 @@ def write_csv(table: Any, arguments: Arguments) -> None:
 
 
 @contextlib.contextmanager
-def standard_input(arguments: Arguments) -> Iterator[None]:
-    """Let the input that is called ``-``, if there is one, be read from standard input, as CSV.
+def piped_inputs(arguments: Arguments) -> Iterator[None]:
+    """Let ``-``, if there is one, be read from standard input, and FIFOs once, as CSV or JSON lines.
 
     Raises
     ------
@@ -60,15 +58,8 @@ def standard_input(arguments: Arguments) -> Iterator[None]:
     number = _named(arguments).count(STANDARD_INPUT)
     if number > 1:
         raise UnsupportedRequest("- is standard input, which holds one table; give files in the place of the others")
-    if not number:
+    with kept_inputs(sys.stdin.buffer if number else None):
         yield
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "standard-input.csv"  # a table is looked at more than once
-        with file.open("wb") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-        with standard_input_from(file):
-            yield
 
 
 @contextlib.contextmanager
@@ -83,10 +74,10 @@ def checked_outputs(arguments: Arguments) -> Iterator[None]:
     UnsupportedRequest : where two are the same.
     """
     table, other = getattr(arguments, "csv", None), getattr(arguments, "output", None)
-    given = [output for output in (table, other) if output]
+    given = [output for output in (table, other) if output is not None]
     if len(set(given)) < len(given):
         raise UnsupportedRequest(f"{given[0]} cannot hold two outputs; give each its own path")
-    for output in given if getattr(arguments, "output_is_file", False) else filter(None, [table]):
+    for output in given if getattr(arguments, "output_is_file", False) else given[: table is not None]:
         check_output(output, force=arguments.force, inputs=inputs_of(arguments))
     with standard_output_for_files() if STANDARD_OUTPUT in given else contextlib.nullcontext():
         yield

@@ -18,6 +18,7 @@ from consilience.commands.stopped_runs import (
     refuse_unfinished,
     stoppable,
 )
+from consilience.deprecation import current
 from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
@@ -54,7 +55,7 @@ def fit(arguments: Arguments) -> int:
     options = _typed(registry.member(arguments.model), given) if options is None else options
     checkpoint = kept_checkpoint(target, resume=arguments.resume, force=arguments.force)
     _provide_devices(arguments.devices)
-    with _precision(arguments.x64), stoppable(target, arguments.words):
+    with precision(arguments.x64), stoppable(target, arguments.words):
         fitted = cs.fit(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
@@ -111,7 +112,7 @@ def _run_folder(arguments: Arguments) -> Path:
 
 def _typed(member: Model, given: Mapping[str, str]) -> dict[str, Any]:
     """Check the model's own settings, which came as text."""
-    options = {name.replace("-", "_"): value for name, value in given.items()}
+    options = current({name.replace("-", "_"): value for name, value in given.items()}, member.name)
     checked = member.settings.checked(options, member.name)
     return {name: getattr(checked, name) for name in options}
 
@@ -128,7 +129,8 @@ def _provide_devices(number: int | None) -> None:
         jax.config.update("jax_num_cpu_devices", number)
 
 
-def _precision(double: bool) -> Any:
+def precision(double: bool) -> Any:
+    """Return a context in which JAX computes in double precision, if that is asked for."""
     if not double:
         return contextlib.nullcontext()
     import jax
@@ -196,7 +198,7 @@ def check(arguments: Arguments) -> int:
     options = _typed(registry.member(arguments.model), arguments.member_options)
     import consilience as cs
 
-    with _precision(arguments.x64):
+    with precision(arguments.x64):
         found = cs.check(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             seed=arguments.seed, replications=arguments.replications, quick=not arguments.long,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
 from typing import Any
 
 
@@ -21,8 +23,8 @@ def numbered(text: str) -> str | dict[str, float]:
     if text == "labels":
         return text
     try:
-        return {label: float(number) for label, number in (pair.rsplit("=", 1) for pair in text.split(","))}
-    except ValueError:
+        return {label: number(value) for label, value in (pair.rsplit("=", 1) for pair in text.split(","))}
+    except (ValueError, argparse.ArgumentTypeError):
         raise argparse.ArgumentTypeError(f"{text!r}: write label=number,label=number or labels") from None
 
 
@@ -48,9 +50,37 @@ def column_of_source(text: str) -> tuple[str, str, str]:
     return source.strip(), column.strip(), name.strip()
 
 
+_MOST = 10**12
+_WHOLE, _DECIMAL = re.compile(r"-?[0-9]+"), re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def count(text: str) -> int:
+    """Read a whole number as it is usually written; not 1_0, which Python takes, nor more than 10^12.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    if not _WHOLE.fullmatch(text) or abs(int(text)) > _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, such as 100")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """Read a decimal number; not nan, inf or 1_0, which Python takes.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    if not _DECIMAL.fullmatch(text) or not math.isfinite(float(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number, such as 0.5")
+    return float(text)
+
+
 def whole(text: str) -> list[int]:
     """Read whole numbers with commas between them; raises as `decimals` does."""
-    return _numbers(text, int, "whole numbers")
+    return _numbers(text, count, "whole numbers")
 
 
 def decimals(text: str) -> list[float]:
@@ -60,11 +90,41 @@ def decimals(text: str) -> list[float]:
     ------
     argparse.ArgumentTypeError : the text is something else.
     """
-    return _numbers(text, float, "numbers")
+    return _numbers(text, number, "numbers")
 
 
 def _numbers(text: str, kind: Any, words: str) -> list[Any]:
     try:
         return [kind(part) for part in text.split(",")]
-    except ValueError:
+    except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"{text!r}: write {words} with commas between them") from None
+
+
+def seed(text: str) -> int:
+    """Read a seed.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    if (found := count(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 0 or more")
+    return found
+
+
+def listed(text: str) -> list[str]:
+    """Read texts with commas between them."""
+    return text.split(",")
+
+
+def renamed(text: str) -> dict[str, str]:
+    """Read pairs, such as names of columns: ``item=its_name,label=its_name``.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    pairs = [pair.split("=", 1) for pair in text.split(",")]
+    if not all(len(pair) == 2 and all(pair) for pair in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r}: write item=its_name,label=its_name")
+    return {role.strip(): name.strip() for role, name in pairs}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,62 +18,57 @@ from consilience.commands import (
     results,
     systems,
 )
-from consilience.commands.flag_types import by_name, column_of_source, decimals, numbered, typed_fields, whole
+from consilience.commands.flag_types import (
+    by_name,
+    column_of_source,
+    count,
+    decimals,
+    listed,
+    number,
+    numbered,
+    renamed,
+    seed,
+    typed_fields,
+    whole,
+)
+from consilience.commands.help import EPILOG, MODEL_EPILOG, show_what_applies
 from consilience.commands.reading import READING
-
-_EPILOG = """\
-exit codes:
-  0    success
-  1    an error in the input or the request; the message says what to do
-  2    the command line cannot be understood
-  3    finished and written, but the result is not converged or its diagnostics are poor; a check that failed
-  130  interrupted by Ctrl-C; a fit writes what it had, and goes on when its command is given again with --resume
-
-environment:
-  CONSILIENCE_DATA               folder of public data that are already stored
-  CONSILIENCE_CACHE              folder for downloads and compiled programs
-  CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs; or a folder for them
-"""
-
-_MODEL_EPILOG = """\
-A model's own options, such as --reliability 20, --weights published-code, --alpha 0.01 or --threshold 0,
-are given in the same way; `consilience models MODEL` lists them.
-"""
+from consilience.deprecation import RENAMED_FLAGS
 
 
-def parser(command: str | None = None, member_options: Sequence[str] = ()) -> argparse.ArgumentParser:
+def parser(
+    command: str | None = None, member_options: Sequence[str] = (), model: str | None = None
+) -> argparse.ArgumentParser:
     """Return the grammar of the command line.
 
     Parameters
     ----------
     command, member_options : the command that is asked for, and those of its flags that the model is to judge.
+    model : of which help is asked for: it then lists how its data are read, and its own options.
     """
     whole = argparse.ArgumentParser(
-        prog="consilience", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        prog="consilience", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         description="Truth that nobody observed directly, inferred with its uncertainty, and evaluation against that.",
     )  # fmt: skip
     whole.add_argument("--version", action="version", version=f"consilience {__version__}")
+    line = "print the script that completes commands in a shell: bash, zsh or tcsh"
+    whole.add_argument("--print-completion", choices=("bash", "zsh", "tcsh"), help=line)
     subparsers = whole.add_subparsers(title="commands", metavar="COMMAND")
     for name, (build, run, line) in COMMANDS.items():
         sub = subparsers.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False,
-            epilog=_MODEL_EPILOG if name in FLAGS else None, formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=MODEL_EPILOG.format(name) if name in FLAGS and model is None else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         build(sub)
         sub.set_defaults(run=run)
+        for old in RENAMED_FLAGS.get(name, ()):
+            sub.add_argument(f"--{old}", help=argparse.SUPPRESS)
         for option in member_options if name == command else ():
             sub.add_argument(f"--{option}", dest=f"option {option}", help=argparse.SUPPRESS)
+        if name in FLAGS:
+            show_what_applies(sub, model)
     return whole
-
-
-def _seed(text: str) -> int:
-    if not re.fullmatch(r"\d+", text):
-        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 0 or more")
-    return int(text)
-
-
-def _listed(text: str) -> list[str]:
-    return text.split(",")
 
 
 # ---- the flags of each command ----
@@ -86,41 +80,44 @@ _TIME_LIMIT_HELP = (
 
 _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "method": {"default": "auto", "help": "auto, or one of those that the model lists"},
-    "draws": {"type": int, "metavar": "N", "help": "draws to keep, per chain (1000)"},
-    "chains": {"type": int, "metavar": "N", "help": "chains of a sampler (4)"},
-    "warmup": {"type": int, "metavar": "N", "help": "steps of a sampler before the draws (500)"},
-    "max-steps": {"type": int, "metavar": "N", "help": "most steps of an optimiser"},
-    "tolerance": {"type": float, "metavar": "X", "help": "convergence threshold of an optimiser"},
-    "devices": {"type": int, "metavar": "N", "help": "divide items, or chains, among N GPUs or parts of the CPU (1)"},
-    "time-limit": {"type": float, "metavar": "S", "help": _TIME_LIMIT_HELP},
-    "seed": {"type": _seed, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
+    "draws": {"type": count, "metavar": "N", "help": "draws to keep, per chain (1000)"},
+    "chains": {"type": count, "metavar": "N", "help": "chains of a sampler (4)"},
+    "warmup": {"type": count, "metavar": "N", "help": "steps of a sampler before the draws (500)"},
+    "max-steps": {"type": count, "metavar": "N", "help": "most steps of an optimiser"},
+    "tolerance": {"type": number, "metavar": "X", "help": "convergence threshold of an optimiser"},
+    "devices": {"type": count, "metavar": "N", "help": "divide items, or chains, among N GPUs or parts of the CPU (1)"},
+    "time-limit": {"type": number, "metavar": "S", "help": _TIME_LIMIT_HELP},
+    "seed": {"type": seed, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
     "x64": {"action": "store_true", "help": "compute in double precision"},
     "quiet": {"action": "store_true", "help": "no progress bar"},
+    "strict": {"action": "store_true", "help": "exit with 3 also where a finding is a warning"},
     "missing": {"choices": ("drop", "error"), "help": "rows without a label, rating or rank (error)"},
     "duplicates": {"choices": ("keep", "first", "error"), "help": "an annotator who reports on an item again"},
     "unknown": {"choices": ("drop", "error"), "help": "rows outside the closed list of labels (error)"},
     "antecedents": {"choices": ("drop", "error", "strict"), "help": "labels that point to no other mention (error)"},
     "layout": {"choices": ("long", "wide", "counts"), "help": "of a file of annotations (long)"},
-    "labels": {"type": _listed, "metavar": "A,B,…", "help": "the closed list of labels, classes"},
+    "labels": {"type": listed, "metavar": "A,B,…", "help": "the closed list of labels, classes"},
     "classes": {"metavar": "FILE", "help": "the same from a text file, one a line"},
     "columns": {},
     "annotator-groups": {"metavar": "COLUMN", "help": "of annotations: who shares a source with the annotator (group)"},
     "id": {"metavar": "COLUMN", "help": "of records: that names each (id, record_id or rec_id)"},
     "entity": {"metavar": "COLUMN", "help": "of records: the known entity, for evaluation"},
-    "fields": {"type": _listed, "metavar": "A,B,…", "help": "of records: the columns to compare"},
+    "fields": {"type": listed, "metavar": "A,B,…", "help": "of records: the columns to compare"},
     "features": {"metavar": "FILE", "help": "of constraints: a table of the items, described by numbers"},
-    "missing-values": {"type": _listed, "metavar": "NA,…", "help": "texts for a missing value"},
+    "grades": {"type": int, "metavar": "R", "help": "of constraints: answers are grades from 1, apart, to R, together"},
+    "dont-know": {"choices": ("left-out", "informative"), "help": "of constraints: answers that say nothing"},
+    "questions": {"choices": ("ignored", "views"), "help": "of constraints: an expert has a view of each question"},
+    "missing-values": {"type": listed, "metavar": "NA,…", "help": "texts for a missing value"},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
     "force": {"action": "store_true", "help": "replace an earlier fit in that folder, or write beside what is in it"},
-    "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"},
-    "json": {},
+    "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"}, "json": {},
 }
 _CHECK_FLAGS: dict[str, dict[str, Any]] = {
     "method": {"help": "the hand-derived method (the first that the model lists)"},
     "draws": {**_FIT_FLAGS["draws"], "default": 1000},
     "chains": {**_FIT_FLAGS["chains"], "default": 4},
     "seed": _FIT_FLAGS["seed"],
-    "replications": {"type": int, "metavar": "N", "help": "simulated truths (1000 to rank, 20000 for chains)"},
+    "replications": {"type": count, "metavar": "N", "help": "simulated truths (1000 to rank, 20000 for chains)"},
     "long": {"action": "store_true", "help": "five times as many"},
     **{name: _FIT_FLAGS[name] for name in ("x64", "quiet", *READING, "json")},
 }
@@ -128,15 +125,8 @@ _CHECK_FLAGS: dict[str, dict[str, Any]] = {
 FLAGS = {"fit": _FIT_FLAGS, "check": _CHECK_FLAGS}
 
 
-def _renamed(text: str) -> dict[str, str]:
-    pairs = [pair.split("=", 1) for pair in text.split(",")]
-    if not all(len(pair) == 2 and all(pair) for pair in pairs):
-        raise argparse.ArgumentTypeError(f"{text!r}: write item=its_name,label=its_name")
-    return {role.strip(): name.strip() for role, name in pairs}
-
-
 def _add_columns(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--columns", type=_renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
+    sub.add_argument("--columns", type=renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
 
 
 def _add_json(sub: argparse._ActionsContainer) -> None:
@@ -180,7 +170,7 @@ def _add_provenance(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_level(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--level", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
+    sub.add_argument("--level", type=number, default=0.95, metavar="X", help="of the intervals (0.95)")
 
 
 def _add_exact(sub: argparse.ArgumentParser) -> None:
@@ -190,8 +180,9 @@ def _add_exact(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--draws", action="store_const", const=False, dest="exact", help="by draws of the truth")
 
 
-def _add_map(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--map", metavar="FILE", help="groups of classes, such as risk: a file or the name of public data")
+def _add_class_groups(sub: argparse.ArgumentParser) -> None:
+    line = "groups of classes, such as risk: a file or the name of public data"
+    sub.add_argument("--class-groups", metavar="FILE", help=line)
 
 
 def _add_singletons(sub: argparse.ArgumentParser) -> None:
@@ -199,11 +190,16 @@ def _add_singletons(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--singletons", choices=("include", "exclude"), help=line)
 
 
+def _add_responses(sub: argparse.ArgumentParser) -> None:
+    line = "annotator: also the score of a system of chains that is one more annotator of the partition (ignored)"
+    sub.add_argument("--responses", choices=("ignored", "annotator"), default="ignored", help=line)
+
+
 def _build_chains(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--to", choices=("table", "conll"), default="table", help="print them, or write CoNLL (table)")
     sub.add_argument("--template", metavar="KEY", help="write its files anew, with other entities: a file or a folder")
-    sub.add_argument("--draws", type=int, metavar="N", help="write N draws of the chains too")
+    sub.add_argument("--draws", type=count, metavar="N", help="write N draws of the chains too")
     sub.add_argument("-o", "--output", metavar="FILE", help="file, or folder as the template (chains.conll, chains)")
     _add_json(sub)
     _add_csv(sub, "the table of all mentions")
@@ -229,7 +225,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     line = "columns to compare, with their types (all that can tell entities apart)"
     reading.add_argument("--fields", type=typed_fields, metavar="A,B:date,…", help=line)
     line = "columns whose values may be nearly equal: by string (typing errors), typo (no others), number or date"
-    reading.add_argument("--similar", type=_renamed, metavar="A=string,…", help=line)
+    reading.add_argument("--similar", type=renamed, metavar="A=string,…", help=line)
     reading.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
     line = "another name of a column of a source, which is called as its file; as often as needed"
     reading.add_argument(
@@ -237,9 +233,9 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
         metavar="SOURCE:COLUMN=NAME", help=line,
     )  # fmt: skip
     line = "texts that stand for a missing value, in place of NA, unknown, - and others; empty for the empty cell alone"
-    reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help=line)
+    reading.add_argument("--missing-values", type=listed, metavar="NA,…", help=line)
     line = "columns to compare as they are written, with case, accents and punctuation"
-    reading.add_argument("--clean", type=_renamed, default={}, metavar="A=exact,…", help=line)
+    reading.add_argument("--clean", type=renamed, default={}, metavar="A=exact,…", help=line)
     line = "say what cleaning makes of each column, and stop there"
     reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
@@ -261,16 +257,17 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     restrictions = ("none", "across", "within")
     model.add_argument("--restriction", choices=restrictions, help="link only between files, or only within (none)")
     line = "pairs of records with log odds below -X are left out (4)"
-    model.add_argument("--threshold", type=float, metavar="X", help=line)
+    model.add_argument("--threshold", type=number, metavar="X", help=line)
     line = "the threshold of gibbs, in its place (10, or 12 where values are missing)"
-    model.add_argument("--wide", type=float, metavar="X", help=line)
+    model.add_argument("--wide", type=number, metavar="X", help=line)
     line = "what goes through large tables: memory, DuckDB on disk, or Spark on a cluster; em alone (auto)"
     model.add_argument("--engine", choices=("auto", "local", "duckdb", "spark"), default="auto", help=line)
     model.add_argument("--memory", metavar="SIZE", help="that DuckDB takes at most, such as 8GB; with --engine duckdb")
-    model.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
+    model.add_argument("--largest", type=count, metavar="N", help="records of an entity, at most (6)")
     line = "draws of partitions; of gibbs and nuts, of each of 4 chains (1000)"
-    model.add_argument("--draws", type=int, default=1000, metavar="N", help=line)
-    model.add_argument("--seed", **_FIT_FLAGS["seed"])
+    model.add_argument("--draws", type=count, default=1000, metavar="N", help=line)
+    for name in ("chains", "warmup", "time-limit", "seed", "x64"):
+        model.add_argument(f"--{name}", **_FIT_FLAGS[name])
 
     written = sub.add_argument_group("what is written")
     line = "new folder for tables, report and fit"
@@ -278,14 +275,15 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     written.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
     line = "go on with the run in that folder, of gibbs or nuts, that was interrupted or killed"
     written.add_argument("--resume", action="store_true", help=line)
-    written.add_argument("--quiet", **_FIT_FLAGS["quiet"])
+    for name in ("quiet", "strict"):
+        written.add_argument(f"--{name}", **_FIT_FLAGS[name])
     _add_json(written)
 
 
 def _build_review(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("folder", metavar="RUN", help="folder that `consilience link` wrote")
-    sub.add_argument("--number", type=int, default=50, metavar="N", help="of pairs to ask for (50)")
-    sub.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw of half of them (0)")
+    sub.add_argument("--number", type=count, default=50, metavar="N", help="of pairs to ask for (50)")
+    sub.add_argument("--seed", type=count, default=0, metavar="N", help="of the draw of half of them (0)")
     line = "answers to pairs: how often they are the same by the probability of the fit, in the place of pairs"
     sub.add_argument("--labels", metavar="FILE", help=line)
     sub.add_argument("-o", "--output", dest="csv", metavar="FILE", help="write them to a CSV file, to be filled in")
@@ -315,7 +313,7 @@ def _kind_of(kinds: Any, name: str, line: str, run: Any) -> argparse.ArgumentPar
         name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False
     )
     kind.set_defaults(run=run)
-    kind.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same data (0)")
+    kind.add_argument("--seed", type=seed, default=0, metavar="N", help="the same seed gives the same data (0)")
     _add_force(kind)
     _add_json(kind)
     return kind
@@ -330,8 +328,8 @@ def _build_mentions(sub: argparse.ArgumentParser) -> None:
 
 
 def _build_records(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--records", type=int, default=500, metavar="N", help="how many records (500)")
-    sub.add_argument("--entities", type=int, metavar="N", help="how many entities, with all their records, instead")
+    sub.add_argument("--records", type=count, default=500, metavar="N", help="how many records (500)")
+    sub.add_argument("--entities", type=count, metavar="N", help="how many entities, with all their records, instead")
     values, line = [150, 100, 90, 12, 31], "values that each field may have (150,100,90,12,31)"
     sub.add_argument("--values", dest="num_values", type=whole, default=values, metavar="N,N,…", help=line)
     of_fields = {
@@ -344,17 +342,17 @@ def _build_records(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(f"--{name}", type=decimals, default=[default], metavar="X,…", help=line)
     line = "shares of entities with 1, 2, … records (0.9,0.1)"
     sub.add_argument("--sizes", dest="size_share", type=decimals, default=[0.9, 0.1], metavar="X,X,…", help=line)
-    sub.add_argument("--files", dest="num_files", type=int, default=1, metavar="N", help="files they come in (1)")
+    sub.add_argument("--files", dest="num_files", type=count, default=1, metavar="N", help="files they come in (1)")
     line = "no file has two records of an entity"
     sub.add_argument("--no-repeats", dest="repeats", action="store_false", help=line)
     line = "share of the records in which all moving fields are drawn anew together (0)"
-    sub.add_argument("--moves", type=float, default=0.0, metavar="X", help=line)
+    sub.add_argument("--moves", type=number, default=0.0, metavar="X", help=line)
     line = "the fields that move, such as field_4,field_5"
-    sub.add_argument("--moving-fields", type=_listed, default=[], metavar="A,B,…", help=line)
+    sub.add_argument("--moving-fields", type=listed, default=[], metavar="A,B,…", help=line)
     line = "of fields, or exactly one in every record but an entity's first (independent)"
     sub.add_argument("--errors", choices=("independent", "one"), default="independent", help=line)
     line = "a distorted value has one wrong letter: of all fields, or of those named, such as field_1,field_2"
-    sub.add_argument("--typos", type=_listed, nargs="?", const=True, default=False, metavar="A,B,…", help=line)
+    sub.add_argument("--typos", type=listed, nargs="?", const=True, default=False, metavar="A,B,…", help=line)
     line = "new folder, where the files are file_1.csv, …; or, of one file, new .csv"
     sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
 
@@ -387,7 +385,7 @@ def _add_flags(sub: argparse.ArgumentParser, flags: Mapping[str, dict[str, Any]]
 def _build_code(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("files", nargs="+", metavar="INPUT", help="table of annotations in CSV, TSV or Parquet")
     sub.add_argument("--into", required=True, metavar="FOLDER", help="new folder for the parts")
-    sub.add_argument("--shards", type=int, required=True, metavar="S", help="number of parts, with equally many items")
+    sub.add_argument("--shards", type=count, required=True, metavar="S", help="number of parts, with as many items")
     sub.add_argument("--memory", default="1GB", metavar="SIZE", help="what DuckDB may use (1GB)")
     names = ("columns", "labels", "missing", "duplicates", "unknown")
     _add_flags(sub, {name: _FIT_FLAGS[name] for name in names})
@@ -399,16 +397,17 @@ def _build_update(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("file", metavar="NEW", help="a table of further annotations; - is standard input")
     line = "an annotator who reports on an item again (keep)"
     sub.add_argument("--duplicates", choices=("keep", "first", "error"), default="keep", help=line)
-    _add_flags(sub, {name: _FIT_FLAGS[name] for name in ("columns", "quiet", "output", "force", "json")})
+    _add_flags(sub, {name: _FIT_FLAGS[name] for name in ("columns", "quiet", "strict", "output", "force", "json")})
     sub.set_defaults(resume=False)
 
 
 def _build_certainty(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
-    sub.add_argument("--top", type=int, default=1, metavar="J", help="certainty of the set of the J top classes (1)")
+    sub.add_argument("--top", type=count, default=1, metavar="J", help="certainty of the set of the J top classes (1)")
     _add_exact(sub)
-    _add_map(sub)
-    sub.add_argument("--by", choices=("top", "sum"), default="top", help="group of the top class or of the largest sum")
+    _add_class_groups(sub)
+    line = "group of the top class or of the largest sum (top)"
+    sub.add_argument("--group-rule", choices=("top", "sum"), help=line)
     sub.add_argument("--items", action="store_true", help="the table of items in place of the summary")
     _add_json(sub)
     _add_csv(sub)
@@ -416,7 +415,7 @@ def _build_certainty(sub: argparse.ArgumentParser) -> None:
 
 def _build_next(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
-    sub.add_argument("--limit", type=int, metavar="N", help="the first N items alone")
+    sub.add_argument("--limit", type=count, metavar="N", help="the first N items alone")
     _add_json(sub)
     _add_csv(sub)
 
@@ -435,9 +434,8 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_scoring(sub)
     _add_exact(sub)
     _add_singletons(sub)
-    line = "annotator: the system of chains is one more annotator, of a posterior of partitions (ignored)"
-    sub.add_argument("--responses", choices=("ignored", "annotator"), default="ignored", help=line)
-    _add_map(sub)
+    _add_responses(sub)
+    _add_class_groups(sub)
     _add_json(sub)
     _add_csv(sub)
 
@@ -445,23 +443,25 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
 def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("predictions", nargs="+", metavar="FILE", help="predictions, one file a system")
-    sub.add_argument("--names", type=_listed, metavar="A,B,…", help="of the systems")
+    sub.add_argument("--names", type=listed, metavar="A,B,…", help="of the systems")
     _add_provenance(sub)
     line = "use: the gold labels of some items anchor the scores; the fit must not have seen them (ignore)"
     sub.add_argument("--gold", choices=("ignore", "use"), help=line)
     _add_level(sub)
-    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
+    sub.add_argument("--seed", type=seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
     _add_exact(sub)
     _add_singletons(sub)
+    _add_responses(sub)
     _add_json(sub)
+    _add_csv(sub, "the leaderboard")
 
 
 def _build_conformal(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     line = "predicted probabilities of the items of the fit, and of others that are to get sets"
     sub.add_argument("predictions", metavar="FILE", help=line)
-    sub.add_argument("--level", type=float, default=0.9, metavar="X", help="how much of the truth sets hold (0.9)")
+    sub.add_argument("--level", type=number, default=0.9, metavar="X", help="how much of the truth sets hold (0.9)")
     line = "leave out classes of too small a probability, or those behind enough of it (threshold)"
     sub.add_argument("--score", choices=("threshold", "cumulative"), default="threshold", help=line)
     line = "items of the fit without a prediction (error)"
@@ -485,7 +485,7 @@ def _build_verdicts(sub: argparse.ArgumentParser) -> None:
     line = "a judge who judges an output again (keep)"
     sub.add_argument("--duplicates", choices=("keep", "first", "error"), default="keep", help=line)
     _add_level(sub)
-    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
+    sub.add_argument("--seed", type=seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_columns(sub)
     _add_json(sub)
     _add_csv(sub, "the leaderboard")
@@ -495,10 +495,12 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
     _add_scoring(sub)
-    _add_map(sub)
+    _add_class_groups(sub)
     _add_singletons(sub)
     _add_provenance(sub)
     sub.add_argument("--title", help="of the page")
+    line = "words of the documents, to show mentions in them: CoNLL files, or a table document, token, word"
+    sub.add_argument("--text", nargs="+", metavar="FILE", help=line)
     _add_page(sub, "the page (report.html)", default="report.html")
     _add_force(sub)
 
@@ -509,14 +511,14 @@ def _build_agreement(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--table", metavar="NAME", choices=agreement.AGREEMENT_TABLES, help=f"print this table: {shown}")
     sub.add_argument("--weights", choices=agreement.WEIGHTS, help="of items, by number of annotations (annotations_m1)")
     sub.add_argument("--annotators", choices=("fixed", "random"), help="intervals for these, or any like them (fixed)")
-    sub.add_argument("--first", type=int, metavar="N", help="the first N annotations of each item alone")
+    sub.add_argument("--first", type=count, metavar="N", help="the first N annotations of each item alone")
     _add_level(sub)
     sub.add_argument("--values", type=numbered, metavar="LABEL=X,…", help=_VALUES_HELP)
     sub.add_argument("--ordinal", action="store_true", help=_ORDINAL_HELP)
-    sub.add_argument("--budget", type=int, metavar="N", help="say what N further annotations would tell by themselves")
-    sub.add_argument("--width", type=float, metavar="X", help="say how many more items an interval of this width takes")
+    sub.add_argument("--budget", type=count, metavar="N", help="say what N further annotations would tell alone")
+    sub.add_argument("--width", type=number, metavar="X", help="say how many more items such an interval takes")
     sub.add_argument(
-        "--per-item", type=int, metavar="N", help="plan with N annotations per item, beside the best number"
+        "--per-item", type=count, metavar="N", help="plan with N annotations per item, beside the best number"
     )
     _add_page(sub, "write a page with figures, such as agreement.html", metavar="PAGE")
     repeats = {"choices": ("keep", "first", "error"), "help": "an annotator who labels an item again (error)"}
@@ -532,7 +534,7 @@ def _build_table(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
     _add_json(sub)
-    sub.add_argument("--view", type=int, metavar="N", help="of views of experts: the rows of this view alone")
+    sub.add_argument("--view", type=count, metavar="N", help="of views of experts: the rows of this view alone")
     _add_csv(sub, "the whole table")
 
 

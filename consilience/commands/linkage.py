@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.commands.files import inputs_of, write_csv
+from consilience.commands.fitting import precision
 from consilience.commands.reading import load
 from consilience.commands.results import show
 from consilience.commands.stopped_runs import (
@@ -22,8 +23,8 @@ from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
-from consilience.printing import columns_of, json_text, print_notes, rows_of, table_text, write_columns
-from consilience.standard_input import STANDARD_INPUT
+from consilience.piped import STANDARD_INPUT, is_fifo
+from consilience.printing import columns_of, json_text, percent, print_notes, rows_of, table_text, write_columns
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -66,10 +67,11 @@ def link(arguments: Arguments) -> int:
     run = target / "fit"
     checkpoint = kept_checkpoint(run, resume=arguments.resume, force=arguments.force)
     try:
-        with stoppable(run, arguments.words):
+        with precision(arguments.x64), stoppable(run, arguments.words):
             fitted = link_records(
                 **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
-                draws=arguments.draws, seed=arguments.seed, engine=engine, checkpoint=checkpoint,
+                draws=arguments.draws, chains=arguments.chains, warmup=arguments.warmup, seed=arguments.seed,
+                time_limit=arguments.time_limit, engine=engine, checkpoint=checkpoint,
                 progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
@@ -201,8 +203,8 @@ def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str 
     expected = expected_scores(fitted)
     if expected.predicted_pairs:
         print(
-            f"pairs    {expected.predicted_pairs:,} in the estimate, of which {expected.precision:.1%} are right and "
-            f"which are {expected.recall:.1%} of all {among(fitted)}, by the model's own account"
+            f"pairs    {expected.predicted_pairs:,} in the estimate, of which {percent(expected.precision)} are right "
+            f"and which are {percent(expected.recall)} of all {among(fitted)}, by the model's own account"
         )
     print_notes(fitted.findings())
     doubtful = doubtful_records(fitted)
@@ -295,7 +297,9 @@ def _one_or_each(numbers: list[float]) -> float | list[float]:
 def are_entities(*sources: str) -> bool:
     """Return whether files may say of which entity each record is: whether they are tables."""
     return all(
-        source == STANDARD_INPUT or (Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES))
+        source == STANDARD_INPUT
+        or is_fifo(source)
+        or (Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES))
         for source in sources
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import json
 import warnings
@@ -10,10 +9,11 @@ from argparse import Namespace as Arguments
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest, WrongKind
+from consilience import models as registry
+from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest, WrongKind, meant
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, fit_folder, holds_checkpoint, holds_fit
-from consilience.standard_input import STANDARD_INPUT
+from consilience.piped import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import ClassMap
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
 
-_READING_BY_FIT = ("id", "entity", "fields", "missing_values", "features")
+READING_BY_FIT = ("id", "entity", "fields", "missing_values", "features", "grades", "dont_know", "questions")
 
 
 def read_data(arguments: Arguments, *contracts: str) -> Any:
@@ -38,7 +38,7 @@ def read_data(arguments: Arguments, *contracts: str) -> Any:
     from consilience.data.accept import choose_contract
 
     given = {name: getattr(arguments, name) for name in READING if name not in ("labels", "classes")}
-    given |= {name: getattr(arguments, name, None) for name in _READING_BY_FIT}
+    given |= {name: getattr(arguments, name, None) for name in READING_BY_FIT}
     given = {name: value for name, value in given.items() if value is not None}
     closed = arguments.labels or arguments.classes
     source = arguments.file
@@ -83,9 +83,12 @@ def is_public(source: str) -> bool:
 
     if source in data.names():
         return True
-    close = difflib.get_close_matches(source, data.names(), n=1)
-    hint = f"did you mean the public data '{close[0]}'? Otherwise " if close else ""
-    raise InputError(InputProblem("there is no such file", f"{hint}check the path", file=source))
+    if source in registry.MEMBERS:
+        problem = "this is the name of a model, and no file is called so"
+        raise InputError(InputProblem(problem, "give the path of a file, or the name of public data", file=source))
+    close = meant(source, data.names()).replace("mean", "mean the public data")
+    remedy = f"{close} Otherwise check the path" if close else "check the path"
+    raise InputError(InputProblem("there is no such file", remedy, file=source))
 
 
 def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
@@ -96,7 +99,7 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     InvalidFit : the folder holds no fit, or a run that did not end.
     WrongKind : public data hold no class map.
     """
-    folder, source = fit_folder(arguments.folder), getattr(arguments, "map", None)
+    folder, source = fit_folder(arguments.folder), getattr(arguments, "class_groups", None)
     if not holds_fit(folder):
         if holds_checkpoint(folder):
             raise InvalidFit(

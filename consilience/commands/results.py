@@ -46,7 +46,8 @@ def certainty(arguments: Arguments) -> None:
     fitted, risk = load(arguments)
     from consilience.evaluation.certainties import certainty as measure
 
-    score = measure(fitted, top=arguments.top, classes_to=risk, by=arguments.by, exact=arguments.exact)
+    rule = arguments.group_rule or "top"
+    score = measure(fitted, top=arguments.top, class_groups=risk, group_rule=rule, exact=arguments.exact)
     items = score.table_columns
     write_csv(items, arguments)
     summary = {**score_row(score), "below_0.99": int((score.items < 0.99).sum())}

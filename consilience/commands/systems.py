@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from argparse import Namespace as Arguments
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,8 @@ from consilience.commands.results import score_row
 from consilience.errors import UnsupportedRequest, WrongKind
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import fit_folder
+from consilience.piped import STANDARD_INPUT
 from consilience.printing import columns_of, json_text, rows_of, table_text
-from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import Predictions
@@ -28,29 +29,35 @@ def evaluate(arguments: Arguments) -> None:
     policies = _policies(arguments)
     systems = _systems(arguments)
     fitted, risk = load(arguments)
+    from consilience.evaluation.adjustment import SUPPOSITIONS
     from consilience.evaluation.adjustment import evaluate as score_predictions
     from consilience.models.truth.truth import KINDS
 
     default = {kind.name: kind.metric for kind in KINDS}
     metrics = arguments.metric or [default[next(iter(systems.values())).kind]]
-    rows, groups = [], []
+    rows, groups, titles = [], [], []
     items: dict[str, Any] = {}
-    for name, predictions in systems.items():
+    both = ("ignored", "annotator")[: 2 if arguments.responses == "annotator" else 1]
+    for (name, predictions), how in itertools.product(systems.items(), both):
         for metric, score in score_predictions(
-            fitted, predictions, metrics, by=risk, exact=arguments.exact, responses=arguments.responses, **policies
+            fitted, predictions, metrics, class_groups=risk, exact=arguments.exact, responses=how, **policies
         ).items():
             own = [] if risk is None else rows_of(score.by_group)
-            rows.append({"system": name, "metric": metric, **score_row(score)})
-            rows[-1] |= {"by_group": own} if own else {}
+            rows.append({"system": name, "metric": metric, **({"responses": how} if both[1:] else {})})
+            rows[-1] |= score_row(score) | ({"by_group": own} if own else {})
             groups += [{"system": name, "metric": metric, **row} for row in own]
-            column = metric if len(systems) == 1 else f"{name} {metric}"
+            column = " ".join([*([name] if len(systems) > 1 else []), metric, *([how] if both[1:] else [])])
             items |= {score.unit: score.table_columns[score.unit], column: score.items}
+            titles.append(score.title)
     write_csv(items, arguments)
     if arguments.json:
         print(json_text(rows))
         return
     hidden = ("score", "interval", "by_group")
     print(table_text([{name: value for name, value in row.items() if name not in hidden} for row in rows], limit=None))
+    for how, words in SUPPOSITIONS.items():
+        if any(title.endswith(words) for title in titles):
+            print(f"{how}: {words}")
     if groups:
         print(f"\ngiven the group of the top class of each draw\n{table_text(groups, limit=None)}")
 
@@ -77,13 +84,14 @@ def compare(arguments: Arguments) -> None:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
     comparison = rank(
         fitted, systems, metric, provenance=arguments.provenance, gold=arguments.gold, level=arguments.level,
-        seed=arguments.seed, exact=arguments.exact, **policies,
+        seed=arguments.seed, exact=arguments.exact, responses=arguments.responses, **policies,
     )  # fmt: skip
     print_comparison(comparison, arguments)
 
 
 def print_comparison(comparison: Comparison, arguments: Arguments) -> None:
     """Print a leaderboard, how sure one may be of each pair, and what has to be known to read them."""
+    write_csv(comparison.table, arguments)
     leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
     if arguments.json:
         print(json_text({"leaderboard": leaderboard, "pairs": pairs, "notes": list(comparison.notes)}))
@@ -135,9 +143,10 @@ def report(arguments: Arguments) -> None:
     fitted, risk = load(arguments)
     import consilience as cs
 
+    text = arguments.text[0] if arguments.text and len(arguments.text) == 1 else arguments.text
     cs.report(
-        fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
-        provenance=arguments.provenance, force=arguments.force, **policies,
+        fitted, systems or None, path=arguments.output, metric=arguments.metric, class_groups=risk,
+        title=arguments.title, provenance=arguments.provenance, text=text, force=arguments.force, **policies,
     )  # fmt: skip
     print(f"wrote {arguments.output}")
 

@@ -10,7 +10,8 @@ from consilience.data.classes import ClassMap, read_class_map
 from consilience.data.conll import Chains, read_conll
 from consilience.data.conll_writer import write_conll
 from consilience.data.constraints import Constraints, read_constraints
-from consilience.data.mentions import Mentions, read_mas_xml, read_mentions, write_mentions
+from consilience.data.mentions import Mentions, read_mas_xml, read_mentions
+from consilience.data.mentions_writer import write_mentions
 from consilience.data.partitions import Partition, read_partition
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings

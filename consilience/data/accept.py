@@ -1,10 +1,14 @@
 """Anything in: what a user brings becomes the contract whose columns it has.
 
-A *source* is a path, a data frame, a dict of columns or a list of rows; see `consilience.data.tables`.
+A *source* is a path, an open text file, a data frame, a dict of columns or a list of rows; see
+`consilience.data.tables`. Of what has one value for each thing, as predictions of a class for each item, also a
+``Series`` whose index names the things, or a dict of thing -> value.
 """
 
 from __future__ import annotations
 
+import datetime
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +18,7 @@ import numpy as np
 from consilience.data.annotations import Annotations
 from consilience.data.cells import cell_text
 from consilience.data.classes import ClassMap
-from consilience.data.columns import choose_columns
+from consilience.data.columns import Column, choose_columns
 from consilience.data.conll import Chains
 from consilience.data.constraints import Constraints
 from consilience.data.contract import Contract
@@ -25,15 +29,23 @@ from consilience.data.problems import Problems
 from consilience.data.rankings import Rankings
 from consilience.data.ratings import Ratings
 from consilience.data.records import Records
-from consilience.data.tables import column_names, is_rows, read_table
-from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest, WrongKind
+from consilience.data.tables import column_names, is_data_set, is_rows, read_table
+from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest, WrongKind, no_such
 from consilience.notes import Remedy
+from consilience.piped import is_open_file, kept, kept_inputs
+
+_OF_UNITS: dict[type[Contract], tuple[str, str]] = {
+    Predictions: ("item", "class"), Partition: ("record", "entity"), ClassMap: ("class", "group"),
+}
+"""What has one value for each thing: the columns of the things and of their values."""
 
 DATA: tuple[type[Contract], ...] = (Annotations, Ratings, Rankings, Mentions, Records, Constraints)
 """What reports of a truth come as."""
 
 
-def as_contract(source: Any, *contracts: type[Contract], whose: str = "this", **reading: Any) -> Any:
+def as_contract(
+    source: Any, *contracts: type[Contract], whose: str = "this", read: Mapping[str, Any] | None = None, **reading: Any
+) -> Any:
     """Return data as one of several contracts, read where they are not one yet.
 
     Parameters
@@ -41,15 +53,21 @@ def as_contract(source: Any, *contracts: type[Contract], whose: str = "this", **
     source : such a contract, which is returned as it is; or a source of which it is read.
     contracts : what is taken. `Contract` itself stands for all of `DATA`.
     whose : what takes it, for the message.
-    reading : how it is read, such as ``columns``, as the reader takes it.
+    read : how it is read, as the reader takes it, such as ``columns`` and policies; none of data that are read.
+    reading : the same, which is of no account where the data are read.
 
     Raises
     ------
     InputError : the columns are those of several of the contracts, or of none; or what the reader finds.
+    UnknownName : the reader has no such option.
+    UnsupportedRequest : ``read`` is given for what is read.
     WrongKind : it is another contract, or nothing that can be read.
     """
     if isinstance(source, contracts):
+        if read:
+            raise UnsupportedRequest("{read} says how data are read, and these are read; leave it out", Remedy("read"))
         return source
+    reading |= read or {}
     taken = DATA if Contract in contracts else contracts
     if not is_source(source) and not isinstance(source, list | tuple):
         readers = " or ".join(contract.reader for contract in taken if contract.reader)
@@ -57,14 +75,52 @@ def as_contract(source: Any, *contracts: type[Contract], whose: str = "this", **
         named = " or ".join(contract.__name__ for contract in taken)
         none = "" if isinstance(source, Contract) else ", and no path, data frame, dict of columns or list of rows"
         raise WrongKind(f"{whose} takes {named}{hint}; this is {type(source).__name__}{none}")
-    chosen: Any = choose_contract(source, taken, reading.get("columns"))
-    return chosen.read(source, **reading)
+    with kept_inputs():  # a FIFO or an open file is looked at more than once
+        source = kept(source) if is_open_file(source) else _columns_of_units(source, taken)
+        chosen: Any = choose_contract(source, taken, reading.get("columns"))
+        known = list(inspect.signature(chosen.read).parameters)[1:]
+        for name in reading:
+            if name not in known:
+                options = f"its options are {', '.join(known)}"
+                raise no_such(f"the reader of {chosen.__name__} has no option '{name}'", name, known, options)
+        return chosen.read(source, **reading)
 
 
 def is_source(source: Any) -> bool:
-    """Return whether this is a path, a data frame, a dict of columns or a list of rows."""
-    is_frame = hasattr(source, "columns") and not isinstance(source, Contract)
-    return is_frame or isinstance(source, str | os.PathLike | Mapping) or is_rows(source)
+    """Return whether this is a path, an open file, a data frame, a Series, a dict or a list of rows."""
+    if isinstance(source, str | os.PathLike | Mapping) or is_rows(source):
+        return True
+    # First of the type: Polars warns who asks one of its lazy frames.
+    is_frame = hasattr(type(source), "columns") or hasattr(source, "columns") or is_data_set(source)
+    return not isinstance(source, Contract) and (is_frame or is_open_file(source) or _is_series(source))
+
+
+def _is_series(source: Any) -> bool:
+    return hasattr(source, "index") and hasattr(source, "to_frame") and not hasattr(source, "columns")
+
+
+def _has_column(source: Mapping, column: Column) -> bool:
+    return any(str(name).strip().casefold() in (column.name, *column.aliases) for name in source)
+
+
+def _are_values(source: Mapping) -> bool:
+    """Return whether all values of a dict may be those of single things: texts and numbers."""
+    return all(
+        value is None or isinstance(value, str | int | float | np.generic | datetime.date) for value in source.values()
+    )
+
+
+def _columns_of_units(source: Any, contracts: Sequence[type[Contract]]) -> Any:
+    """Return a Series, or a dict of thing -> value, as the columns that it stands for; all else as it is."""
+    contract = next((one for one in contracts if one in _OF_UNITS), None)
+    if contract is None or not (_is_series(source) or isinstance(source, Mapping)):
+        return source
+    first, second = (next(one for one in contract.columns if one.name == name) for name in _OF_UNITS[contract])
+    if _is_series(source):
+        return {first.name: source.index, second.name: source.to_numpy()}
+    if not _are_values(source) or _has_column(source, first):
+        return source
+    return {first.name: list(source), second.name: list(source.values())}
 
 
 def choose_contract(
@@ -130,7 +186,7 @@ def own_ids(source: Any, data: Contract) -> dict[str, list[Any]]:
     [False, True]
     """
     own: dict[str, dict[str, Any]] = {dimension: {} for dimension in data.ids}
-    if is_source(source) and not isinstance(source, str | os.PathLike):
+    if is_source(source) and not isinstance(source, str | os.PathLike) and not is_open_file(source):
         table = read_table(source, choose_columns(data.columns))
         for column in data.columns:
             if column.codes and column.name in table.columns:
@@ -185,8 +241,7 @@ def as_system(fit: Any, given: Any) -> Any:
     if hasattr(given, "to_chains"):
         given = given.to_chains()
     if is_source(given):
-        truth = getattr(fit, "truth", fit)
-        given = as_contract(given, *(_SYSTEMS[kind] for kind in truth.systems))
+        given = as_contract(given, *_systems_of(fit))
     if not hasattr(given, "kind"):
         raise UnsupportedRequest(
             "a system is expected, as read_predictions, read_conll or read_partition return it; this is "
@@ -195,8 +250,23 @@ def as_system(fit: Any, given: Any) -> Any:
     return given
 
 
+def _systems_of(fit: Any) -> list[type[Contract]]:
+    return [_SYSTEMS[kind] for kind in getattr(fit, "truth", fit).systems]
+
+
+def _is_one_system(fit: Any, given: Mapping) -> bool:
+    """Return whether a dict is one system, by columns or by what it names, and not several by name."""
+    of_units = [one for one in _systems_of(fit) if one in _OF_UNITS]
+    if any(_has_column(given, one.columns[0]) for one in of_units):
+        return True
+    if not _are_values(given):
+        return False
+    ids = getattr(fit, "truth", fit).ids.get(_OF_UNITS[of_units[0]][0], ()) if of_units else ()
+    return not {cell_text(name)[0] for name in given}.isdisjoint(ids)
+
+
 def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
-    """Return systems by name, each as `as_system` returns it.
+    """Return systems by name, each as `as_system` returns it; of one system alone, under its own name.
 
     Raises
     ------
@@ -204,6 +274,8 @@ def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
     """
     if not isinstance(systems, Mapping) or not systems:
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
+    if _is_one_system(fit, systems):
+        return named_system(as_system(fit, systems))
     return {name: as_system(fit, system) for name, system in systems.items()}
 
 
@@ -213,7 +285,11 @@ def named_systems(fit: Any, given: Any) -> dict[str, Any]:
         return {}
     if isinstance(given, Mapping):
         return as_systems(fit, given)
-    system = as_system(fit, given)
+    return named_system(as_system(fit, given))
+
+
+def named_system(system: Any) -> dict[str, Any]:
+    """Return a system by the name that it has."""
     return {getattr(system, "name", None) or "response": system}
 
 

@@ -50,15 +50,21 @@ class Annotations(Contract):
 
     Parameters
     ----------
-    item, label : int32, shape ``(annotation,)``; codes into ``items`` and ``labels``.
-    annotator : int32, shape ``(annotation,)``; code into ``annotators``, -1 where only counts are known.
-    weight : float64, shape ``(annotation,)``; how many times the row counts. One where the file has no weights.
-    gold : int32, shape ``(item,)``, the known label of an item or -1; ``None`` where the input has no such column.
-    group : int32, shape ``(annotator,)``, code into ``groups`` of those who share a source with the annotator, or -1;
-        ``None`` where the input has no such column.
-    num_annotations, num_items, num_annotators, num_labels : sizes.
-    items, annotators, labels, groups : object arrays of the user's own ids, in code order; ``None`` in a copy that
-        went through JAX.
+    item, label : int32, shape ``(annotation,)``
+        Codes into ``items`` and ``labels``.
+    annotator : int32, shape ``(annotation,)``
+        Code into ``annotators``, -1 where only counts are known.
+    weight : float64, shape ``(annotation,)``
+        How many times the row counts. One where the file has no weights.
+    gold : int32, shape ``(item,)``
+        The known label of an item or -1; ``None`` where the input has no such column.
+    group : int32, shape ``(annotator,)``
+        Code into ``groups`` of those who share a source with the annotator, or -1; ``None`` where the input has no such
+        column.
+    num_annotations, num_items, num_annotators, num_labels : int
+        sizes.
+    items, annotators, labels, groups : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
 
     Examples
     --------
@@ -105,6 +111,12 @@ class Annotations(Contract):
         if isinstance(self.weight, np.ndarray) and len(self.weight) and (self.weight == 1.0).all():
             object.__setattr__(self, "weight", ones(len(self.weight)))
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = super()._table(rows)
+        if (np.asarray(self.weight) == 1).all():
+            del found["weight"]
+        return found
+
     @classmethod
     def from_codes(
         cls, item: ArrayLike, annotator: ArrayLike | None, label: ArrayLike, *,
@@ -117,14 +129,18 @@ class Annotations(Contract):
 
         Parameters
         ----------
-        item, annotator, label : whole numbers from 0, shape ``(annotation,)``; ``annotator=None`` where nobody knows
-            who labelled.
-        weight : finite and not negative, shape ``(annotation,)``; one where absent.
-        gold : shape ``(item,)``; the known label or -1.
-        group : shape ``(annotator,)``; those of one code share a source, and those of -1 share none.
-        items, annotators, labels, groups : ids in code order; the codes as texts where absent.
-        num_items, num_annotators, num_labels : sizes; where absent, those of the ids, or else just large enough for
-            the codes.
+        item, annotator, label : ArrayLike
+            Whole numbers from 0, shape ``(annotation,)``; ``annotator=None`` where nobody knows who labelled.
+        weight : ArrayLike, optional
+            Finite and not negative, shape ``(annotation,)``; one where absent.
+        gold : shape ``(item,)``
+            The known label or -1.
+        group : shape ``(annotator,)``
+            Those of one code share a source, and those of -1 share none.
+        items, annotators, labels, groups : Names, optional
+            Ids in code order; the codes as texts where absent.
+        num_items, num_annotators, num_labels : int, optional
+            Sizes; where absent, those of the ids, or else just large enough for the codes.
         """
         problems = Problems("the codes")
         item, num_items = sized(problems, "item", item, items, num_items)
@@ -170,10 +186,12 @@ class Annotations(Contract):
 
         Parameters
         ----------
-        counts : finite and not negative, shape ``(item, label)``. Each that is not zero becomes one row with that
-            weight.
-        items, labels : ids in code order; the codes as texts where absent.
-        gold : shape ``(item,)``; the known label or -1.
+        counts : ArrayLike
+            Finite and not negative, shape ``(item, label)``. Each that is not zero becomes one row with that weight.
+        items, labels : Names, optional
+            Ids in code order; the codes as texts where absent.
+        gold : shape ``(item,)``
+            The known label or -1.
         """
         problems = Problems("the counts")
         counts = as_array(problems, counts)
@@ -196,7 +214,8 @@ class Annotations(Contract):
 
         Parameters
         ----------
-        groups : annotator to group, by the user's ids; who is not named shares a source with nobody.
+        groups : dict of str to str
+            Annotator to group, by the user's ids; who is not named shares a source with nobody.
 
         Raises
         ------
@@ -228,9 +247,11 @@ class Annotations(Contract):
 
         Parameters
         ----------
-        other : further annotations.
-        duplicates : what to do when one of them is by an annotator who labelled the item before: "keep" counts every
-            row, "first" keeps the first, "error" refuses.
+        other : Annotations
+            Further annotations.
+        duplicates : str, default "keep"
+            What to do when one of them is by an annotator who labelled the item before: "keep" counts every row,
+            "first" keeps the first, "error" refuses.
 
         Raises
         ------
@@ -280,24 +301,31 @@ class Annotations(Contract):
 
         Parameters
         ----------
-        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns; or a folder that
-            `code` wrote, which takes no further arguments. Ids and labels are text: "01" is not "1", "NA" is a label,
-            only an empty cell is missing.
-        columns : column names for "item", "annotator", "label", "gold", "weight" and "group" where the table has names
-            of its own. Layouts other than "long" know "item" alone; by default their first column.
-        labels : the closed list of labels, in order. By default the labels that occur, sorted (by value where all are
-            whole numbers).
-        missing : "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an
-            error.
-        duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the
-            first, "error" refuses.
-        unknown : "error", or "drop" to leave out rows whose label is not in ``labels``.
-        layout : "long" (one row per annotation), "wide" (one row per item, one column per annotator, empty where not
+        source : path, data frame, dict of columns or list of rows
+            A path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns; or a folder that `code`
+            wrote, which takes no further arguments. Ids and labels are text: "01" is not "1", "NA" is a label, only an
+            empty cell is missing.
+        columns : dict of str to str, optional
+            Column names for "item", "annotator", "label", "gold", "weight" and "group" where the table has names of its
+            own. Layouts other than "long" know "item" alone; by default their first column.
+        labels : Names, optional
+            The closed list of labels, in order. By default the labels that occur, sorted (by value where all are whole
+            numbers).
+        missing : str, default "error"
+            "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an error.
+        duplicates : str, default "keep"
+            What to do when an annotator labels an item again: "keep" counts every row, "first" keeps the first, "error"
+            refuses.
+        unknown : str, default "error"
+            "error", or "drop" to leave out rows whose label is not in ``labels``.
+        layout : str, default "long"
+            "long" (one row per annotation), "wide" (one row per item, one column per annotator, empty where not
             annotated) or "counts" (one row per item, one column per label, an empty cell is zero).
 
         Returns
         -------
-        annotations : items and annotators in the order of their first appearance.
+        annotations
+            Items and annotators in the order of their first appearance.
 
         Raises
         ------

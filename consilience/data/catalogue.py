@@ -15,7 +15,6 @@ import hashlib
 import http.client
 import importlib.resources
 import os
-import sys
 import urllib.request
 import warnings
 import zlib
@@ -32,7 +31,7 @@ from consilience.data.conll import Chains, read_conll
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.records import Records, read_records
-from consilience.errors import DataUnavailable, InputWarning, OutputRefused, UnknownName
+from consilience.errors import DataUnavailable, InputWarning, OutputRefused, no_such
 from consilience.output import check_output, write_output
 
 _TIMEOUT_SECONDS = 60
@@ -364,7 +363,7 @@ def describe(name: str) -> DataSet:
     for data_set in DATA_SETS:
         if data_set.name == name:
             return data_set
-    raise UnknownName(f"there is no data set {name!r}; there are {', '.join(names())}")
+    raise no_such(f"there is no data set {name!r}", name, names(), f"there are {', '.join(names())}")
 
 
 def load(name: str) -> Any:
@@ -372,11 +371,13 @@ def load(name: str) -> Any:
 
     Parameters
     ----------
-    name : one of `names`. The shipped examples need no network.
+    name : str
+        One of `names`. The shipped examples need no network.
 
     Returns
     -------
-    data : the contract that `describe` names.
+    data
+        The contract that `describe` names.
 
     Raises
     ------
@@ -443,11 +444,9 @@ def cache_folder() -> Path:
     """Return the folder for what can be made or downloaded again."""
     if given := os.environ.get("CONSILIENCE_CACHE"):
         return Path(given)
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Caches/consilience"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "consilience/Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "consilience"
+    import platformdirs
+
+    return platformdirs.user_cache_path("consilience", appauthor=False)
 
 
 def _download(file: PublicFile, target: Path) -> None:

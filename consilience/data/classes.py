@@ -37,10 +37,14 @@ class ClassMap(Contract):
 
     Parameters
     ----------
-    group : int32, shape ``(class,)``; code into ``groups``.
-    score : float64, shape ``(group,)``, the number that names the group; ``None`` where some group's name is no number.
-    num_classes, num_groups : sizes.
-    classes, groups : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    group : int32, shape ``(class,)``
+        Code into ``groups``.
+    score : float64, shape ``(group,)``
+        The number that names the group; ``None`` where some group's name is no number.
+    num_classes, num_groups : int
+        sizes.
+    classes, groups : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
 
     Examples
     --------
@@ -61,6 +65,10 @@ class ClassMap(Contract):
     classes: Any = ids("class")
     groups: Any = ids("group")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        codes = {"class": np.arange(self.num_classes), "group": np.asarray(self.group)}
+        return {name: self._called(values[rows], name) for name, values in codes.items()}
+
     @classmethod
     def from_codes(
         cls, group: ArrayLike, *, classes: Names | None = None, groups: Names | None = None,
@@ -70,9 +78,12 @@ class ClassMap(Contract):
 
         Parameters
         ----------
-        group : whole numbers from 0, shape ``(class,)``.
-        classes, groups : ids in code order; the codes as texts where absent.
-        score : finite, shape ``(group,)``, in any unit such as risk; where absent, the names of the groups if all are
+        group : ArrayLike
+            Whole numbers from 0, shape ``(class,)``.
+        classes, groups : Names, optional
+            Ids in code order; the codes as texts where absent.
+        score : ArrayLike, optional
+            Finite, shape ``(group,)``, in any unit such as risk; where absent, the names of the groups if all are
             numbers.
         """
         problems = Problems("the class map")
@@ -118,15 +129,18 @@ class ClassMap(Contract):
 
         Parameters
         ----------
-        source : a table with the columns class and group; or a ``.txt`` file with one group per line, for ``classes``
-            in their order.
-        classes : the classes to cover, in order, or the path of a text file with one per line. By default those of the
-            table.
-        columns : column names for "class" and "group" where the table has names of its own.
+        source : path, data frame, dict of columns or list of rows
+            A table with the columns class and group; or a ``.txt`` file with one group per line, for ``classes`` in
+            their order.
+        classes : Names, str or path, optional
+            The classes to cover, in order, or the path of a text file with one per line. By default those of the table.
+        columns : dict of str to str, optional
+            Column names for "class" and "group" where the table has names of its own.
 
         Returns
         -------
-        class_map : groups sorted, by value where all are whole numbers.
+        class_map
+            Groups sorted, by value where all are whole numbers.
 
         Examples
         --------

@@ -62,12 +62,14 @@ def shards(folder: str | os.PathLike) -> Annotations:
 
     Parameters
     ----------
-    folder : the same in all processes; each needs ``manifest.json``, ``annotators.parquet``, ``labels.parquet`` and its
-        own parts of it.
+    folder : str or path
+        The same in all processes; each needs ``manifest.json``, ``annotators.parquet``, ``labels.parquet`` and its own
+        parts of it.
 
     Returns
     -------
-    annotations : the items of the process, and the annotators and labels of all.
+    annotations
+        The items of the process, and the annotators and labels of all.
 
     Raises
     ------

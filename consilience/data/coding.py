@@ -28,6 +28,7 @@ from consilience.data.tables import column_names
 from consilience.errors import OutputRefused, TooLarge, UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import GENERATOR, check_folder, write_output
+from consilience.spreadsheets import WRITTEN
 
 FORMAT = 1
 
@@ -51,17 +52,23 @@ def code(
 
     Parameters
     ----------
-    source : path of a table in CSV, TSV or Parquet with one row per annotation, or a list of paths.
-    into : the folder, which must not exist.
-    shards : number of parts, at least that of the processes that are to share them.
-    columns, labels, missing, duplicates, unknown : as of `read_annotations`. In Parquet, ids and labels have to be
-        texts or whole numbers.
-    memory : what DuckDB may use, such as "500MB"; beyond it works on the disk, in the folder.
-    force : replace a folder that this function made.
+    source : str, path, sequence of str or path
+        Path of a table in CSV, TSV or Parquet with one row per annotation, or a list of paths.
+    into : str or path
+        The folder, which must not exist.
+    shards : int
+        Number of parts, at least that of the processes that are to share them.
+    columns, labels, missing, duplicates, unknown : dict of str to str, optional
+        As of `read_annotations`. In Parquet, ids and labels have to be texts or whole numbers.
+    memory : str, default "1GB"
+        What DuckDB may use, such as "500MB"; beyond it works on the disk, in the folder.
+    force : bool, default False
+        Replace a folder that this function made.
 
     Returns
     -------
-    The path of the folder.
+    Path
+        The folder.
 
     Raises
     ------
@@ -116,6 +123,10 @@ def code(
 
 def _check_target(target: Path, force: bool) -> None:
     check_folder(target)
+    try:
+        str(target.absolute()).encode()
+    except UnicodeEncodeError:
+        raise OutputRefused(f"{str(target)!r} is no text, as DuckDB takes paths; give another path") from None
     if not target.exists():
         return
     if not (target / MANIFEST).is_file() and any(target.iterdir()):
@@ -131,8 +142,9 @@ def _database(folder: Path, memory: str) -> Iterator[Any]:
     """Open a DuckDB database in a folder, which is empty of it afterwards."""
     duckdb = imported_duckdb()
     file, spilled = folder / "coding.duckdb", folder / "spilled"
-    database = duckdb.connect(str(file))
+    database = None
     try:
+        database = duckdb.connect(str(file))
         try:
             database.execute(f"SET memory_limit = {_quoted(memory)}")
         except duckdb.Error as error:
@@ -142,8 +154,11 @@ def _database(folder: Path, memory: str) -> Iterator[Any]:
     except duckdb.OutOfMemoryException as error:
         text = f"DuckDB needs more than {memory} of memory ({_first_line(error)}); give more by {{memory}}"
         raise TooLarge(text, Remedy("memory")) from None
+    except duckdb.IOException as error:  # a full disk
+        raise OutputRefused(f"{folder.parent} cannot be written to ({_first_line(error)}); make room") from None
     finally:
-        database.close()
+        if database is not None:
+            database.close()
         shutil.rmtree(spilled, ignore_errors=True)
         file.unlink(missing_ok=True)
 
@@ -206,8 +221,8 @@ class _Coder:
         duckdb = imported_duckdb()
         if set("*?[") & set(str(path)):
             raise problems.fail("DuckDB takes * ? [ in a path for a pattern", "rename the file or its folder")
-        numbered = [f"c{place}" for place in range(len(names))]
-        if ending == ".parquet":
+        numbered, from_text = [f"c{place}" for place in range(len(names))], ending != ".parquet"
+        if not from_text:
             read = f"read_parquet({_quoted(path)}, hive_partitioning = false) AS found({', '.join(numbered)})"
         else:
             mark = delimiter_of(read_text(path, problems, lambda stream: stream.readline()), ending)
@@ -219,12 +234,13 @@ class _Coder:
         try:
             types = {name: kind for name, kind, *_ in self._all(f"DESCRIBE SELECT * FROM {read}")}
             cells = ", ".join(
-                f"{_cell(role, numbered[place], types[numbered[place]], names[place], problems)} AS {_named(role)}"
-                for role, place in chosen.items()
+                f"{_cell(role, numbered[at], types[numbered[at]], names[at], problems, from_text=from_text)} "
+                f"AS {_named(role)}"
+                for role, at in chosen.items()
             )
             into = "INSERT INTO raw" if self.files[1:] else "CREATE TABLE raw AS"
             self.database.execute(f"{into} SELECT {cells} FROM {read}")
-        except duckdb.OutOfMemoryException:
+        except (duckdb.OutOfMemoryException, duckdb.IOException):
             raise
         except duckdb.Error as error:
             line = re.search(r"Error on Line: (\d+)", str(error))
@@ -407,7 +423,7 @@ class _Coder:
         return digests, parts
 
 
-def _cell(role: str, column: str, kind: str, name: str, problems: Problems) -> str:
+def _cell(role: str, column: str, kind: str, name: str, problems: Problems, *, from_text: bool) -> str:
     """Return what a cell of a column is as text, in SQL.
 
     Raises
@@ -419,7 +435,11 @@ def _cell(role: str, column: str, kind: str, name: str, problems: Problems) -> s
     if not (is_text or _WHOLE.fullmatch(kind) or (role == "weight" and is_number)):
         remedy = "write it as texts or whole numbers" + (", or as numbers" if role == "weight" else "")
         raise problems.fail(f"a column of {kind} cannot be coded", remedy, column=name)
-    return f"nullif(trim(CAST({column} AS VARCHAR), {_quoted(_SPACE)}), '')"
+    text = f"CAST({column} AS VARCHAR)"
+    if from_text:
+        written = f"starts_with({column}, {_quoted(chr(39))}) AND regexp_matches({column}, {_quoted(WRITTEN)})"
+        text = f"CASE WHEN {written} THEN substr({column}, 2) ELSE {column} END"
+    return f"nullif(trim({text}, {_quoted(_SPACE)}), '')"
 
 
 def _named(role: str) -> str:

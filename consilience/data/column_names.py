@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import collections
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 
 from consilience.data.cells import Table
 from consilience.data.problems import Problems, first_of, warn_input
-from consilience.errors import InputError
+from consilience.errors import InputError, meant
 from consilience.notes import Remedy
 
 _COLUMNS = Remedy("columns")
@@ -28,12 +27,6 @@ def known_as(name: str, known: Iterable[str]) -> str:
     key = folded(name)
     alike = [one for one in names if folded(one) == key]
     return alike[0] if len(alike) == 1 else name
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """Ask whether the nearest of the known names was meant; empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def name_columns(tables: Mapping[str, Table], columns: Mapping[str, Mapping[str, str]] | None) -> list[str]:

@@ -50,13 +50,16 @@ class Chains(Contract):
 
     Parameters
     ----------
-    document, start, end : int32, shape ``(mention,)``; code of the document, and first and last token, counted from 0
-        in the document. Mentions are sorted by these, longer ones first.
-    entity : int32, shape ``(mention,)``; entities of different documents have different codes. Of a file they are in
-        the order in which they appear. -1 for a markable that
-        refers to nothing, such as the "it" of "it rains".
-    num_mentions, num_documents, num_entities : sizes.
-    documents, entities : object arrays of names in code order; ``None`` in a copy that went through JAX.
+    document, start, end : int32, shape ``(mention,)``
+        Code of the document, and first and last token, counted from 0 in the document. Mentions are sorted by these,
+        longer ones first.
+    entity : int32, shape ``(mention,)``
+        Entities of different documents have different codes. Of a file they are in the order in which they appear. -1
+        for a markable that refers to nothing, such as the "it" of "it rains".
+    num_mentions, num_documents, num_entities : int
+        sizes.
+    documents, entities : sequence, optional
+        Object arrays of names in code order; ``None`` in a copy that went through JAX.
 
     Examples
     --------
@@ -83,6 +86,10 @@ class Chains(Contract):
     documents: Any = ids("document")
     entities: Any = ids("entity")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = {name: np.asarray(getattr(self, name))[rows] for name in ("document", "start", "end", "entity")}
+        return {name: self._called(values, name) for name, values in found.items()}
+
     @classmethod
     def from_spans(
         cls, document: np.ndarray, start: np.ndarray, end: np.ndarray, entity: np.ndarray, *,
@@ -92,11 +99,15 @@ class Chains(Contract):
 
         Parameters
         ----------
-        document : codes into ``documents``.
-        start, end : first and last token of each mention.
-        entity : codes into ``entities``, -1 where the mention refers to nothing.
-        documents, entities : names in code order; of entities the codes as texts where absent. A name may occur in
-            several documents, for different codes.
+        document : numpy.ndarray
+            Codes into ``documents``.
+        start, end : numpy.ndarray
+            First and last token of each mention.
+        entity : numpy.ndarray
+            Codes into ``entities``, -1 where the mention refers to nothing.
+        documents, entities : sequence
+            Names in code order; of entities the codes as texts where absent. A name may occur in several documents, for
+            different codes.
         """
         lengths = {len(column) for column in (document, start, end, entity)}
         if len(lengths) > 1:
@@ -120,12 +131,14 @@ class Chains(Contract):
 
         Parameters
         ----------
-        source : path of a file, also with ``.gz``; a folder, of which every file with a CoNLL ending but ``.txt`` is
-            read, in the order of the names; or a list of paths of files. Files may be CoNLL-2012 or CoNLL-UA.
+        source : path, data frame, dict of columns or list of rows
+            Path of a file, also with ``.gz``; a folder, of which every file with a CoNLL ending but ``.txt`` is read,
+            in the order of the names; or a list of paths of files. Files may be CoNLL-2012 or CoNLL-UA.
 
         Returns
         -------
-        chains : documents in the order of the files and in them. A span that stands in a file twice is kept twice.
+        chains
+            Documents in the order of the files and in them. A span that stands in a file twice is kept twice.
             Non-referring markables of CoNLL-UA have the entity -1.
 
         Raises

@@ -40,18 +40,23 @@ def write_conll(
 
     Parameters
     ----------
-    chains : `Chains` or `SilverChains`. Entities keep their names where those of a document are whole numbers;
-        elsewhere they are numbered from 0 in the order of their first mention.
-    path : the file, also with ``.gz``, or ``-`` for standard output; the folder, where the template is one.
-    template : a CoNLL-2012 or CoNLL-UA file with the same documents, or a folder of such files; then files of the same
-        names are written. Every byte stays but those of the coreference column, and there a cell of CoNLL-2012 whose
-        brackets do not change. Markables of CoNLL-UA keep the MarkableID and Min that the template has for the span;
-        SemType and ElementOf, which say something of the template's entities, are not written. Without a template the
-        file is CoNLL-2012 with three columns, for scorers, which read the last one: the document, the number of the
-        token, the brackets; it has the tokens up to the last one in a mention.
-    crossing : "error", or "drop" to leave out of two mentions of an entity that cross or touch, which CoNLL-2012 cannot
-        tell from nested ones, the one that begins later, and warn.
-    force : replace files that exist, but never those of the template.
+    chains : sequence
+        `Chains` or `SilverChains`. Entities keep their names where those of a document are whole numbers; elsewhere
+        they are numbered from 0 in the order of their first mention.
+    path : str or path
+        The file, also with ``.gz``, or ``-`` for standard output; the folder, where the template is one.
+    template : str or path, optional
+        A CoNLL-2012 or CoNLL-UA file with the same documents, or a folder of such files; then files of the same names
+        are written. Every byte stays but those of the coreference column, and there a cell of CoNLL-2012 whose brackets
+        do not change. Markables of CoNLL-UA keep the MarkableID and Min that the template has for the span; SemType and
+        ElementOf, which say something of the template's entities, are not written. Without a template the file is
+        CoNLL-2012 with three columns, for scorers, which read the last one: the document, the number of the token, the
+        brackets; it has the tokens up to the last one in a mention.
+    crossing : str, default "error"
+        "error", or "drop" to leave out of two mentions of an entity that cross or touch, which CoNLL-2012 cannot tell
+        from nested ones, the one that begins later, and warn.
+    force : bool, default False
+        Replace files that exist, but never those of the template.
 
     Raises
     ------

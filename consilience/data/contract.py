@@ -23,6 +23,7 @@ import numpy as np
 
 from consilience.data.columns import Column
 from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.notebook import SHOWN, html
 from consilience.notes import Remedy
 
 _ROWS = ("",)  # stands for the dimension of the contract's rows
@@ -77,14 +78,16 @@ def per(
     return array(shape=dimensions, codes=codes, missing=missing, later=later, moves=True, default=default)
 
 
-def size(*, derived: bool = False) -> Any:
+def size(*, derived: bool = False, later: bool = False) -> Any:
     """Declare a static field: part of the compiled program's signature.
 
     Parameters
     ----------
     derived : whether it counts something that serves computation, and is nothing to tell a user.
+    later : as of `array`; it is then ``None`` by default.
     """
-    return dataclasses.field(metadata={"kind": "size", "derived": derived})
+    default = None if later else dataclasses.MISSING
+    return dataclasses.field(metadata={"kind": "size", "derived": derived, "later": later}, default=default)
 
 
 def ids(*dimensions: str, later: bool = False) -> Any:
@@ -147,7 +150,7 @@ class Contract:
         sizes : such as ``num_items``; those that are left out are zero.
         """
         arrays = [field for field in cls._fields("array") if field.default is dataclasses.MISSING]
-        given = {name: sizes.get(name, 0) for name in cls.names("size")}
+        given = {one.name: sizes.get(one.name, None if one.default is None else 0) for one in cls._fields("size")}
         blank = cls(**{field.name: None for field in arrays}, **given)
         return blank.replace(**{field.name: np.zeros(np.maximum(blank._shape(field), 0), np.int32) for field in arrays})
 
@@ -284,8 +287,9 @@ class Contract:
 
         Readers check what they read; this is for data that come back from a file.
         """
-        for name in self.names("size"):
-            if type(size := getattr(self, name)) is not int or size < 0:
+        for field in self._fields("size"):
+            size, name = getattr(self, field.name), field.name
+            if not (size is field.default is None) and (type(size) is not int or size < 0):
                 return f"'{name}' is {size!r}, and no number of things"
         for name in self.names("ids"):
             ids = getattr(self, name)
@@ -340,8 +344,8 @@ class Contract:
     @property
     def counts(self) -> dict[str, int]:
         """How many items, annotators and other things there are, by what they are."""
-        shown = [field.name for field in self._fields("size") if not field.metadata["derived"]]
-        return {name.removeprefix("num_"): int(getattr(self, name)) for name in shown}
+        shown = {one.name: getattr(self, one.name) for one in self._fields("size") if not one.metadata["derived"]}
+        return {name.removeprefix("num_"): int(number) for name, number in shown.items() if number is not None}
 
     @property
     def read_from(self) -> str:
@@ -361,6 +365,49 @@ class Contract:
         """
         text = f"the {type(self).__name__} have no annotators who could share a source; leave out {{annotator_groups}}"
         raise UnsupportedRequest(text, Remedy("annotator_groups"))
+
+    # ---- as a table
+
+    def __len__(self) -> int:
+        """How many rows there are in the table of `to_pandas`, or things of which it has several rows."""
+        return next(iter(self.counts.values()))
+
+    def to_pandas(self) -> Any:
+        """Return the data as a data frame, with the user's ids, in the columns that their reader takes.
+
+        What is not known, such as most gold labels, is None or NaN. Data that went through JAX have codes alone.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.read_annotations({"item": ["a", "a"], "annotator": ["x", "y"], "label": ["no", "yes"]}).to_pandas()
+          item annotator label
+        0    a         x    no
+        1    a         y   yes
+        """
+        import pandas
+
+        return pandas.DataFrame(self._table())
+
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        """Return the columns of `to_pandas`, of some rows."""
+        axes, found = self._axes(), {}
+        for column in self.columns:
+            if (values := getattr(self, column.name, None)) is None:
+                continue
+            (dimension, *_), codes = axes[column.name]
+            at = rows if dimension == self.rows else np.asarray(getattr(self, str(dimension)))[rows]
+            found[column.name] = self._called(np.asarray(values)[at], codes)
+        return found
+
+    def _called(self, codes: Any, dimension: str) -> np.ndarray:
+        """Return codes as the ids of a dimension, None where they are negative; as they are where there are no ids."""
+        if (names := self.ids.get(dimension)) is None:
+            return np.asarray(codes)
+        return np.append(np.asarray(names, object), [None])[np.maximum(codes, -1)]
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), (), self._table(slice(SHOWN)), "to_pandas() has all rows")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={count:,}' for name, count in self.counts.items())})"

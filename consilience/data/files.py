@@ -10,13 +10,13 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from consilience.data.problems import Problems, shorten
 from consilience.errors import InputError
-from consilience.standard_input import kept_standard_input
+from consilience.piped import Piped, kept
 
 MANIFEST = "manifest.json"
 """Name of the file that tells a folder of coded annotations from others."""
@@ -45,11 +45,11 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
     ------
     InputError : there is no such file, it is a folder, cannot be opened, or has another ending.
     """
-    if kept := kept_standard_input(source):
-        if ".csv" not in endings:
-            text = f"a file ending in {', '.join(endings)} is expected; standard input is read as a table in CSV"
-            raise Problems("standard input").fail(text, "give the path of a file")
-        return kept, ".csv"
+    if (piped := kept(source)) is not None:
+        if piped.path.suffix not in endings:
+            text = f"a file ending in {', '.join(endings)} is expected; this is read as a table, in CSV or JSON lines"
+            raise Problems(piped.name).fail(text, "give the path of a file")
+        return piped.path, piped.path.suffix
     path = Path(source)
     problems = Problems(shorten(str(path), 1000))
     try:
@@ -57,6 +57,8 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
             raise problems.fail("this is a folder; a file is expected", "give the path of one file")
         if not path.exists():
             raise problems.fail("there is no such file", "check the path")
+        if not path.is_file():
+            raise problems.fail("this is no regular file, and may never end", "copy it to a file, or give - and a pipe")
     except (OSError, ValueError) as error:
         raise problems.fail(f"this path cannot be opened ({error})", "check the path") from None
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -69,9 +71,32 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
     return path, ending
 
 
+@contextlib.contextmanager
+def unchanged(path: Path, problems: Problems) -> Iterator[None]:
+    """Refuse what was read of a file that somebody wrote to meanwhile: it may be half of one and half of another.
+
+    Raises
+    ------
+    InputError : the file, its size or its time is another than it was.
+    """
+    before = _standing(path)
+    yield
+    if _standing(path) != before:
+        raise problems.fail("the file changed while it was read", "read it when it is complete")
+
+
+def _standing(path: Path) -> tuple[int, ...] | None:
+    try:
+        known = path.stat()
+    except OSError:
+        return None  # it is gone, or whoever opens it says what is wrong
+    return known.st_ino, known.st_size, known.st_mtime_ns
+
+
 def name_of(source: Any) -> str | None:
     """Return what a path calls its file, without endings; None of what is no path."""
-    return Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else None
+    path = source.name if isinstance(source, Piped) else source
+    return Path(path).name.split(".")[0] if isinstance(path, str | os.PathLike) else None
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -87,8 +112,9 @@ def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -
     InputError : the file cannot be read, is damaged, or is no UTF-8.
     """
     try:
-        with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
-            return parse(stream)
+        with unchanged(path, problems), open_bytes(path) as raw:
+            with io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
+                return parse(stream)
     except UnicodeDecodeError:
         raise _wrong_encoding(path, problems) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -7,15 +7,12 @@ mentioned as ne12), ``NR`` (non-referring), ``PR(ne3)`` (a property of ne3), ``P
 
 from __future__ import annotations
 
-import contextlib
-import csv
 import dataclasses
-import gzip
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +28,6 @@ from consilience.data.problems import check_option, warn_input
 from consilience.data.tables import read_table
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Remedy
-from consilience.output import STANDARD_OUTPUT, text_stream, write_output
 
 MENTION_TYPES = ("DN", "DO", "NR", "PR")
 _ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR|PR)(?:\(\s*\))?)", re.IGNORECASE)
@@ -44,16 +40,23 @@ class Mentions(Contract):
 
     Parameters
     ----------
-    mention, annotator : int32, shape ``(annotation,)``; codes into ``mentions`` and ``annotators``.
-    type : int32, shape ``(annotation,)``; code into `MENTION_TYPES`.
-    antecedent : int32, shape ``(annotation,)``; the mention that the annotation points to, -1 for DN, NR and some PR.
-    gold_type, gold_antecedent : int32, shape ``(mention,)``; the same of the known label, -1 where unknown; ``None``
-        where the input has no such column.
-    document : int32, shape ``(mention,)``; code into ``documents``. One document where the input names none.
-    start, end : int32, shape ``(mention,)``; first and last token, counted from 0; ``None`` where the input has none.
-    num_annotations, num_mentions, num_annotators, num_documents : sizes.
-    mentions, annotators, documents : object arrays of the user's own ids, in code order; ``None`` in a copy that went
-        through JAX. Mention ids that occur in several documents are written ``document/mention``.
+    mention, annotator : int32, shape ``(annotation,)``
+        Codes into ``mentions`` and ``annotators``.
+    type : int32, shape ``(annotation,)``
+        Code into `MENTION_TYPES`.
+    antecedent : int32, shape ``(annotation,)``
+        The mention that the annotation points to, -1 for DN, NR and some PR.
+    gold_type, gold_antecedent : int32, shape ``(mention,)``
+        The same of the known label, -1 where unknown; ``None`` where the input has no such column.
+    document : int32, shape ``(mention,)``
+        Code into ``documents``. One document where the input names none.
+    start, end : int32, shape ``(mention,)``
+        First and last token, counted from 0; ``None`` where the input has none.
+    num_annotations, num_mentions, num_annotators, num_documents : int
+        sizes.
+    mentions, annotators, documents : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX. Mention ids that
+        occur in several documents are written ``document/mention``.
 
     Examples
     --------
@@ -152,6 +155,9 @@ class Mentions(Contract):
             num_items=self.num_mentions, num_annotators=self.num_annotators,
         )  # fmt: skip
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        return {name: np.asarray(values, object)[rows] for name, values in _table_of(self).items()}
+
     @classmethod
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error",
@@ -161,23 +167,31 @@ class Mentions(Contract):
 
         Parameters
         ----------
-        source : a table with the columns mention_id, annotator_id and annotation, and perhaps gold (empty or "none"
-            where unknown), document_id, start and end. Or the path of an ``.xml`` file, or of a folder of them, which
+        source : path, data frame, dict of columns or list of rows
+            A table with the columns mention_id, annotator_id and annotation, and perhaps gold (empty or "none" where
+            unknown), document_id, start and end. Or the path of an ``.xml`` file, or of a folder of them, which
             `read_mas_xml` reads.
-        columns : column names for these where the table has names of its own.
-        missing : "error", or "drop" to leave out rows whose annotation is empty.
-        duplicates : what to do when an annotator annotates a mention again: "keep" counts every row, "first" keeps the
-            first, "error" refuses.
-        antecedents : what to do with labels that point to their own mention or to none of the document's mentions:
-            "error", or "drop" to leave the row out (and take such a gold label for unknown). With "strict" it is an
-            error too where ``DO`` points to a mention that begins later, or where the links of one annotator, or of the
-            gold labels, lead back to where they began; else such labels are counted in a warning and kept, since for a
-            model they are labels like any other.
+        columns : dict of str to str, optional
+            Column names for these where the table has names of its own.
+        missing : str, default "error"
+            "error", or "drop" to leave out rows whose annotation is empty.
+        duplicates : str, default "keep"
+            What to do when an annotator annotates a mention again: "keep" counts every row, "first" keeps the first,
+            "error" refuses.
+        antecedents : str, default "error"
+            What to do with labels that point to their own mention or to none of the document's mentions: "error", or
+            "drop" to leave the row out (and take such a gold label for unknown). With "strict" it is an error too where
+            ``DO`` points to a mention that begins later, or where the links of one annotator, or of the gold labels,
+            lead back to where they began; else such labels are counted in a warning and kept, since for a model they
+            are labels like any other.
 
         Returns
         -------
-        mentions : mentions, annotators and documents in the order of their first appearance.
+        mentions
+            Mentions, annotators and documents in the order of their first appearance.
 
+        Notes
+        -----
         The order of mentions in a text is known from ``start`` alone: without that column no link is taken to point
         forward, because rows may come in any order. A property (``PR``) may well stand before what it is a property of.
 
@@ -251,20 +265,25 @@ def read_mas_xml(
 
     Parameters
     ----------
-    source : path of an ``.xml`` file; of a folder, of which all ``.xml`` files are read, those in its subfolders too,
-        sorted by path; or a list of files. Each is a document, called by the ``id`` of its outermost element, or else
-        by the name of the file without ``.xml`` and ``-game``.
-    validations : what to do with players' validations of somebody else's label: "ignore" leaves them out; with "rows"
-        a player who agrees counts as one more annotator who gave that label, and who does not agree is left out.
-    duplicates : what to do when a player annotates a mention again, as `read_mentions` does.
-    antecedents : what to do with labels that point to their own mention or to none of the document, likewise.
+    source : path, data frame, dict of columns or list of rows
+        Path of an ``.xml`` file; of a folder, of which all ``.xml`` files are read, those in its subfolders too, sorted
+        by path; or a list of files. Each is a document, called by the ``id`` of its outermost element, or else by the
+        name of the file without ``.xml`` and ``-game``.
+    validations : str, default "ignore"
+        What to do with players' validations of somebody else's label: "ignore" leaves them out; with "rows" a player
+        who agrees counts as one more annotator who gave that label, and who does not agree is left out.
+    duplicates : str, default "keep"
+        What to do when a player annotates a mention again, as `read_mentions` does.
+    antecedents : str, default "error"
+        What to do with labels that point to their own mention or to none of the document, likewise.
 
     Returns
     -------
-    mentions : those of players' annotations. The gold label of a mention is the one that the experts favour, or else
-        the only one that they gave; it is unknown where experts differ. ``start`` and ``end`` count the ``<W>`` of the
-        document from 0; where a document has none, words between white space or tags. All markables are mentions,
-        also those that nobody annotated, except hidden ones.
+    mentions
+        Those of players' annotations. The gold label of a mention is the one that the experts favour, or else the only
+        one that they gave; it is unknown where experts differ. ``start`` and ``end`` count the ``<W>`` of the document
+        from 0; where a document has none, words between white space or tags. All markables are mentions, also those
+        that nobody annotated, except hidden ones.
 
     Raises
     ------
@@ -491,103 +510,3 @@ def _positions(table: Table, mention: np.ndarray, num_mentions: int) -> tuple[np
     start, end = result
     table.flag((start > end)[mention], "end", "the mention ends before it starts", "exchange or correct start and end")
     return start, end
-
-
-# ---- writing ----
-
-_DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-_UNREADABLE = re.compile(r"[()\0]|^\s|\s$|^$")
-
-
-def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool = False) -> None:
-    """Write annotated mentions as a table that `read_mentions` reads.
-
-    Parameters
-    ----------
-    mentions : with or without gold labels and positions. Annotations are written in their order: what is read has the
-        same codes if mentions, annotators and documents are coded in the order of their first annotations, as those
-        are that were read from a whole table, or simulated. Mentions without annotations, and documents that have no
-        others, cannot be written; a warning counts them.
-    path : ending in ``.csv`` or ``.tsv``, perhaps with ``.gz``; or ``-`` for standard output, as CSV. The file appears
-        when it is complete.
-    force : replace a file that exists.
-
-    Raises
-    ------
-    UnsupportedRequest : for other endings, and where an annotation points to a mention whose id has brackets or is
-        empty, which could not be read again.
-    OutputRefused : where the file must not be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import consilience as cs
-    >>> mentions = cs.read_mentions(
-    ...     {"mention_id": ["m1", "m2"], "annotator_id": ["Ann", "Ann"], "annotation": ["DN", "DO(m1)"]}
-    ... )
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "mentions.csv")
-    ...     cs.write_mentions(mentions, path)
-    ...     print(path.read_text().strip())
-    mention_id,annotator_id,annotation,document_id
-    m1,Ann,DN,document
-    m2,Ann,DO(m1),document
-    """
-    name = "-.csv" if os.fspath(path) == STANDARD_OUTPUT else Path(path).name
-    ending = next((ending for ending in _DELIMITERS if name.lower().endswith(ending)), "")
-    if not ending:
-        raise UnsupportedRequest(f"'{name}' cannot be written; end it in {', '.join(_DELIMITERS)}")
-    table = _table_of(mentions)
-    without = mentions.num_mentions - len(np.unique(mentions.mention))
-    if without:
-        warn_input(f"{without:,} mentions without annotations were not written: a row holds an annotation")
-
-    def write(stream: BinaryIO) -> None:
-        with contextlib.ExitStack() as stack:
-            if ending.endswith(".gz"):
-                # No name and no time of the file: the same mentions are the same bytes.
-                stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, 0))  # type: ignore[assignment]
-            writer = csv.writer(stack.enter_context(text_stream(stream)), delimiter=_DELIMITERS[ending])
-            writer.writerow(table)
-            writer.writerows(zip(*table.values(), strict=True))
-
-    write_output(path, write, force=force)
-
-
-def _table_of(mentions: Mentions) -> dict[str, list[Any]]:
-    """Return the columns of a table of mentions, one entry for each annotation."""
-    mention, documents = np.asarray(mentions.mention), _ids(mentions.documents, mentions.num_documents)
-    document = np.asarray(mentions.document)
-    names = _own_names(_ids(mentions.mentions, mentions.num_mentions), documents[document])
-    labels = mentions.replace(mentions=names).label_codes()
-    targets = names[np.unique(labels.antecedent[labels.antecedent >= 0])]
-    unreadable = [name for name in targets.tolist() if _UNREADABLE.search(name)]
-    if unreadable:
-        raise UnsupportedRequest(
-            f"an annotation points to {unreadable[0]!r}, which could not be read again; give ids without brackets"
-        )
-    # The last one stands for unknown gold labels, whose code is -1.
-    texts = np.append(labels.names, "")
-    annotators = _ids(mentions.annotators, mentions.num_annotators)
-    table = {"mention_id": names[mention], "annotator_id": annotators[np.asarray(mentions.annotator)]}
-    if mentions.gold_type is not None:
-        table["gold"] = texts[labels.gold[mention]]
-    table |= {"annotation": texts[labels.label], "document_id": documents[document[mention]]}
-    if mentions.start is not None:
-        table |= {"start": np.asarray(mentions.start)[mention], "end": np.asarray(mentions.end)[mention]}
-    return {name: values.tolist() for name, values in table.items()}
-
-
-def _ids(names: Any, size: int) -> np.ndarray:
-    return object_array(map(str, range(size))) if names is None else np.asarray(names)
-
-
-def _own_names(names: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Return ids as they were within their documents, if these had to be put before them to make them unique."""
-    prefixes = [f"{document}/" for document in documents.tolist()]
-    if not all(map(str.startswith, names.tolist(), prefixes)):
-        return names
-    own = object_array(map(str.removeprefix, names.tolist(), prefixes))
-    # Ids that are unique without their documents are read as they stand, and have to keep them.
-    return own if len(set(own.tolist())) < len(own) else names

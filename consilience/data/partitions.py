@@ -24,10 +24,14 @@ class Partition(Contract):
 
     Parameters
     ----------
-    entity : int32, shape ``(record,)``; code into ``entities``, equal where records are together; -1 where unknown.
-    num_records, num_entities : sizes.
-    records, entities : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
-    name : what to call the partition in tables.
+    entity : int32, shape ``(record,)``
+        Code into ``entities``, equal where records are together; -1 where unknown.
+    num_records, num_entities : int
+        sizes.
+    records, entities : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    name : str, optional
+        What to call the partition in tables.
 
     Examples
     --------
@@ -53,6 +57,10 @@ class Partition(Contract):
     entities: Any = ids("entity")
     name: Any = ids()
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        codes = {"record": np.arange(self.num_records), "entity": np.asarray(self.entity)}
+        return {name: self._called(values[rows], name) for name, values in codes.items()}
+
     @classmethod
     def from_codes(
         cls, entity: ArrayLike, *, records: Names | None = None, name: str | None = None, checked: bool = False
@@ -61,10 +69,14 @@ class Partition(Contract):
 
         Parameters
         ----------
-        entity : shape ``(record,)``; -1 where the entity of a record is unknown.
-        records : ids in order; the positions as texts where absent.
-        name : what to call the partition.
-        checked : whether the ids are those of a contract, distinct texts in an object array.
+        entity : shape ``(record,)``
+            -1 where the entity of a record is unknown.
+        records : Names, optional
+            Ids in order; the positions as texts where absent.
+        name : str, optional
+            What to call the partition.
+        checked : bool, default False
+            Whether the ids are those of a contract, distinct texts in an object array.
         """
         problems = Problems("the partition")
         codes = check_codes(problems, "entity", entity, None, lowest=-1)
@@ -86,14 +98,18 @@ class Partition(Contract):
 
         Parameters
         ----------
-        records : the ids of the data set, in code order.
-        missing : "error", or "drop" where records of the data set without an entity are not to be evaluated.
-        unknown : "error" (a guard against typing errors), or "keep": records that the data set does not have are left
-            out with a warning.
+        records : Names
+            The ids of the data set, in code order.
+        missing : str, default "error"
+            "error", or "drop" where records of the data set without an entity are not to be evaluated.
+        unknown : str, default "error"
+            "error" (a guard against typing errors), or "keep": records that the data set does not have are left out
+            with a warning.
 
         Returns
         -------
-        entity : int32, shape ``(record,)``; -1 where it is missing.
+        entity
+            int32, shape ``(record,)``; -1 where it is missing.
         """
         check_option("missing", missing, ("error", "drop"))
         check_option("unknown", unknown, ("error", "keep"))
@@ -130,15 +146,20 @@ class Partition(Contract):
 
         Parameters
         ----------
-        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns
-            record (or id) and entity (or cluster), and one row a record.
-        columns : column names for "record" and "entity" where the table has names of its own.
-        name : what to call the partition; by default the name of the file without its ending.
-        missing : "error", or "drop" to take rows with an empty entity for records of which nothing is said.
+        source : path, data frame, dict of columns or list of rows
+            A path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns record (or
+            id) and entity (or cluster), and one row a record.
+        columns : dict of str to str, optional
+            Column names for "record" and "entity" where the table has names of its own.
+        name : str, optional
+            What to call the partition; by default the name of the file without its ending.
+        missing : str, default "error"
+            "error", or "drop" to take rows with an empty entity for records of which nothing is said.
 
         Returns
         -------
-        partition : records and entities in the order of their first appearance.
+        partition
+            Records and entities in the order of their first appearance.
 
         Examples
         --------

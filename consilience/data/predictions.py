@@ -37,16 +37,19 @@ class Predictions(Contract):
 
     Parameters
     ----------
-    ranked : int32, shape ``(item, position)``; class codes, best first, -1 after the end of a shorter list. Scores or
-        ranks that are equal are ordered by the lowest class code. -2 stands for a class that a data set does not have
-        (`align`), which is never true.
-    probability : float32, shape ``(item, position)``; what the system gives each of these classes, 0 after the end of a
-        list. An item sums to 1, or to less where its list is shorter than the classes are many: the rest is spread
-        evenly over classes that are not listed. ``None`` where the system says in which order classes come, and no
-        more.
-    num_items, num_positions, num_classes : sizes.
-    items, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
-    name : what to call the system in tables.
+    ranked : int32, shape ``(item, position)``
+        Class codes, best first, -1 after the end of a shorter list. Scores or ranks that are equal are ordered by the
+        lowest class code. -2 stands for a class that a data set does not have (`align`), which is never true.
+    probability : float32, shape ``(item, position)``
+        What the system gives each of these classes, 0 after the end of a list. An item sums to 1, or to less where its
+        list is shorter than the classes are many: the rest is spread evenly over classes that are not listed. ``None``
+        where the system says in which order classes come, and no more.
+    num_items, num_positions, num_classes : int
+        sizes.
+    items, classes : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    name : str, optional
+        What to call the system in tables.
 
     Examples
     --------
@@ -75,6 +78,15 @@ class Predictions(Contract):
     classes: Any = ids("class")
     name: Any = ids()
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        ranked = np.asarray(self.ranked)[rows]
+        item, position = np.nonzero(ranked != -1)
+        called = self._called(np.where(ranked < -1, -1, ranked)[item, position], "class")
+        found = {"item": self._called(np.arange(self.num_items)[rows][item], "item"), "class": called}
+        if self.probability is not None:
+            return {**found, "score": np.asarray(self.probability)[rows][item, position]}
+        return {**found, "rank": position + 1} if self.num_positions > 1 else found
+
     @classmethod
     def from_scores(
         cls, scores: ArrayLike, *, items: Names | None = None, classes: Names | None = None, name: str | None = None,
@@ -84,12 +96,17 @@ class Predictions(Contract):
 
         Parameters
         ----------
-        scores : not NaN, shape ``(item, class)``; higher is better.
-        items, classes : ids in code order; the codes as texts where absent.
-        name : what to call the system.
-        depth : how many classes to keep per item; all where absent.
-        probabilities : whether the scores are probabilities, which are kept: not negative, and those of an item sum to
-            1 within 0.001.
+        scores : ArrayLike
+            Not NaN, shape ``(item, class)``; higher is better.
+        items, classes : Names, optional
+            Ids in code order; the codes as texts where absent.
+        name : str, optional
+            What to call the system.
+        depth : int, optional
+            How many classes to keep per item; all where absent.
+        probabilities : bool, default False
+            Whether the scores are probabilities, which are kept: not negative, and those of an item sum to 1 within
+            0.001.
 
         Raises
         ------
@@ -131,10 +148,14 @@ class Predictions(Contract):
 
         Parameters
         ----------
-        lists : for each item the ids of its classes, best first; lists may differ in length and be empty.
-        items : ids in order; the positions as texts where absent.
-        classes : the closed list of class ids in order. By default those that occur, sorted.
-        name : what to call the system.
+        lists : sequence[sequence of Any]
+            For each item the ids of its classes, best first; lists may differ in length and be empty.
+        items : Names, optional
+            Ids in order; the positions as texts where absent.
+        classes : Names, optional
+            The closed list of class ids in order. By default those that occur, sorted.
+        name : str, optional
+            What to call the system.
         """
         problems = Problems("the lists")
         if isinstance(lists, str) or any(isinstance(entry, str) or not hasattr(entry, "__len__") for entry in lists):
@@ -184,16 +205,21 @@ class Predictions(Contract):
 
         Parameters
         ----------
-        items, classes : the ids of the data set, in code order.
-        missing : "error", or "drop" where items of the data set without a prediction are not to be evaluated.
-        unknown : "error" (a guard against typing errors), or "keep": a predicted class that the data set does not have
+        items, classes : Names
+            The ids of the data set, in code order.
+        missing : str, default "error"
+            "error", or "drop" where items of the data set without a prediction are not to be evaluated.
+        unknown : str, default "error"
+            "error" (a guard against typing errors), or "keep": a predicted class that the data set does not have
             becomes -2, which is never true, and predictions for items that it does not have are left out with a
             warning.
 
         Returns
         -------
-        predictions : row ``i`` is item ``i`` of the data set; all -1 where it is missing.
-        kept : bool, shape ``(item,)``; which items of the data set have a prediction.
+        predictions
+            Row ``i`` is item ``i`` of the data set; all -1 where it is missing.
+        kept
+            Bool, shape ``(item,)``; which items of the data set have a prediction.
         """
         check_option("missing", missing, ("error", "drop"))
         check_option("unknown", unknown, ("error", "keep"))
@@ -235,11 +261,13 @@ class Predictions(Contract):
 
         Parameters
         ----------
-        items : of which items.
+        items : slice, optional
+            Of which items.
 
         Returns
         -------
-        float64, shape ``(item, class)``. What is given to classes that a data set does not have (-2) is left out.
+        float64, shape ``(item, class)``
+            What is given to classes that a data set does not have (-2) is left out.
 
         Raises
         ------
@@ -277,25 +305,32 @@ class Predictions(Contract):
 
         Parameters
         ----------
-        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns item
-            and class (or label), and a score (higher is better) or a rank (1 is best) where an item has several
-            classes.
-        columns : column names for "item", "class", "score" and "rank" where the table has names of its own.
-        classes : the closed list of classes in order, or the path of a text file with one per line. By default the
-            classes that occur, sorted.
-        name : what to call the system; by default the name of the file without its ending.
-        missing : "error", or "drop" to leave out rows with an empty class, score or rank.
-        duplicates : "error", or "first" to keep the first row where a class of an item (or, without scores and ranks,
-            an item) occurs again.
-        unknown : "error", or "drop" to leave out rows whose class is not in ``classes``.
-        scores : "ranks", where they order the classes; or "probabilities", which are kept: not negative, and those of
-            an item sum to 1 within 0.001. They may sum to less where not all classes are listed; the rest is then
-            spread evenly over the others.
+        source : path, data frame, dict of columns or list of rows
+            A path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns item and
+            class (or label), and a score (higher is better) or a rank (1 is best) where an item has several classes.
+        columns : dict of str to str, optional
+            Column names for "item", "class", "score" and "rank" where the table has names of its own.
+        classes : Names, str or path, optional
+            The closed list of classes in order, or the path of a text file with one per line. By default the classes
+            that occur, sorted.
+        name : str, optional
+            What to call the system; by default the name of the file without its ending.
+        missing : str, default "error"
+            "error", or "drop" to leave out rows with an empty class, score or rank.
+        duplicates : str, default "error"
+            "error", or "first" to keep the first row where a class of an item (or, without scores and ranks, an item)
+            occurs again.
+        unknown : str, default "error"
+            "error", or "drop" to leave out rows whose class is not in ``classes``.
+        scores : str, default "ranks"
+            "ranks", where they order the classes; or "probabilities", which are kept: not negative, and those of an
+            item sum to 1 within 0.001. They may sum to less where not all classes are listed; the rest is then spread
+            evenly over the others.
 
         Returns
         -------
-        predictions : items in the order of their first appearance. Equal scores or ranks are ordered by the lowest
-            class code.
+        predictions
+            Items in the order of their first appearance. Equal scores or ranks are ordered by the lowest class code.
 
         Raises
         ------

@@ -44,21 +44,26 @@ class Rankings(Contract):
 
     Parameters
     ----------
-    report_item, report_annotator : int32, shape ``(report,)``; who ranked what. Sorted by item. A report may rank
-        nothing.
-    report : int32, shape ``(row,)``, sorted; the report that a row belongs to.
-    block : int32, shape ``(row,)``; dense 0-based rank of the block within its report. Non-decreasing within a
-        report.
-    block_size : int32, shape ``(row,)``; number of classes tied in the row's block.
-    entry : int32, shape ``(row,)``; the (item, class) pair that the row names.
-    entry_item, entry_class : int32, shape ``(entry,)``; the distinct named pairs, sorted by item, then class.
-    unlisted_report, unlisted_entry : int32, shape ``(unlisted,)``, sorted by report, then entry; for each report the
-        entries of its item that it does not list. They are stored because the mass ranked below a block has to be a
-        sum over what remains: the item's total minus what was listed would lose all digits where little remains.
-    num_rows, num_tied, num_reports, num_entries, num_unlisted, num_items, num_annotators, num_classes : sizes;
-        ``num_tied`` is the number of rows in blocks of two classes and more.
-    items, annotators, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went
-        through JAX.
+    report_item, report_annotator : int32, shape ``(report,)``
+        Who ranked what. Sorted by item. A report may rank nothing.
+    report : int32, shape ``(row,)``
+        Sorted; the report that a row belongs to.
+    block : int32, shape ``(row,)``
+        Dense 0-based rank of the block within its report. Non-decreasing within a report.
+    block_size : int32, shape ``(row,)``
+        Number of classes tied in the row's block.
+    entry : int32, shape ``(row,)``
+        The (item, class) pair that the row names.
+    entry_item, entry_class : int32, shape ``(entry,)``
+        The distinct named pairs, sorted by item, then class.
+    unlisted_report, unlisted_entry : int32, shape ``(unlisted,)``
+        Sorted by report, then entry; for each report the entries of its item that it does not list. They are stored
+        because the mass ranked below a block has to be a sum over what remains: the item's total minus what was listed
+        would lose all digits where little remains.
+    num_rows, num_tied, num_reports, num_entries, num_unlisted, num_items, num_annotators, num_classes : int
+        Sizes; ``num_tied`` is the number of rows in blocks of two classes and more.
+    items, annotators, classes : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
 
     Examples
     --------
@@ -101,6 +106,15 @@ class Rankings(Contract):
     annotators: Any = ids("annotator")
     classes: Any = ids("class")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        report, entry = (np.asarray(codes)[rows] for codes in (self.report, self.entry))
+        codes = {
+            "item": np.asarray(self.report_item)[report], "annotator": np.asarray(self.report_annotator)[report],
+            "class": np.asarray(self.entry_class)[entry],
+        }  # fmt: skip
+        found = {name: self._called(values, name) for name, values in codes.items()}
+        return {**found, "rank": np.asarray(self.block)[rows] + 1}
+
     @classmethod
     def from_codes(
         cls, report_item: ArrayLike, report_annotator: ArrayLike, report: ArrayLike, block: ArrayLike,
@@ -112,13 +126,16 @@ class Rankings(Contract):
 
         Parameters
         ----------
-        report_item, report_annotator : whole numbers from 0, shape ``(report,)``.
-        report, class_ : whole numbers from 0, shape ``(row,)``; which report names which class. A class occurs once
-            per report.
-        block : any numbers, shape ``(row,)``; smaller is ranked higher, equal is tied. They need not be dense.
-        num_items, num_annotators, num_classes : sizes; where absent, those of the ids, or else just large enough for
-            the codes.
-        items, annotators, classes : ids in code order; the codes as texts where absent.
+        report_item, report_annotator : ArrayLike
+            Whole numbers from 0, shape ``(report,)``.
+        report, class_ : ArrayLike
+            Whole numbers from 0, shape ``(row,)``; which report names which class. A class occurs once per report.
+        block : ArrayLike
+            Any numbers, shape ``(row,)``; smaller is ranked higher, equal is tied. They need not be dense.
+        num_items, num_annotators, num_classes : int, optional
+            Sizes; where absent, those of the ids, or else just large enough for the codes.
+        items, annotators, classes : Names, optional
+            Ids in code order; the codes as texts where absent.
         """
         problems = Problems("the codes")
         report_item, num_items = sized(problems, "item", report_item, items, num_items)
@@ -180,12 +197,15 @@ class Rankings(Contract):
 
         Parameters
         ----------
-        nested : the cases, a list or a dict ``{case id: …}``; each case a list or a dict of annotators; each
-            annotator a list of blocks, best first; each block a list of tied classes, all texts or all codes. In
-            lists, the position is the id.
-        classes : ids of the classes in code order, or the path of a text file with one per line. Without it, the
-            texts that occur, sorted; or every code up to the largest.
-        items : ids of the cases where ``nested`` is a list.
+        nested : sequence
+            The cases, a list or a dict ``{case id: …}``; each case a list or a dict of annotators; each annotator a
+            list of blocks, best first; each block a list of tied classes, all texts or all codes. In lists, the
+            position is the id.
+        classes : Names, str or path, optional
+            Ids of the classes in code order, or the path of a text file with one per line. Without it, the texts that
+            occur, sorted; or every code up to the largest.
+        items : Names, optional
+            Ids of the cases where ``nested`` is a list.
         """
         return _from_nested(nested, Problems("the nested lists"), classes, items)
 
@@ -198,20 +218,27 @@ class Rankings(Contract):
 
         Parameters
         ----------
-        source : a table (path, data frame or dict of columns) with one row per ranked class; or a JSON file of nested
-            lists, case > annotator > block > class, as `Rankings.from_nested` takes them.
-        columns : column names for "item", "annotator", "class" and "rank" where the table has names of its own. A rank
-            is a positive number, 1 is best, equal ranks are tied, gaps do not matter; a class without a row is
-            unranked. A row without class and rank stands for an annotator who ranks nothing.
-        classes : the closed list of classes in order, or the path of a text file with one class per line. By default
-            the classes that occur, sorted.
-        missing : "error", or "drop" to take a class with an empty rank for unranked.
-        duplicates : "error", or "first" to keep the first row where an annotator ranks a class of an item again.
-        unknown : "error", or "drop" to leave out rows whose class is not in ``classes`` (tables only).
+        source : path, data frame, dict of columns or list of rows
+            A table (path, data frame or dict of columns) with one row per ranked class; or a JSON file of nested lists,
+            case > annotator > block > class, as `Rankings.from_nested` takes them.
+        columns : dict of str to str, optional
+            Column names for "item", "annotator", "class" and "rank" where the table has names of its own. A rank is a
+            positive number, 1 is best, equal ranks are tied, gaps do not matter; a class without a row is unranked. A
+            row without class and rank stands for an annotator who ranks nothing.
+        classes : Names, str or path, optional
+            The closed list of classes in order, or the path of a text file with one class per line. By default the
+            classes that occur, sorted.
+        missing : str, default "error"
+            "error", or "drop" to take a class with an empty rank for unranked.
+        duplicates : str, default "error"
+            "error", or "first" to keep the first row where an annotator ranks a class of an item again.
+        unknown : str, default "error"
+            "error", or "drop" to leave out rows whose class is not in ``classes`` (tables only).
 
         Returns
         -------
-        rankings : items and annotators in the order of their first appearance.
+        rankings
+            Items and annotators in the order of their first appearance.
 
         Examples
         --------

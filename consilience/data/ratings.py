@@ -23,10 +23,14 @@ class Ratings(Contract):
 
     Parameters
     ----------
-    item, annotator : int32, shape ``(rating,)``; codes into ``items`` and ``annotators``.
-    rating : float64, shape ``(rating,)``, finite, in the units of the file.
-    num_ratings, num_items, num_annotators : sizes.
-    items, annotators : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    item, annotator : int32, shape ``(rating,)``
+        Codes into ``items`` and ``annotators``.
+    rating : float64, shape ``(rating,)``
+        Finite, in the units of the file.
+    num_ratings, num_items, num_annotators : int
+        sizes.
+    items, annotators : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
 
     Examples
     --------
@@ -56,10 +60,14 @@ class Ratings(Contract):
 
         Parameters
         ----------
-        item, annotator : whole numbers from 0.
-        rating : finite.
-        items, annotators : ids in code order; the codes as texts where absent.
-        num_items, num_annotators : sizes; where absent, those of the ids, or else just large enough for the codes.
+        item, annotator : ArrayLike
+            Whole numbers from 0.
+        rating : ArrayLike
+            finite.
+        items, annotators : Names, optional
+            Ids in code order; the codes as texts where absent.
+        num_items, num_annotators : int, optional
+            Sizes; where absent, those of the ids, or else just large enough for the codes.
         """
         problems = Problems("the codes")
         item, num_items = sized(problems, "item", item, items, num_items)
@@ -87,16 +95,20 @@ class Ratings(Contract):
 
         Parameters
         ----------
-        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
-        columns : column names for "item", "annotator" and "rating" where the table has names of its own.
-        missing : "error", or "drop" to leave out rows whose rating is empty. An empty item or annotator is always an
-            error.
-        duplicates : what to do when an annotator rates an item again: "keep" counts every row, "first" keeps the first,
-            "error" refuses.
+        source : path, data frame, dict of columns or list of rows
+            A path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
+        columns : dict of str to str, optional
+            Column names for "item", "annotator" and "rating" where the table has names of its own.
+        missing : str, default "error"
+            "error", or "drop" to leave out rows whose rating is empty. An empty item or annotator is always an error.
+        duplicates : str, default "keep"
+            What to do when an annotator rates an item again: "keep" counts every row, "first" keeps the first, "error"
+            refuses.
 
         Returns
         -------
-        ratings : items and annotators in the order of their first appearance.
+        ratings
+            Items and annotators in the order of their first appearance.
 
         Examples
         --------

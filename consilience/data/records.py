@@ -26,6 +26,7 @@ from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, text_stream, write_folder, write_output
+from consilience.spreadsheets import as_written
 
 _ROW = "row"  # the id that numbers the rows, where no column has that name
 _FIELDS = Remedy("fields")
@@ -37,24 +38,33 @@ class Records(Contract):
 
     Parameters
     ----------
-    value : int32, shape ``(field, record)``; code into the field's own `vocabulary`, -1 where missing.
-    source : int32, shape ``(record,)``; code into ``sources``. Records are in the order of the files.
-    first_value : int32, shape ``(field + 1,)``; where the vocabulary of each field begins in ``values``.
-    entity : int32, shape ``(record,)``, the known entity of a record or -1; ``None`` where the input has no such
-        column.
-    candidate : int32, shape ``(pair, 2)``; the pairs of records that may be linked, the lower code first, sorted; where
-        the user gave them (`with_candidates`), else ``None``.
-    labelled, label_log_odds : int32, shape ``(label, 2)``, and float64, shape ``(label,)``; pairs of records to which
-        there are answers (`with_labels`), the lower code first, sorted, each once; and by how much the answers raise
-        the log odds that the pair is one entity, ±∞ if sure; else ``None``.
-    similar : int8, shape ``(field,)``; 1 for fields that are compared by similarity, 2 for those of texts, 0 for the
-        others; ``None`` where there is none. See `consilience.similarity`.
-    near, distance : int32, shape ``(near, 2)``, and float64, shape ``(near,)``; the pairs of values of these fields
-        that are near, as places in ``values``, the lower one first, sorted, and how far apart they are; else ``None``.
-    num_records, num_fields, num_sources, num_values : sizes; ``num_values`` is that of all vocabularies together.
-    fields, sources, values : object arrays of the user's own ids and texts, in code order; ``None`` in a copy that went
-        through JAX.
-    records, entities : ids as these, arrays of NumPy's texts (`numpy.dtypes.StringDType`), as there may be millions.
+    value : int32, shape ``(field, record)``
+        Code into the field's own `vocabulary`, -1 where missing.
+    source : int32, shape ``(record,)``
+        Code into ``sources``. Records are in the order of the files.
+    first_value : int32, shape ``(field + 1,)``
+        Where the vocabulary of each field begins in ``values``.
+    entity : int32, shape ``(record,)``
+        The known entity of a record or -1; ``None`` where the input has no such column.
+    candidate : int32, shape ``(pair, 2)``
+        The pairs of records that may be linked, the lower code first, sorted; where the user gave them
+        (`with_candidates`), else ``None``.
+    labelled, label_log_odds : int32, shape ``(label, 2)``
+        And float64, shape ``(label,)``; pairs of records to which there are answers (`with_labels`), the lower code
+        first, sorted, each once; and by how much the answers raise the log odds that the pair is one entity, ±∞ if
+        sure; else ``None``.
+    similar : dict, optional
+        int8, shape ``(field,)``; 1 for fields that are compared by similarity, 2 for those of texts, 0 for the others;
+        ``None`` where there is none. See `consilience.similarity`.
+    near, distance : int32, shape ``(near, 2)``
+        And float64, shape ``(near,)``; the pairs of values of these fields that are near, as places in ``values``, the
+        lower one first, sorted, and how far apart they are; else ``None``.
+    num_records, num_fields, num_sources, num_values : int
+        Sizes; ``num_values`` is that of all vocabularies together.
+    fields, sources, values : sequence, optional
+        Object arrays of the user's own ids and texts, in code order; ``None`` in a copy that went through JAX.
+    records, entities : sequence, optional
+        Ids as these, arrays of NumPy's texts (`numpy.dtypes.StringDType`), as there may be millions.
 
     Examples
     --------
@@ -142,7 +152,8 @@ class Records(Contract):
 
         Parameters
         ----------
-        pairs : a table with the columns ``record_a`` and ``record_b``, ids of records.
+        pairs : path, data frame or dict of columns
+            A table with the columns ``record_a`` and ``record_b``, ids of records.
 
         Raises
         ------
@@ -161,7 +172,8 @@ class Records(Contract):
 
         Parameters
         ----------
-        labels : a table with the columns ``record_a``, ``record_b`` and ``answer``, perhaps ``error``; see
+        labels : path, data frame or dict of columns
+            A table with the columns ``record_a``, ``record_b`` and ``answer``, perhaps ``error``; see
             `consilience.data.pair_labels.read_pair_labels`. Several unsure answers to a pair add up.
 
         Raises
@@ -182,8 +194,10 @@ class Records(Contract):
 
         Parameters
         ----------
-        codes : of each field, shape ``(record,)``, into its vocabulary; -1 where missing.
-        vocabularies : of each field its distinct texts, in code order.
+        codes : sequence of numpy.ndarray
+            Of each field, shape ``(record,)``, into its vocabulary; -1 where missing.
+        vocabularies : sequence[sequence of str]
+            Of each field its distinct texts, in code order.
         """
         self._check_values_are_free()
         return self.replace(value=np.stack(codes).astype(np.int32), **_joined_vocabularies(vocabularies))
@@ -230,6 +244,13 @@ class Records(Contract):
             raise Problems(None).fail(problem, "name one of them")
         return int(found[0])
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        found = {"id": self._called(np.arange(self.num_records)[rows], "record")}
+        found |= {field: self.column(field)[rows] for field in self.fields}
+        if self.num_sources > 1:
+            found["source"] = self._called(np.asarray(self.source)[rows], "file")
+        return found if self.entity is None else {**found, "entity": self._called(self.entity[rows], "known_entity")}
+
     @classmethod
     def read(
         cls, sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
@@ -239,19 +260,26 @@ class Records(Contract):
 
         Parameters
         ----------
-        sources : one source (a path, a data frame or a dict of columns), a list of sources, or a dict ``{name:
-            source}`` of paths, data frames or dicts of columns. A record may repeat within a source and across sources.
-        id : the column that names each record, unique within a source; by default ``id``, ``record_id`` or ``rec_id``.
+        sources : path, data frame, dict, list of rows, or a list or dict of these
+            One source (a path, a data frame or a dict of columns), a list of sources, or a dict ``{name: source}`` of
+            paths, data frames or dicts of columns. A record may repeat within a source and across sources.
+        id : str, optional
+            The column that names each record, unique within a source; by default ``id``, ``record_id`` or ``rec_id``.
             With "row", where no column has that name, the rows are numbered from 1.
-        entity : a column with the known entity, for evaluation; it is no field.
-        fields : the columns to compare, in order; by default all others. A source that lacks one has it missing.
-        missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
-        columns : other names of columns, ``{source: {column: name}}``. Names that differ in case, blanks, - and _ alone
-            are one in any case.
+        entity : str, optional
+            A column with the known entity, for evaluation; it is no field.
+        fields : sequence of str, optional
+            The columns to compare, in order; by default all others. A source that lacks one has it missing.
+        missing_values : sequence of str, optional
+            Texts that stand for a missing value besides the empty cell, such as "NA".
+        columns : dict, optional
+            Other names of columns, ``{source: {column: name}}``. Names that differ in case, blanks, - and _ alone are
+            one in any case.
 
         Returns
         -------
-        records : in the order of the sources. An id that occurs in several sources is written ``source:id``.
+        records
+            In the order of the sources. An id that occurs in several sources is written ``source:id``.
 
         Warns
         -----
@@ -446,15 +474,19 @@ def write_records(records: Records, path: str | os.PathLike, *, force: bool = Fa
 
     Parameters
     ----------
-    records : of one or several sources.
-    path : a folder, in which every source becomes ``source.csv``; or, for records of one source, a file ending in
+    records : Records
+        Of one or several sources.
+    path : str or path
+        A folder, in which every source becomes ``source.csv``; or, for records of one source, a file ending in
         ``.csv``, or ``-`` for standard output. Files appear when all are complete.
-    force : replace files that exist.
+    force : bool, default False
+        Replace files that exist.
 
     Returns
     -------
-    paths : the file of each source, by the source's name: ``read_records(paths, entity="entity")`` gives the records
-        back, with codes in the order of their first appearance.
+    paths
+        The file of each source, by the source's name: ``read_records(paths, entity="entity")`` gives the records back,
+        with codes in the order of their first appearance.
 
     Raises
     ------
@@ -486,8 +518,9 @@ def write_records(records: Records, path: str | os.PathLike, *, force: bool = Fa
         rows = slice(first[code], first[code + 1])
         with text_stream(stream) as text:
             writer = csv.writer(text)
-            writer.writerow(columns)
-            writer.writerows(zip(*(column[rows].tolist() for column in columns.values()), strict=True))
+            writer.writerow(map(as_written, columns))
+            cells = ([one and as_written(one) for one in column[rows].tolist()] for column in columns.values())
+            writer.writerows(zip(*cells, strict=True))
 
     if to_file:
         return {records.sources[0]: write_output(path, functools.partial(write, code=0), force=force)}

@@ -14,7 +14,7 @@ from consilience.data.annotations import read_annotations
 from consilience.data.constraints import read_constraints
 from consilience.data.predictions import read_predictions
 from consilience.data.records import read_records
-from consilience.errors import UnknownName
+from consilience.errors import no_such
 from consilience.output import write_folder
 
 _FILES = {
@@ -57,7 +57,7 @@ def example(name: str | None = None) -> Any:
     if name is None:
         return dict(_FILES)
     if name not in _FILES:
-        raise UnknownName(f"there is no sample file {name!r}; there are {', '.join(_FILES)}")
+        raise no_such(f"there is no sample file {name!r}", name, _FILES, f"there are {', '.join(_FILES)}")
     with importlib.resources.as_file(_folder()) as folder:
         path = folder / name
         if name == "labels.csv":

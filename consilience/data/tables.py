@@ -1,9 +1,11 @@
 """The one place that turns what a user brings into named columns, and that says what is wrong with it.
 
 A *source* is a path (``.csv``, ``.tsv``, ``.json``, ``.jsonl``/``.ndjson``, each also with ``.gz``, or ``.parquet``), a
-data frame (pandas; anything that speaks Arrow; anything with ``to_pandas()``), a dict of columns, or a list of dicts,
-one for each row. Every column becomes codes into its distinct values, in the order of their first appearance: a check
-or a conversion then runs once per distinct value, and 10^7 rows cost a few C loops instead of 10^7 Python calls.
+data frame (pandas; any that Narwhals knows, such as Polars, PyArrow and DuckDB, or that speaks Arrow; a data set of
+Hugging Face), a dict of columns, a list of dicts, one for each row, or an open text file, in CSV or JSON lines.
+
+Every column becomes codes into its distinct values, in the order of their first appearance: a check or a conversion
+then runs once per distinct value, and 10^7 rows cost a few C loops instead of 10^7 Python calls.
 
 What counts as what:
 
@@ -11,6 +13,8 @@ What counts as what:
   labels like any other), without the white space around them. Nothing else is normalised. Numbers from data frames and
   JSON become their text; whole numbers are written without a decimal point, because pandas turns integers into floats
   as soon as one is missing.
+* An apostrophe before a text that a spreadsheet would run, ``'=1+1``, is not part of it: our own files have it; see
+  `consilience.spreadsheets`.
 * Only an **empty cell** is missing; in data frames and JSON also ``None``, NaN and pandas' ``NA``.
 * A CSV file is comma-separated; where the first line has no comma but semicolons (or tabs), those separate. It is
   UTF-8, with or without a byte order mark, and its first row names the columns. Blank lines are skipped.
@@ -39,10 +43,11 @@ import numpy as np
 
 from consilience.data.cells import Cells, Encoder, Table, from_series, from_values
 from consilience.data.columns import Choose, check_names
-from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text
+from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text, unchanged
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
 from consilience.errors import InputError
-from consilience.standard_input import kept_standard_input
+from consilience.piped import is_open_file, kept, kept_inputs
+from consilience.spreadsheets import as_read, may_be_run
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _CHUNK_ROWS = 65536
@@ -64,22 +69,26 @@ def read_table(source: Any, choose: Choose) -> Table:
     -------
     table : its ``problems`` may hold problems of single rows, which the reader raises together with its own.
     """
+    if is_open_file(source):
+        with kept_inputs():
+            return read_table(kept(source), choose)
     if isinstance(source, str | os.PathLike):
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
-        problems = Problems("standard input" if kept_standard_input(source) else str(path))
-        if ending == ".parquet":
-            table = _read_parquet(path, choose, problems)
-        elif ending in (".csv", ".tsv"):
-            table = _read_delimited(path, ending, choose, problems)
-        else:
-            table = _read_records(path, ending, choose, problems)
+        piped = kept(source)
+        problems = Problems(str(path) if piped is None else piped.name)
+        with unchanged(path, problems):
+            if ending == ".parquet":
+                table = _read_parquet(path, choose, problems)
+            elif ending in (".csv", ".tsv"):
+                table = _read_delimited(path, ending, choose, problems)
+            else:
+                table = _read_records(path, ending, choose, problems)
     elif is_rows(source):
         table = _records_table(list(enumerate(source)), _FROM_ZERO, choose, Problems("the list of rows"))
     elif isinstance(source, Mapping):
         table = _read_mapping(source, choose, Problems("the dict of columns"))
     else:
-        problems = Problems("the data frame")
-        table = _read_frame(_as_pandas(source, problems), choose, problems)
+        table = _read_frame(source, choose, Problems("the data frame"))
     if not table.num_rows and not table.problems.found:
         raise table.problems.fail("the table has no rows", "check that this is the file you meant")
     return table
@@ -133,7 +142,7 @@ def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems)
         lines, rows = next(chunks, (np.empty(0, np.int64), []))
         if not rows:
             raise problems.fail("the file is empty", "check that this is the file you meant")
-        names = check_names(rows[0], problems)
+        names = check_names(map(as_read, rows[0]), problems)
         rest = itertools.chain([(lines[1:], rows[1:])], chunks)
         return _encode_rows(rest, names, choose(names, problems), problems)
 
@@ -184,9 +193,17 @@ def _encode_rows(
         numbers.append(lines[whole])
         for role, position in chosen.items():
             encoders[role].extend(map(operator.itemgetter(position), kept), len(kept))
-    columns = {role: encoders[role].column(names[position]) for role, position in chosen.items()}
+    columns = {role: _as_read(encoders[role].column(names[position])) for role, position in chosen.items()}
     lines_of_rows = np.concatenate(numbers)
     return Table(columns, len(lines_of_rows), problems, "line {}", lines_of_rows)
+
+
+def _as_read(cells: Cells) -> Cells:
+    """Take away the apostrophes that keep a spreadsheet from running the cells."""
+    if not may_be_run(cells.values):
+        return cells
+    texts = from_values(cells.name, map(as_read, cells.values))
+    return Cells(cells.name, np.append(texts.codes, np.int32(-1))[cells.codes], texts.values)
 
 
 def _ragged(row: list[str], expected: int, line: int, problems: Problems) -> None:
@@ -220,10 +237,10 @@ def _read_plain(path: Path, ending: str, choose: Choose, problems: Problems) -> 
             rows = list(csv.reader([first], delimiter=delimiter, strict=True))
             if "\0" in first or "\r" in first.rstrip("\r\n") or not any(rows):
                 raise _Doubt
-            names = check_names(rows[0], Problems(None))
+            names = check_names(map(as_read, rows[0]), Problems(None))
             chosen = choose(names, Problems(None))
             batches = _arrow_batches(pyarrow, raw, delimiter, len(names), chosen.values())
-        columns = {role: _from_batches(pyarrow, names[at], batches.pop(0)) for role, at in chosen.items()}
+        columns = {role: _as_read(_from_batches(pyarrow, names[at], batches.pop(0))) for role, at in chosen.items()}
     except (*doubts, EOFError, OSError, zlib.error):
         return None
     pyarrow.default_memory_pool().release_unused()
@@ -362,25 +379,43 @@ def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
 
 
 def _read_frame(frame: Any, choose: Choose, problems: Problems) -> Table:
-    columns = _chosen_columns(
-        frame.columns, lambda name, position: from_series(name, frame.iloc[:, position]), choose, problems
-    )
-    return Table(columns, len(frame), problems, _FROM_ZERO, range(len(frame)))
-
-
-def _as_pandas(source: Any, problems: Problems) -> Any:
-    """Return a pandas frame; pandas itself is imported only by who brings a frame."""
+    if is_data_set(frame):
+        frame = frame.to_pandas()
     pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(source, pandas.DataFrame):
-        return source
-    if hasattr(source, "columns") and hasattr(source, "__arrow_c_stream__"):
-        return _pyarrow(problems).table(source).to_pandas(integer_object_nulls=True)
-    if hasattr(source, "columns") and hasattr(source, "to_pandas"):
-        return source.to_pandas()
+    encode: Callable[[str, int], Cells]
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        names, number, encode = frame.columns, len(frame), lambda name, at: from_series(name, frame.iloc[:, at])
+    else:
+        found = _by_narwhals(frame, problems)
+        names, number, encode = found.columns, len(found), lambda name, at: _from_narwhals(name, found[:, at])
+    return Table(_chosen_columns(names, encode, choose, problems), number, problems, _FROM_ZERO, range(number))
+
+
+def is_data_set(source: Any) -> bool:
+    """Return whether this is a data set of Hugging Face."""
+    return hasattr(source, "column_names") and hasattr(source, "to_pandas") and not hasattr(source, "columns")
+
+
+def _by_narwhals(frame: Any, problems: Problems) -> Any:
+    """Return a frame as Narwhals shows it, which is imported only where a frame comes that is not pandas'."""
+    import narwhals
+
+    found = narwhals.from_native(frame, pass_through=True)
+    if isinstance(found, narwhals.LazyFrame):
+        return found.collect()
+    if isinstance(found, narwhals.DataFrame):
+        return found
+    if hasattr(frame, "__arrow_c_stream__"):
+        return narwhals.from_native(_pyarrow(problems).table(frame))
     raise problems.fail(
-        f"a {type(source).__name__} cannot be read as a table",
+        f"a {type(frame).__name__} cannot be read as a table",
         "pass a path, a data frame, or a dict of equally long columns",
     )
+
+
+def _from_narwhals(name: str, column: Any) -> Cells:
+    """Encode a column; of floats the type tells how exact they are, which Python's own do not."""
+    return from_values(name, column.to_numpy() if str(column.dtype) == "Float32" else column.to_list())
 
 
 # ---- Parquet ----

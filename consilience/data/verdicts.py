@@ -32,16 +32,19 @@ class Verdicts(Contract):
 
     Parameters
     ----------
-    item, system, annotator : int32, shape ``(verdict,)``; codes into ``items``, ``systems`` and ``annotators``, who are
-        the judges.
-    label : float64, shape ``(verdict,)``; 1 where the output is said to be right, 0 where wrong, or between the two.
-    gold : float64, shape ``(system, item)``; the same as it is known, NaN where it is not; ``None`` where the input has
-        no such column.
-    gold_probability : float64, shape ``(system, item)``; with which an output was chosen to have a gold label, NaN
-        where it has none; ``None`` where the input has no such column: then all are equal.
-    num_verdicts, num_items, num_systems, num_annotators : sizes.
-    items, systems, annotators : object arrays of the user's own ids, in code order; ``None`` in a copy that went
-        through JAX.
+    item, system, annotator : int32, shape ``(verdict,)``
+        Codes into ``items``, ``systems`` and ``annotators``, who are the judges.
+    label : float64, shape ``(verdict,)``
+        1 where the output is said to be right, 0 where wrong, or between the two.
+    gold : float64, shape ``(system, item)``
+        The same as it is known, NaN where it is not; ``None`` where the input has no such column.
+    gold_probability : float64, shape ``(system, item)``
+        With which an output was chosen to have a gold label, NaN where it has none; ``None`` where the input has no
+        such column: then all are equal.
+    num_verdicts, num_items, num_systems, num_annotators : int
+        sizes.
+    items, systems, annotators : sequence, optional
+        Object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
 
     Examples
     --------
@@ -75,6 +78,15 @@ class Verdicts(Contract):
     systems: Any = ids("system")
     annotators: Any = ids("annotator")
 
+    def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        at = {name: np.asarray(getattr(self, name))[rows] for name in ("item", "system", "annotator")}
+        found = {name: self._called(codes, name) for name, codes in at.items()}
+        found["label"] = np.asarray(self.label)[rows]
+        for name in ("gold", "gold_probability"):
+            if (values := getattr(self, name)) is not None:
+                found[name] = np.asarray(values)[at["system"], at["item"]]
+        return found
+
     @classmethod
     def from_codes(
         cls, item: ArrayLike, system: ArrayLike, annotator: ArrayLike, label: ArrayLike, *,
@@ -86,12 +98,18 @@ class Verdicts(Contract):
 
         Parameters
         ----------
-        item, system, annotator : whole numbers from 0.
-        label : from 0, wrong, to 1, right.
-        gold : shape ``(system, item)``; the same, NaN where it is not known.
-        gold_probability : shape ``(system, item)``; above 0 and at most 1 wherever there is a gold label.
-        items, systems, annotators : ids in code order; the codes as texts where absent.
-        num_items, num_systems, num_annotators : sizes; where absent, those of the ids, or else just large enough.
+        item, system, annotator : ArrayLike
+            Whole numbers from 0.
+        label : ArrayLike
+            From 0, wrong, to 1, right.
+        gold : shape ``(system, item)``
+            The same, NaN where it is not known.
+        gold_probability : shape ``(system, item)``
+            Above 0 and at most 1 wherever there is a gold label.
+        items, systems, annotators : Names, optional
+            Ids in code order; the codes as texts where absent.
+        num_items, num_systems, num_annotators : int, optional
+            Sizes; where absent, those of the ids, or else just large enough.
 
         Raises
         ------
@@ -137,7 +155,8 @@ class Verdicts(Contract):
 
         Parameters
         ----------
-        missing : "error" refuses where an output was not judged; "drop" leaves its item out.
+        missing : str, default "error"
+            "error" refuses where an output was not judged; "drop" leaves its item out.
 
         Raises
         ------
@@ -165,17 +184,22 @@ class Verdicts(Contract):
 
         Parameters
         ----------
-        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
-        columns : column names for "item", "system", "annotator", "label", "gold" and "gold_probability" where the table
-            has names of its own. A label, and a gold label, is right or wrong, true or false, or a number from 0 to 1.
-        missing : "error", or "drop" to leave out rows whose label is empty. An empty item, system or annotator is
-            always an error; an empty gold label is not known.
-        duplicates : what to do when an annotator judges an output again: "keep" counts every row, "first" keeps the
-            first, "error" refuses.
+        source : path, data frame, dict of columns or list of rows
+            A path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
+        columns : dict of str to str, optional
+            Column names for "item", "system", "annotator", "label", "gold" and "gold_probability" where the table has
+            names of its own. A label, and a gold label, is right or wrong, true or false, or a number from 0 to 1.
+        missing : str, default "error"
+            "error", or "drop" to leave out rows whose label is empty. An empty item, system or annotator is always an
+            error; an empty gold label is not known.
+        duplicates : str, default "keep"
+            What to do when an annotator judges an output again: "keep" counts every row, "first" keeps the first,
+            "error" refuses.
 
         Returns
         -------
-        verdicts : items, systems and annotators in the order of their first appearance.
+        verdicts
+            Items, systems and annotators in the order of their first appearance.
 
         Raises
         ------

@@ -1,32 +1,51 @@
-"""Pages: one self-contained HTML file each, made of sections of text, tables and figures.
+"""Pages: one self-contained HTML file each: a first screen with what to know, and sections that open and close.
 
-A page needs nothing but itself: figures are inline SVG, styles are inline, there are no scripts, and a policy in its
-head forbids the browser to fetch anything. All text is escaped by the template engine.
+A page needs nothing but itself. Figures are inline SVG, styles are inline, and the one script is ``report.js``, which
+sorts and filters tables and shows details; a policy in the head allows it by its hash and forbids everything else, such
+as fetching anything. All text is escaped by the template engine. Without scripts everything is there and can be read.
 """
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
+import importlib.resources
+import itertools
 import os
-import re
-import warnings
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from io import StringIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.drawing import GRID, INK, STYLE
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
+from consilience.pages.vectors import svg_of
+from consilience.printing import counted
+
+MOST_ROWS = 1_000
+"""Rows of a table that a page shows."""
+
+_MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
+
+
+# Blocks ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Code:
-    """Text to be shown as it is, in a fixed-width face."""
+    """Text to be shown as it is, in a fixed-width face, and its name for those who hear the page."""
+
+    text: str
+    name: str = "Code"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of a part of a section."""
 
     text: str
 
@@ -48,36 +67,170 @@ class Alert:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table that can be sorted and filtered, of at most `MOST_ROWS` rows, the first ones.
+
+    Parameters
+    ----------
+    frame : data frame; ``attrs["numbers"]`` names columns of numbers that are written as texts.
+    caption : what it shows.
+    tips : by column, a detail of each row, shown on hover and focus.
+    of : the fit's table that has all rows, where these are not all.
+    total : how many these are; the rows of the frame by default.
+    """
+
+    frame: Any
+    caption: str
+    tips: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    of: str = ""
+    total: int | None = None
+
+
+class Bar(NamedTuple):
+    """A row of `Bars`: a bar from ``start`` to ``value``; with the ends of an interval, a dot in it.
+
+    Parameters
+    ----------
+    label : of the row.
+    value : where the bar ends, or the dot.
+    text : the numbers, in words.
+    start : where the bar begins.
+    interval : its two ends.
+    ticks : single values, such as ratings.
+    """
+
+    label: str
+    value: float
+    text: str
+    start: float = 0.0
+    interval: tuple[float, float] | None = None
+    ticks: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Rows of bars over one scale, such as a waterfall or means with intervals; drawn in HTML, without a script.
+
+    Parameters
+    ----------
+    rows : the bars.
+    caption : what they show.
+    heads : of the labels, the scale and the numbers.
+    line : a place on the scale that is marked, such as a threshold.
+    """
+
+    rows: Sequence[Bar]
+    caption: str
+    heads: tuple[str, str, str]
+    line: float = 0.0
+
+
+class Span(NamedTuple):
+    """Tokens of a `Text` that are underlined.
+
+    Parameters
+    ----------
+    start, end : first and last token.
+    number : shown behind them; it gives the colour too.
+    sure : a dashed line where not.
+    tip : detail, on hover and focus.
+    """
+
+    start: int
+    end: int
+    number: int
+    sure: bool
+    tip: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with spans that may hold others; a span that crosses another is left out.
+
+    Parameters
+    ----------
+    title : of the text.
+    tokens : its words.
+    spans : in any order.
+    """
+
+    title: str
+    tokens: Sequence[str]
+    spans: Sequence[Span]
+
+
+@dataclass(frozen=True)
 class Section:
-    """A part of a page.
+    """A part of a page, which opens and closes.
 
     Parameters
     ----------
     title : heading.
-    blocks : what is under it, in order: a text is a paragraph (``markupsafe.Markup`` stays as it is, anything else
-        is escaped), a data frame a table (``attrs["numbers"]`` names columns of numbers that are written as texts), a
-        matplotlib Figure or Axes a figure, a list of those a row of figures, a dict a row of named key figures, a
-        `Code` code, an `Alert` a box.
+    blocks : what is in it, in order: a text is a paragraph (``markupsafe.Markup`` stays as it is, anything else is
+        escaped), a data frame a `Table` of the section's name, a matplotlib Figure or Axes a figure, a list of those a
+        row of figures, a dict a row of named key figures; and the blocks of this module.
+    gist : its result in one clause, beside the heading.
+    open : whether it begins open; the first two of a page do.
     """
 
     title: str
     blocks: Sequence[Any] = ()
+    gist: str = ""
+    open: bool = False
+
+    @property
+    def link(self) -> str:
+        """The name of its place in the page."""
+        return "-".join("".join(one if one.isalnum() and one.isascii() else " " for one in self.title).lower().split())
 
 
-Page = tuple[str, Sequence[Any], Sequence[Section]]
-"""Title, what stands above all else, and the sections."""
+class Action(NamedTuple):
+    """What to do next: words, with a command to type or the title of a section to go to."""
+
+    words: str
+    command: str = ""
+    section: str = ""
 
 
-def write_page(
-    title: str, lead: Any, sections: Sequence[Section], path: str | os.PathLike, *, force: bool = False
-) -> Path:
-    """Write a self-contained HTML page.
+@dataclass(frozen=True)
+class Page:
+    """A page: its first screen, and the sections.
 
     Parameters
     ----------
     title : of the page.
-    lead : a block, or a list of blocks, above the first section; see `Section`.
+    line : what it is about: sizes, model, method, date.
     sections : parts of the page.
+    alerts : what to read before anything else.
+    numbers : key figures, by what they are; at most four.
+    findings : what else there is to know; four are shown.
+    actions : what to do next; five are shown, those whose section the page has.
+    """
+
+    title: str
+    line: str
+    sections: Sequence[Section] = ()
+    alerts: Sequence[Alert] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    findings: Sequence[str] = ()
+    actions: Sequence[Action] = ()
+
+
+# The page -------------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def script() -> str:
+    """Return the script of the pages, as it stands in ``report.js``."""
+    return importlib.resources.files("consilience").joinpath("templates", "report.js").read_text(encoding="utf-8")
+
+
+def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> Path:
+    """Write a self-contained HTML page.
+
+    Parameters
+    ----------
+    page : what to write.
     path, force : see `consilience.output.write_output`; a page of ours is replaced.
 
     Returns
@@ -87,75 +240,112 @@ def write_page(
     Raises
     ------
     OutputRefused : where the file must not be written.
+    UnsupportedRequest : a section holds what is no block.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     check_output(path, force=force)
     environment = Environment(
         loader=PackageLoader("consilience"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    figures_so_far = _Counter()
-    above = lead if isinstance(lead, list) else [lead]
+    count = itertools.count(1)
+    digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
+    places = [f"{number}-{part.link}".rstrip("-") for number, part in enumerate(page.sections, 1)]
+    links = dict(zip((part.title for part in page.sections), places, strict=True))
+    sections: list[dict[str, Any]] = [
+        {
+            "title": part.title, "gist": part.gist, "link": link, "open": part.open or place < _OPEN,
+            "blocks": [_rendered(block, part.title, count) for block in part.blocks],
+        }
+        for place, (part, link) in enumerate(zip(page.sections, places, strict=True))
+    ]  # fmt: skip
+    _tell_apart(block for part in sections for block in part["blocks"])
+    actions = [one for one in page.actions if not one.section or one.section in links]
     html = environment.get_template("report.html").render(
-        title=title,
-        generator=GENERATOR,
-        lead=[_rendered(block, figures_so_far) for block in above],
-        sections=[
-            {"title": part.title, "blocks": [_rendered(block, figures_so_far) for block in part.blocks]}
-            for part in sections
-        ],
-    )
+        page=page, generator=GENERATOR, script=Markup(script()), digest=digest, links=links,  # noqa: S704
+        alerts=[_rendered(alert, "", count) for alert in page.alerts],
+        numbers=[(name, _text(value)) for name, value in itertools.islice(page.numbers.items(), _MOST_NUMBERS)],
+        findings=page.findings[:_MOST_FINDINGS], actions=actions[:_MOST_ACTIONS],
+        sections=sections,
+    )  # fmt: skip
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 
 
-# Blocks ---------------------------------------------------------------------------------------------------------------
+def _tell_apart(blocks: Iterable[dict[str, Any]]) -> None:
+    """Add a number to a name that stood before, in place, for names tell regions apart."""
+    seen: dict[str, int] = {}
+    for block in blocks:
+        if "caption" in block:
+            seen[block["caption"]] = number = seen.get(block["caption"], 0) + 1
+            block["caption"] += f" ({number})" if number > 1 else ""
 
 
-class _Counter:
-    """Numbers the figures of a page."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def __call__(self) -> int:
-        self.number += 1
-        return self.number
-
-
-def _rendered(block: Any, count: _Counter) -> dict[str, Any]:
-    """Turn a block into what the template expects."""
+def _rendered(block: Any, title: str, count: Iterator[int]) -> dict[str, Any]:
+    """Return a block as the template takes it."""
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    if isinstance(block, str):
-        return {"kind": "text", "text": block}
-    if isinstance(block, Alert):
-        return {"kind": "alert", "title": block.title, "texts": list(block.texts), "level": block.level.name}
-    if isinstance(block, Code):
-        return {"kind": "code", "text": block.text}
-    if isinstance(block, pandas.DataFrame):
-        return {"kind": "table", **_table(block)}
-    if isinstance(block, Axes | Figure):
-        return _rendered([block], count)
-    if isinstance(block, Mapping):
-        return {"kind": "facts", "facts": [(str(name), _text(value)) for name, value in block.items()]}
-    if isinstance(block, list | tuple):
-        drawn = [one.figure if isinstance(one, Axes) else one for one in block]
-        return {"kind": "figures", "figures": [_svg(figure, f"f{count()}-") for figure in drawn]}
+    match block:
+        case str():
+            return {"kind": "text", "text": block}
+        case Heading():
+            return {"kind": "heading", "text": block.text}
+        case Code():
+            return {"kind": "code", "text": block.text, "caption": block.name}
+        case Alert():
+            return {"kind": "alert", "title": block.title, "texts": list(block.texts), "level": block.level.name}
+        case Table():
+            return {"kind": "table", **_table(block)}
+        case Bars():
+            return {"kind": "bars", **_bars(block)}
+        case Text():
+            return {"kind": "words", "title": block.title, "text": _marked(block)}
+        case pandas.DataFrame():
+            return {"kind": "table", **_table(Table(block, title))}
+        case Axes() | Figure():
+            return _rendered([block], title, count)
+        case Mapping():
+            return {"kind": "facts", "facts": [(str(name), _text(value)) for name, value in block.items()]}
+        case list() | tuple():
+            drawn = [one.figure if isinstance(one, Axes) else one for one in block]
+            return {"kind": "figures", "figures": [svg_of(figure, f"f{next(count)}-") for figure in drawn]}
     raise UnsupportedRequest(
-        f"a block is {type(block).__name__}; give a text, a data frame, a figure, a list of figures, a dict, Code or "
-        "Alert"
+        f"a block is {type(block).__name__}; give a text, a data frame, a figure, a list of figures, a dict, or one of "
+        "the blocks of consilience.pages"
     )
 
 
-def _table(frame: Any) -> dict[str, Any]:
+def _table(table: Table) -> dict[str, Any]:
+    frame, caption = table.frame.iloc[:MOST_ROWS], table.caption
+    total = len(table.frame) if table.total is None else table.total
+    if len(frame) < total:
+        caption += f" Shown are {len(frame):,} of {total:,}" + (f"; fit.{table.of}() has all." if table.of else ".")
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     written = frame.attrs.get("numbers", ())
     numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
-    rows = zip(*([_text(value) for value in column] for column in columns), strict=True)
-    return {"columns": [str(name) for name in frame.columns], "numeric": numeric, "rows": list(rows)}
+    tips = [table.tips.get(str(name), ()) for name in frame.columns]
+    rows = zip(*([
+        (text, _full(value), detail[row] if len(detail) else "")
+        for row, (value, text) in enumerate(zip(column, _texts(column), strict=True))
+    ] for column, detail in zip(columns, tips, strict=True)), strict=True)  # fmt: skip
+    return {"caption": caption, "columns": [str(name) for name in frame], "numeric": numeric, "rows": list(rows)}
+
+
+def _texts(column: Any) -> list[str]:
+    """Write a column; floats that are all whole numbers, such as counts, as whole numbers."""
+    if column.dtype.kind == "f" and (known := column[np.isfinite(column)]).size and not np.mod(known, 1).any():
+        return [_text(int(value)) if np.isfinite(value) else _text(value) for value in column]
+    return [_text(value) for value in column]
+
+
+def _full(value: Any) -> str:
+    """Return a number of which the text does not show all, to sort by; empty for anything else."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        return ""
+    return repr(value.item() if isinstance(value, np.number) else value)
 
 
 def _text(value: Any) -> str:
@@ -170,62 +360,61 @@ def _text(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
-def _svg(figure: Any, prefix: str) -> Any:
-    """Return a figure as SVG to be put into a page.
+def _bars(bars: Bars) -> dict[str, Any]:
+    """Return the places of all marks in per cent of the scale."""
+    ends = [bars.line]
+    for row in bars.rows:
+        ends += [row.value, *(row.interval or (row.start,)), *row.ticks]
+    low, high = min(ends), max(ends)
+    room = 0.03 * (high - low or 1.0)
 
-    Its ids get a prefix, for those of two figures would clash; fonts are left to the page, and the colours of text
-    and of guiding lines become those of the page, light or dark.
-    """
-    import matplotlib
+    def place(value: float) -> float:
+        return round(100 * (value - low + room) / (high - low + 2 * room), 2)
+
+    rows = []
+    for row in bars.rows:
+        marks = [("tick", place(tick), 0.0) for tick in row.ticks]
+        left, right = (place(end) for end in sorted(row.interval or (row.start, row.value)))
+        marks.append(("interval" if row.interval else "less" if row.value < row.start else "more", left, right - left))
+        marks += [("dot", place(row.value), 0.0)] if row.interval else []
+        rows.append((row.label, marks, row.text, repr(float(row.value if row.interval else row.value - row.start))))
+    return {"caption": bars.caption, "heads": bars.heads, "rows": rows, "line": place(bars.line)}
+
+
+def _marked(text: Text) -> Any:
+    """Return the words of a text with elements around its spans."""
     from markupsafe import Markup
 
-    buffer = StringIO()
-    settings = {**STYLE, "svg.hashsalt": prefix, "font.family": "sans-serif"}
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
-        # The reader's fonts, not those of this machine, will show the text.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        _lay_out(figure)
-        figure.canvas.print_figure(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
-    root = ElementTree.fromstring(buffer.getvalue())
-    label = " ".join(axes.get_title(loc="left") for axes in figure.axes).strip()
-    _adapt(root, prefix)
-    width, _ = root.attrib.pop("width"), root.attrib.pop("height")
-    root.attrib.update({"role": "img", "aria-label": label, "style": f"width: {width}"})
-    return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704
+    opens: dict[int, list[Span]] = {}
+    for span in sorted(text.spans, key=lambda one: (one.start, -one.end)):
+        opens.setdefault(span.start, []).append(span)
+    parts: list[Any] = []
+    inside: list[Span] = []
+    for place, token in enumerate(text.tokens):
+        parts.append(Markup(" ") if place else Markup(""))
+        for span in opens.get(place, ()):
+            if not inside or span.end <= inside[-1].end:
+                inside.append(span)
+                look = f"mark m{span.number % 6}{'' if span.sure else ' unsure'}"
+                parts.append(Markup('<span class="{}" data-tip="{}">').format(look, span.tip))
+        parts.append(Markup("{}").format(token))
+        while inside and inside[-1].end <= place:
+            parts.append(Markup("<sub>{}</sub></span>").format(inside.pop().number))
+    parts += [Markup("<sub>{}</sub></span>").format(inside.pop().number) for _ in tuple(inside)]
+    return Markup("").join(parts)
 
 
-def _lay_out(figure: Any) -> None:
-    """Place what is in a figure once and for all: to save it would else draw the whole of it a second time for that."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    layout = figure.get_layout_engine()
-    if layout is not None:
-        FigureCanvasSVG(figure)  # in whose units texts are measured
-        figure.set_dpi(FigureCanvasSVG.fixed_dpi)
-        layout.execute(figure)
-        figure.set_layout_engine(None)
+def capital(text: str) -> str:
+    """Write a text with a capital in front."""
+    return text[:1].upper() + text[1:]
 
 
-def _adapt(element: ElementTree.Element, prefix: str) -> None:
-    """Adapt an element of an SVG and all that it holds to the page, in place."""
-    element.tag = element.tag.rpartition("}")[2]
-    for name, value in list(element.attrib.items()):
-        del element.attrib[name]
-        element.attrib[name.rpartition("}")[2]] = _adapted(name.rpartition("}")[2], value, prefix)
-    for child in list(element):
-        if child.tag.rpartition("}")[2] in ("metadata", "style"):
-            element.remove(child)
-        else:
-            _adapt(child, prefix)
+def joined(sections: Sequence[Section], title: str, gist: str = "") -> list[Section]:
+    """Return one section of several, each under a heading of its own; none of none."""
+    blocks = [block for part in sections for block in (Heading(part.title), *part.blocks)]
+    return [Section(title, blocks, gist)] if sections else []
 
 
-def _adapted(name: str, value: str, prefix: str) -> str:
-    if name == "id":
-        return prefix + value
-    if name == "href":
-        return f"#{prefix}{value[1:]}" if value.startswith("#") else "".join(value.split())
-    value = value.replace("url(#", f"url(#{prefix}")
-    if name == "style":
-        value = re.sub(r"font-family: [^;]*;? ?", "", value)
-        value = value.replace(INK, "currentColor").replace(GRID, "var(--grid)")
-    return re.sub(r"(\.\d{2})\d+", r"\1", value) if name == "d" else value
+def sizes(counts: Mapping[str, int], *names: str) -> str:
+    """Write sizes in words, those that are known and not zero."""
+    return ", ".join(counted(int(counts[name]), name) for name in names if counts.get(name))

@@ -9,26 +9,47 @@ import numpy as np
 from consilience import agreement_figures
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
-from consilience.pages import Section
+from consilience.pages import Action, Page, Section, Table
+from consilience.printing import counted
 
 # A page shows so many rows of a table; the library and the command have them all.
 _MOST_ROWS = 30
 
+# Values of schemes that differ by less are one.
+_SAME = 1e-12
 
-def agreement_lead(found: Agreement) -> list[Any]:
-    """Return what a page of agreement begins with."""
-    counts, low, high = found.counts, *found.interval
-    facts: dict[str, Any] = {"items": counts.num_items, "annotations": counts.num_annotations}
-    facts["labels"] = counts.num_labels
+
+def agreement_page(found: Agreement) -> Page:
+    """Return the page on the agreement of annotators alone."""
+    counts, (low, high) = found.counts, found.interval
+    known: dict[str, Any] = {"items": counts.num_items, "annotations": counts.num_annotations}
+    known["labels"] = counts.num_labels
     if found.annotations is not None and found.annotations.num_annotators:
-        facts["annotators"] = found.annotations.num_annotators
-    words = "How often two annotators give an item the same label, with any number of annotations per item."
+        known["annotators"] = found.annotations.num_annotators
+    line = ", ".join(counted(size, name) for name, size in known.items())
+    title = f"Agreement of annotators on {counted(counts.num_items, 'items')}"
     if not found.num_usable:
-        return [words, facts, "No item has two annotations, so that nothing is known of the agreement."]
-    facts |= {f"SPA, {found.weights}": f"{found.value:.3f}", _interval_name(found): f"{low:.3f} to {high:.3f}"}
+        said = "No item has two annotations, so that nothing is known of the agreement."
+        return Page(title, line, findings=[said])
+    name = "SPA" if _alike(found.schemes()) else f"SPA, {found.weights}"
+    numbers: dict[str, Any] = {name: f"{found.value:.3f}"}
+    numbers[_interval_name(found)] = f"{low:.3f} to {high:.3f}"
+    chance = found.coefficients()
+    alpha = chance[chance["coefficient"].str.contains("alpha")]
+    if len(alpha):
+        numbers["Krippendorff's alpha"] = f"{alpha['value'].iloc[0]:.3f}"
+    numbers["items with two annotations or more"] = found.num_usable
+    findings: list[str] = []
     if found.dependence.found and found.weights != "flat":
-        facts["SPA, flat, which is the one to use"] = f"{found.flat.value:.3f}"
-    return [words, facts]
+        findings.append(f"The one to use is SPA, flat: {found.flat.value:.3f}.")
+    actions = [
+        Action("See which labels agree least", section="Agreement by label"),
+        Action("See who agrees least with the others", section="Annotators"),
+        Action("Plan how many more annotations are needed", section="What more annotations would give"),
+        Action("Infer the labels:", "consilience fit dawid-skene labels.csv -o run"),
+    ]  # fmt: skip
+    findings.append(str(found.dependence))
+    return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)
 
 
 def agreement_sections(found: Agreement) -> list[Section]:
@@ -50,8 +71,19 @@ def _schemes(found: Agreement) -> Section:
         "of annotations; flat counts all items alike. Intervals are for items like these and "
         + ("annotators like these." if found.annotators_random else "these annotators.")
     )
+    alike, said = _alike(schemes), [str(found.dependence)]
+    if alike:
+        words += " Weights make no difference here."
+        schemes, said = schemes.iloc[:1], []
+    table = Table(_words(schemes, found), "Agreement by weighting scheme.")
     drawn = agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme")
-    return Section("Agreement", [words, str(found.dependence), _words(schemes, found), drawn])
+    gist = f"SPA {found.value:.3f} [{found.interval[0]:.3f}, {found.interval[1]:.3f}]"
+    return Section("Agreement", [words, *said, table, *([] if alike else [drawn])], gist)
+
+
+def _alike(schemes: Any) -> bool:
+    """Return whether weights change nothing, as where all items have as many annotations."""
+    return float(np.ptp(schemes[["value", "lower", "upper"]], axis=0).max()) < _SAME
 
 
 def _labels(found: Agreement) -> Section:
@@ -64,7 +96,10 @@ def _labels(found: Agreement) -> Section:
     drawn = agreement_figures.agreement_by_name(
         ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first"
     )
-    return Section("Agreement by label", [words, _words(_first(ordered), found), drawn, *_left_out(ordered, "labels")])
+    table = Table(_words(ordered, found), "Labels, the most frequent first.")
+    least = labels.loc[labels["agreement"].idxmin()]
+    gist = f"least on “{least['label']}”: {least['agreement']:.3f}"
+    return Section("Agreement by label", [words, table, drawn, *_left_out(ordered, "labels")], gist)
 
 
 def _annotators(found: Agreement) -> Section | None:
@@ -92,7 +127,11 @@ def _annotators(found: Agreement) -> Section | None:
     else:
         random += " Those who share most items with others share none with each other, so no matrix of them is drawn."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
-    return Section("Annotators", [words, random, _words(ordered, found), *rest, drawn])
+    every = busiest.sort_values("agreement", kind="stable")
+    table = Table(_words(every, found), "Annotators, the lowest agreement first.")
+    least = ordered.iloc[0]
+    gist = f"lowest: “{least['annotator']}”, {least['agreement']:.3f}"
+    return Section("Annotators", [words, random, table, *rest, drawn], gist)
 
 
 def _arrival(found: Agreement) -> Section | None:
@@ -114,11 +153,12 @@ def _arrival(found: Agreement) -> Section | None:
 
 
 def _chance(found: Agreement) -> Section:
+    table = Table(_words(found.coefficients(), found), "Coefficients.")
     words = (
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
         "in how they treat items with few annotations; compare values of one coefficient only."
     )
-    return Section("Corrected for chance", [words, *map(str, found.notes), _words(found.coefficients(), found)])
+    return Section("Corrected for chance", [words, *map(str, found.notes), table])
 
 
 def _planning(found: Agreement) -> Section | None:
@@ -151,4 +191,4 @@ def _first(frame: Any) -> Any:
 
 
 def _left_out(frame: Any, what: str) -> list[str]:
-    return [f"{len(frame) - _MOST_ROWS:,} more {what} are not shown."] if len(frame) > _MOST_ROWS else []
+    return [f"{len(frame) - _MOST_ROWS:,} more {what} are not drawn."] if len(frame) > _MOST_ROWS else []

@@ -13,7 +13,8 @@ from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Truth
-from consilience.pages import Section
+from consilience.pages import Section, Table
+from consilience.printing import counted
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
@@ -43,7 +44,21 @@ def annotator_sections(fit: Fit) -> list[Section]:
     return parts
 
 
-def next_label_sections(truth: Truth) -> list[Section]:
+def no_better_than_chance(fit: Fit) -> int | None:
+    """Return how many annotators are no better than chance, by their means; None where the model does not tell."""
+    if "annotators" not in fit.member.table_names:
+        return None
+    frame = fit.table("annotators")
+    if "accuracy" in frame:
+        truth: Any = fit.truth
+        return int((frame["accuracy"][frame["annotations"] > 0] <= 1 / truth.num_classes).sum())
+    if "sensitivity" not in frame:
+        return None
+    guesses = frame["sensitivity"] + frame["specificity"] <= 1
+    return int(frame["annotator"][guesses & (frame["decisions"] > 0)].nunique())
+
+
+def next_label_sections(truth: Truth, unit: str = "item") -> list[Section]:
     """Return the section on the items most worth another label; none where the model does not know the annotators."""
     try:
         found = next_labels(truth)
@@ -51,20 +66,22 @@ def next_label_sections(truth: Truth) -> list[Section]:
         return []
     gaining = found[found["gain"] > 0]
     words = (
-        "“Gain” is how much more certain the item is expected to be after one more annotation, by an annotator taken "
-        "from this crowd in proportion to how much each annotates. It is zero where no single label could change "
-        "which label leads: there one more annotation can still teach something about the annotators, but the item "
-        f"is as good as decided. That holds for {len(found) - len(gaining):,} of {len(found):,} items."
+        f"“Gain” is how much more certain the {unit} is expected to be after one more annotation, by an annotator "
+        "taken from this crowd in proportion to how much each annotates. It is zero where no single label could change "
+        f"which label leads: there one more annotation can still teach something about the annotators, but the {unit} "
+        f"is as good as decided. That holds for {len(found) - len(gaining):,} of {len(found):,} {unit}s."
     )
     if not len(gaining):
-        return [Section("Items most worth another label", [words])]
-    shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: name.replace("_", " "))
+        return [Section("Next labels", [words], "no single label would change which label leads")]
+    shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
     mean = found["expected_certainty"].mean() - found["certainty"].mean()
     then = (
         f"One more label for each of these is expected to make {shown['gain'].sum():.2f} more of {len(shown):,} "
-        f"leading labels right; one for every item would raise the mean certainty by {mean:.4f}."
+        f"leading labels right; one for every {unit} would raise the mean certainty by {mean:.4f}."
     )
-    return [Section("Items most worth another label", [words, shown, then])]
+    table = Table(shown, f"The {len(shown)} {unit}s most worth another label.")
+    gist = f"another label can change the leading one of {len(gaining):,} of {counted(len(found), f'{unit}s')}"
+    return [Section("Next labels", [words, table, then], gist)]
 
 
 # Who is reliable at what ----------------------------------------------------------------------------------------------
@@ -104,7 +121,14 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     shown = shown_annotators(frame, "accuracy", ("accuracy_lower", "accuracy_upper"), "annotations")
     drawn = annotator_figures.reliability(shown, "Accuracy of each annotator", series, chance=chance)
     blocks = [_accuracy_words(fit, frame, chance), *_left_out(frame, shown, "annotations"), drawn]
-    return Section("Who is reliable at what", blocks)
+    names = {"accuracy_lower": "95 % from", "accuracy_upper": "to", "share_lower": "share, 95 % from"}
+    names |= {"share_upper": "share, to"}
+    table = frame.sort_values("accuracy", kind="stable").dropna(axis="columns", how="all")
+    table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
+    blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators"))
+    poor = no_better_than_chance(fit)
+    gist = f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}; {poor} of "
+    return Section("Annotators", blocks, f"{gist}{counted(len(frame), 'annotators')} no better than chance")
 
 
 def _accuracy_words(fit: Fit, frame: Any, chance: float) -> str:
@@ -145,13 +169,15 @@ def _left_out(frame: Any, shown: Any, amount: str) -> list[str]:
 
 
 def _profiles(frame: Any) -> Section:
-    below = frame["sensitivity"] + frame["specificity"] < 1
-    words = (
-        "Sensitivity is how often the annotator chooses a candidate of the class when it is true, specificity how "
-        "often it is left alone when it is false. Intervals hold 95 %. Where both add up to less than one the "
-        f"annotator is below chance, and a choice counts against the candidate: {int(below.sum()):,} of {len(frame):,} "
-        "profiles."
-    )
+    below, both = frame["sensitivity"] + frame["specificity"] < 1, frame["specificity"].notna().any()
+    words = "Sensitivity is how often the annotator chooses a candidate of the class when it is true. "
+    if both:
+        words += (
+            "Specificity is how often it is left alone when it is false. Where both add up to less than one the "
+            f"annotator is below chance, and a choice counts against the candidate: {int(below.sum()):,} of "
+            f"{len(frame):,} profiles. "
+        )
+    words += "Intervals hold 95 %."
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
     scatter: list[Any] = []
     drawn: list[Any] = []
@@ -164,11 +190,14 @@ def _profiles(frame: Any) -> Section:
         of_class = frame[frame["class"] == name]
         shown = shown_annotators(of_class, "sensitivity", ("sensitivity_lower", "sensitivity_upper"), "decisions")
         hidden = hidden or _left_out(of_class, shown, "decisions")
-        series = {"sensitivity": "sensitivity", "specificity": "specificity"}
+        series = {name: name for name in ("sensitivity", "specificity")[: 2 if both else 1]}
         worse = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
         title = f"Class {shown_name(name)}"
         drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="decisions"))
-    return Section("Who is reliable at what", [words, *scatter, *hidden, drawn])
+    table = frame.sort_values("sensitivity", kind="stable").rename(columns=lambda name: name.replace("_", " "))
+    profiles = Table(table, "Profiles of annotators, the lowest sensitivity first.", of="annotators")
+    gist = f"{int(below.sum()):,} of {len(frame):,} profiles below chance"
+    return Section("Annotators", [words, *scatter, *hidden, drawn, profiles], gist)
 
 
 # What they confuse ----------------------------------------------------------------------------------------------------
@@ -184,17 +213,17 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     )
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:
-        wrong = crowd[crowd["class"] != crowd["label"]]
+        wrong = crowd[crowd["true_label"] != crowd["label"]]
         often = (wrong["annotations"] * wrong["probability"]).rename("expected_annotations")
         order = often.sort_values(ascending=False, kind="stable").index[:_MOST_CONFUSIONS]
         table = wrong.assign(expected_annotations=often.round().astype(int)).loc[order]
-        named = {"class": "true label", "label": "label given", "lower": "95 % from", "upper": "to"}
+        named = {"true_label": "true label", "label": "label given", "lower": "95 % from", "upper": "to"}
         table = table.drop(columns="annotations").rename(columns=named | {"expected_annotations": "annotations, about"})
         what = (
             "The most frequent confusions of the crowd: how probably an annotator, taken by how much each annotates, "
             "gives the label to an item of that true label, and of how many annotations this is the case."
         )
-        return Section("What annotators confuse", [what, table])
+        return Section("Confusions", [what, Table(table, "The most frequent confusions.")])
     drawn = [annotator_figures.probability_matrix(crowd, "The crowd as a whole", amount="annotations")]
     chosen = _busiest(frame, _MOST_MATRICES)
     matrices = fit.table("confusion", annotators=chosen)
@@ -203,7 +232,10 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
         for name, title in titles.items()
     ]
-    return Section("What annotators confuse", [words, drawn, "The annotators with most annotations:", single])
+    wrong = crowd[crowd["true_label"] != crowd["label"]]
+    most = wrong.loc[wrong["probability"].idxmax()] if len(wrong) else None
+    gist = "" if most is None else f"most often “{most['label']}” for “{most['true_label']}” ({most['probability']:.2f})"
+    return Section("Confusions", [words, drawn, "The annotators with most annotations:", single], gist)
 
 
 def _guesses(fit: Fit, frame: Any) -> Section:
@@ -219,7 +251,7 @@ def _guesses(fit: Fit, frame: Any) -> Section:
         guesses = guesses[guesses["label"].isin(kept)]
         words += f" The {_MOST_CLASSES} labels that are guessed most, of {len(labels)}, are shown."
     drawn = annotator_figures.probability_matrix(guesses, "Guesses", row="annotator")
-    return Section("What annotators guess", [words, drawn])
+    return Section("Guesses", [words, drawn])
 
 
 def _busiest(frame: Any, number: int) -> np.ndarray:

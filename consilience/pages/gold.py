@@ -12,7 +12,7 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import CalibrationScore, score_by_gold
 from consilience.inference.fitting import Fit
 from consilience.notes import Level
-from consilience.pages import Alert, Section
+from consilience.pages import Alert, Section, Table
 from consilience.printing import counted
 
 # Standard errors that a score by gold labels of some of the items is given.
@@ -37,8 +37,8 @@ class BesideGold(NamedTuple):
     def figures(self) -> dict[str, str]:
         """Key figures of the page."""
         return {
-            f"right, of {counted(self.score.items, 'items')} with gold labels": f"{self.score.right:.3f}",
-            "stated certainty of these": f"{self.score.certainty:.3f}",
+            f"right, of {counted(self.score.items, 'gold labels')}": f"{self.score.right:.3f}",
+            "right, as expected by the fit": f"{self.score.certainty:.3f}",
         }
 
 
@@ -62,7 +62,7 @@ def gold_section(gold: BesideGold) -> Section:
         f"for {round(score.right * score.items):,} ({score.right:.3f}); the certainty stated for them is "
         f"{score.certainty:.3f} on average."
     )
-    if gold.if_independent is not None:
+    if gold.if_independent is not None and score.dependence > 0:
         learned = f", learned from {counted(score.fitted_on, 'gold labels')}" if score.fitted_on else ""
         words += (
             " Were the errors of annotators independent, the certainty of all items would be "
@@ -84,7 +84,9 @@ def gold_section(gold: BesideGold) -> Section:
     curve = figures.reliability_curve(
         gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
     )
-    return Section("Against the gold labels", [words, curve, gold.table.rename(columns=names), how])
+    table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
+    gist = f"{score.right:.3f} right, {score.certainty:.3f} expected"
+    return Section("Against the gold labels", [words, curve, table, how], gist)
 
 
 def gold_alerts(

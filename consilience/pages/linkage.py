@@ -18,19 +18,23 @@ from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
 from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.truth.truth import PARTITION
-from consilience.notes import Level
-from consilience.pages import Page, Section
+from consilience.pages import Action, Bar, Bars, Page, Section, Table
+from consilience.pages.run import line_of
+from consilience.printing import counted, percent
 
 _DOUBTFUL = 1e-3  # Entropy below this, in nats, is nothing to look at.
 _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
+_MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
+_LINKS = {"links_cut": "links in the pairs given up", "links_alike": "links in the pairs of records like others"}
 _COUNTS = ("merge-moves", "merge-pairs")
 
 
 def linkage_page(
-    fit: Any, systems: Mapping[str, Any], *, metric: Any, risk: Any, singletons: bool, provenance: Any, **policies: str
-) -> Page:
+    fit: Any, systems: Mapping[str, Any], *, metric: Any, risk: Any, singletons: bool, provenance: Any, text: Any,
+    **policies: str,
+) -> Page:  # fmt: skip
     """Return the page of linked records; for the parameters see `consilience.reporting.report`.
 
     Raises
@@ -38,36 +42,46 @@ def linkage_page(
     UnsupportedRequest : systems are no partitions, or groups of classes are given.
     """
     if risk is not None:
-        raise UnsupportedRequest("risk= groups classes, and linked records have none")
+        raise UnsupportedRequest("class_groups= groups classes, and linked records have none")
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
-    about = [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)]
-    return "Records of the same entity", linkage_lead(fit), about
+    return Page(
+        f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
+        [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
+        findings=[_account(fit)], actions=_ACTIONS,
+    )  # fmt: skip
 
 
-def linkage_lead(fit: Any) -> list[Any]:
-    """Return what a page of linkage begins with."""
-    data, count = fit.data, num_entities(fit)
-    similar = fit.attributes.get("similar")
-    words = (
-        f"Which records are of the same entity, inferred by the model “{fit.member.name}” ({fit.member.title}), and "
-        f"how sure that is. Fields are compared for equality of their cleaned forms"
-        f"{f', but by similarity {similar}' if similar else ''}."
-    )
-    facts = {
-        "records": data.num_records, "files": data.num_sources, "fields": data.num_fields,
-        "entities, posterior mean": f"{count.value:,.0f}",
-    }  # fmt: skip
-    facts |= _interval(count)
-    facts["entities in the estimate"] = f"{count.point:,.0f}"
-    return [words, facts]
+_ACTIONS = (
+    Action("Decide on the least certain pairs by hand", section="Review list"),
+    Action("Write the list of pairs to answer:", "consilience table RUN review --csv review.csv"),
+    Action("See what fields weigh", section="Match weights"), Action("Choose a threshold", section="Threshold curve"),
+    Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
+)  # fmt: skip
 
 
-def _interval(count: Any) -> dict[str, str]:
+def _numbers(fit: Any) -> dict[str, Any]:
+    """Return the key figures: the interval of the entities only where it is one."""
+    count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
-    if count.no_interval:
-        return {f"95 % interval: {count.no_interval}": "none"}
-    return {"95 % interval": f"{low:,.0f} to {high:,.0f}", "how far it holds": count.doubt or count.how}
+    known = not (count.no_interval or count.doubt or count.links_alone)
+    return {
+        "records": fit.data.num_records,
+        f"entities{f' ({low:,.0f} to {high:,.0f}, 95 %)' if known else ''}": f"{count.value:,.0f}",
+        "expected precision of the links": percent(expected.precision),
+        "expected recall of the links": percent(expected.recall),
+    }
+
+
+def _account(fit: Any) -> str:
+    """Say how right the links are, as the model expects."""
+    expected = expected_scores(fit)
+    if not np.isfinite(expected.precision):
+        return "The estimate joins no records."
+    return (
+        f"The model expects {percent(expected.precision)} of the {expected.predicted_pairs:,} linked pairs to be "
+        f"correct, and to have found {percent(expected.recall)} of all {among(fit)}."
+    )
 
 
 def among(fit: Any) -> str:
@@ -77,27 +91,78 @@ def among(fit: Any) -> str:
 
 def linkage_sections(fit: Any) -> list[Section]:
     """Return the sections of a fit of records."""
-    parts = [_number(fit), _lost(fit), _uncertain(fit), _fields(fit), _cleaning(fit), _patterns(fit), _known(fit)]
+    parts = [
+        _uncertain(fit), _fields(fit), _thresholds(fit), _unlinkable(fit), _number(fit), _known(fit), _lost(fit),
+        _cleaning(fit), _patterns(fit),
+    ]  # fmt: skip
     return [part for part in parts if part is not None]
 
 
 def _number(fit: Any) -> Section:
     count, known = num_entities(fit), _true_number(fit)
-    expected = expected_scores(fit)
-    words = f"The number of entities, and how far its interval holds: {count.doubt or count.how}."
     sizes = count.table[count.table["entities"] >= _SHOWN_ENTITIES]
     names = {"size": "records of an entity", "entities": "entities, expected"}
-    shown = _renamed(_written(sizes, {"entities": 1}), names)
-    blocks: list[Any] = [words, linkage_figures.entity_histogram(count, known), shown]
-    if count.no_interval:
-        words = f"No interval is given, because {count.no_interval}; the number of entities is not known so well."
-        blocks = [words, shown]
-    if np.isfinite(expected.precision):
-        blocks.append(
-            f"By its own account the estimate joins {expected.predicted_pairs:,} pairs, of which "
-            f"{expected.precision:.1%} are right, and finds {expected.recall:.1%} of all {among(fit)}."
+    shown = Table(_renamed(_written(sizes, {"entities": 1}), names), "Sizes of entities.")
+    least = _least_certain(fit)
+    if count.no_interval or count.links_alone:
+        why = count.no_interval or "the doubt about links is not all there is"
+        sampler = "; use method=\"gibbs\"" if "gibbs" in fit.member.methods and fit.method != "gibbs" else ""
+        method = {"em": "EM"}.get(fit.method, fit.method)
+        words = f"Interval: not available by {method}, because {why}{sampler}."
+        return Section("Clusters", [words, shown, *least], f"{count.value:,.0f} entities expected")
+    low, high = count.interval
+    words = f"The number of entities, and how far its interval holds: {count.doubt or count.how}."
+    drawn = linkage_figures.entity_histogram(count, known)
+    return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")
+
+
+def _least_certain(fit: Any) -> list[Any]:
+    """Tabulate the clusters that are least certain."""
+    if "matching_sets" not in fit.member.table_names:
+        return []
+    table = fit.table("matching_sets")
+    table = table[table["records"] > 1].drop_duplicates("matching_set").sort_values("probability", kind="stable")
+    if not len(table):
+        return []
+    columns = {"matching_set": "records of one entity", "records": "number"}
+    columns["probability"] = "probability of exactly these"
+    shown = table.head(_MOST_CLUSTERS)[list(columns)].rename(columns=columns)
+    caption = "The linked records that are least certain to be one entity."
+    return [Table(shown, caption, of="matching_sets", total=len(table))]
+
+
+def _thresholds(fit: Any) -> Section | None:
+    if "thresholds" not in fit.member.measure_names:
+        return None
+    try:
+        table = fit.measure("thresholds")
+    except UnsupportedRequest:
+        return None
+    if not len(table):
+        return None
+    words = (
+        "What linking all pairs above a threshold would give, as the model expects: precision is how many of these are "
+        "right, recall how many of all links they are."
+    )
+    shown = Table(table.rename(columns=lambda name: name.replace("_", " ")), "Thresholds.")
+    best = table.loc[(table["precision"] + table["recall"]).idxmax()]
+    gist = f"{percent(best['precision'])} right and {percent(best['recall'])} found above {best['threshold']:g}"
+    return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
+
+
+def _unlinkable(fit: Any) -> Section | None:
+    if "unlinkable" not in fit.member.table_names:
+        return None
+    with contextlib.suppress(UnsupportedRequest):
+        table = fit.table("unlinkable")
+        even = float(np.interp(0, table["threshold"], table["share"], left=0, right=1))
+        words = (
+            "Records that would not even be linked with a copy of themselves: their values are common, or missing. The "
+            "curve is the share whose log odds with a copy stay below each value."
         )
-    return Section("How many entities", blocks)
+        gist = f"{percent(even)} of the records have even odds or less with a copy of themselves"
+        return Section("Unlinkable records", [words, linkage_figures.unlinkable_records(table)], gist)
+    return None
 
 
 def _written(frame: Any, digits: Mapping[str, int]) -> Any:
@@ -119,18 +184,19 @@ def _lost(fit: Any) -> Section | None:
     if "loss" not in fit.member.table_names or not len(table := fit.table("loss")):
         return None
     words = (
-        "Only pairs that agree enough to be candidates were looked at. What that leaves out is what the model expects "
-        "to be left out, where the linked pairs look as it expects them to; else nobody knows."
+        "Only pairs that agree enough to be candidates were looked at. Below is what the model expects that to leave "
+        "out. It is valid only if linked pairs look as the model predicts."
     )
-    values = ["not known" if np.isnan(value) else f"{value:,.6g}" for value in table["value"]]
-    shown = table.assign(value=values)[["meaning", "value"]].rename(columns={"meaning": "what"})
+    frame = table[~table["quantity"].isin(["found_share", "completed"]) & (table["value"] != 0)]
+    if (table["value"][table["quantity"] == "completed"] == 1).any():
+        words += " Learning counted these links too."
+    values = ["not known" if np.isnan(value) else f"{value:,.4g}" for value in frame["value"]]
+    what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
+    shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
-    notes = [_sentence(note.words()) for note in fit.findings() if note.level is Level.note]
-    return Section("What the candidates leave out", [words, *notes, shown])
-
-
-def _sentence(note: str) -> str:
-    return f"{note[:1].upper()}{note[1:]}."
+    found = table["value"][table["quantity"] == "found_share"]
+    gist = f"{percent(float(found.iloc[0]))} of all links are expected among the candidates" if len(found) else ""
+    return Section("Lost to blocking", [words, Table(shown, "What the candidates leave out.")], gist)
 
 
 def _uncertain(fit: Any) -> Section | None:
@@ -152,7 +218,44 @@ def _uncertain(fit: Any) -> Section | None:
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
-    return Section("To be decided by hand", [words, frame, *([more] if left_out else [])])
+    shown = Table(frame, "Records in doubt, in groups.", of="review")
+    pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
+    blocks = [words, shown, *([more] if left_out else []), *_waterfalls(fit, pairs[:_MOST_WATERFALLS])]
+    return Section("Review list", blocks, f"{counted(len(doubtful), 'records')} in doubt")
+
+
+def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
+    """Show how the log odds of pairs come about; nothing of a model that does not tell."""
+    if "explain" not in fit.member.measure_names:
+        return []
+    drawn = []
+    with contextlib.suppress(UnsupportedRequest):
+        for pair in pairs:
+            one, other = (fit.data.records[record] for record in pair)
+            drawn.append(_waterfall(one, other, fit.measure("explain", one, other)))
+    return drawn
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
+def _waterfall(one: Any, other: Any, table: Any) -> Bars:
+    """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing."""
+    rows, before = [], 0.0
+    *terms, last = table.itertuples()
+    for row in terms:
+        values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
+        label = f"{row.term}: {values}" if row.outcome else str(row.term)
+        rows.append(Bar(label, row.sum, _signed(row.log_odds), before))
+        before = row.sum
+    alone = terms[-1]
+    rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
+    caption = (
+        f"{one} and {other}: log odds {alone.sum:+.2f}, probability {alone.probability:.3f} by themselves; "
+        f"{last.probability:.3f} with what the other records, the restriction and labels add."
+    )
+    return Bars(rows, caption, ("field and values", "log odds, summed up", "added"))
 
 
 def doubtful_records(fit: Any) -> np.ndarray:
@@ -231,22 +334,21 @@ def _fields(fit: Any) -> Section | None:
         "How many values each field has, in how many records it is missing, and how often it is distorted, as the "
         "records themselves say."
     )
-    return Section("Fields", [words, fit.table("fields"), *_weights(fit)])
-
-
-def _weights(fit: Any) -> list[Any]:
-    """Show what fields say, and how many records show too little; nothing of a likelihood that no file holds."""
+    blocks: list[Any] = [words, Table(fit.table("fields"), "Fields.", of="fields")]
+    title, gist = "Fields", ""
     with contextlib.suppress(UnsupportedRequest):
-        weights, unlinkable = fit.table("weights"), fit.table("unlinkable")
-        words = (
-            "What it adds to the log odds of a pair, on the average, that a field is equal, near or different. On the "
-            "right the records that would not even be linked with a copy of themselves: their values are common, or "
-            "missing. How one pair comes about is told by fit.explain(a, b)."
-        )
-        return [
-            words, [linkage_figures.weights_of_fields(weights), linkage_figures.unlinkable_records(unlinkable)],
-        ]  # fmt: skip
-    return []
+        if "weights" in fit.member.table_names:
+            weights = fit.table("weights")
+            names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u"}
+            how = (
+                "How probable an outcome of a field is among links (m) and among other pairs (u), and what it adds to "
+                "the log odds of a pair, on the average. fit.explain(a, b) tells how one pair comes about."
+            )
+            table = Table(weights.rename(columns=names), "Match weights by field and outcome.", of="weights")
+            blocks, title = [how, linkage_figures.weights_of_fields(weights), table, *blocks], "Match weights"
+            most = weights.loc[weights["weight"].idxmax()]
+            gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
+    return Section(title, blocks, gist)
 
 
 def _cleaning(fit: Any) -> Section | None:
@@ -256,7 +358,7 @@ def _cleaning(fit: Any) -> Section | None:
         "How the columns of each file were read: of what type, how many different values they have in how many forms, "
         "and in how many records they are missing. Forms are compared; the tables show the values as they were written."
     )
-    return Section("Cleaning", [words, fit.cleaning()])
+    return Section("Cleaning", [words, Table(fit.cleaning(), "Columns as they were read.")])
 
 
 def _patterns(fit: Any) -> Section | None:
@@ -265,7 +367,7 @@ def _patterns(fit: Any) -> Section | None:
     words = "How many entities have records in exactly these files, over draws of the partition."
     table = _written(fit.table("patterns"), {"entities": 1, "lower": 0, "upper": 0})
     names = {"sources": "files", "entities": "entities, mean", "lower": "95 % from", "upper": "to"}
-    return Section("Between files", [words, _renamed(table, names)])
+    return Section("Between files", [words, Table(_renamed(table, names), "Entities by the files they are in.")])
 
 
 def _known(fit: Any) -> Section | None:
@@ -280,19 +382,19 @@ def _known(fit: Any) -> Section | None:
     texts = [_score_text(row.score, row.value) for row in scores.table.itertuples()]
     shown = scores.table.assign(value=texts)
     shown.attrs["numbers"] = ("value",)
-    blocks: list[Any] = [words, shown]
+    blocks: list[Any] = [words, Table(shown, "Scores of the estimate.")]
     if len(table):
         stated, seen = "probability of being one entity", "share that is of one entity"
         blocks += [figures.reliability_curve(table, "Calibration of the pairs", stated, seen), _of_pairs(table)]
     return Section("Against the known entities", blocks)
 
 
-def _of_pairs(table: Any) -> Any:
+def _of_pairs(table: Any) -> Table:
     names = {
         "lower": "probability from", "upper": "to", "items": "pairs", "certainty": "mean probability",
         "right": "share of one entity", "right_lower": "95 % from", "right_upper": "to ",
     }  # fmt: skip
-    return table.rename(columns=names)
+    return Table(table.rename(columns=names), "Pairs by probability, and how many are of one entity.")
 
 
 def _score_text(name: str, value: float) -> str:
@@ -328,12 +430,13 @@ def system_sections(
         "Scores over the draws of who is one entity, as far as the model holds. A system that was made with this model "
         "looks better than it is."
     )
-    blocks: list[Any] = [words, pandas.DataFrame(rows)]
+    blocks: list[Any] = [words, Table(pandas.DataFrame(rows), "Scores of systems.")]
     if len(systems) > 1:
         ranked = compare(fit, systems, metrics[0], missing=missing, unknown=unknown)
         columns = {"rank": "rank", "system": "system", "value": metrics[0], "lower": "95 % from", "upper": "to"}
         columns |= {"sd_truth": "sd on these records", "sd_items": "sd from records", "p_best": "P(best)"}
-        blocks += [ranked.table[list(columns)].rename(columns=columns), figures.leaderboard(ranked)]
+        table = ranked.table.assign(p_best=ranked.p_best_texts)[list(columns)].rename(columns=columns)
+        blocks += [Table(table, "Systems, best first."), figures.leaderboard(ranked)]
     return [Section("Scores of systems", blocks)]
 
 

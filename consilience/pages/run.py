@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from consilience.inference.fitting import Fit
@@ -12,8 +14,9 @@ from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, stored_priors
 from consilience.models import MEMBERS
 from consilience.models.interface import Exact
-from consilience.notes import Level
-from consilience.pages import Alert, Code, Section
+from consilience.notes import Level, Note
+from consilience.pages import Alert, Code, Section, Table, capital
+from consilience.printing import counted
 
 
 def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
@@ -24,11 +27,11 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     described = {name: value for name, value in fit.describe().items() if name != "notes"}
     described = {name.replace("_", " "): _setting(value) for name, value in described.items()}
     table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
-    return Section(
-        "What was run",
-        [table, _diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems)),
-         *(["Please cite:", Code(fit.member.paper)] if fit.member.paper else [])],
-    )  # fmt: skip
+    blocks = [Table(table, "The run and its settings."), _diagnosis(fit), "To reproduce it:"]
+    blocks.append(Code(_reproduction(fit, systems), "To reproduce it"))
+    if fit.member.paper:
+        blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
+    return Section("What was run", blocks, f"{fit.member.name} by {fit.method}, seed {fit.seed}")
 
 
 def _setting(value: Any) -> str:
@@ -43,19 +46,45 @@ _ENDINGS = {
 
 
 def alerts(fit: Fit) -> list[Alert]:
-    """Return what stands above everything else on the page of a fit whose numbers are not to be trusted."""
-    texts = [f"{_capital(text)}." for text in _said(fit, Level.error)]
-    # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
-    if fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws):
-        texts.insert(0, _ENDINGS[fit.result])
-    poor = [Alert("Read this first: the fit behind this page is poor.", texts)] if texts else []
-    # Warnings that have a title are for the head of a page.
-    warned = [note for note in fit.findings() if note.level is Level.warning and note.title]
-    return poor + [Alert(note.title, [f"{_capital(note.words())}."], Level.warning) for note in warned]
+    """Return what stands above everything else on a page: errors, then warnings; a box each for those with a title."""
+    notes = [note for note in fit.findings() if note.level > Level.note]
+    boxes = [Alert(note.title, [_sentence(note)], note.level) for note in notes if note.title]
+    for level, title in (
+        (Level.error, "Read this first: the fit behind this page is poor."), (Level.warning, "Read this first."),
+    ):  # fmt: skip
+        texts = [f"{capital(note.words())}." for note in notes if note.level is level and not note.title]
+        # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
+        ended = fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws)
+        if level is Level.error and ended:
+            texts.insert(0, _ENDINGS[fit.result])
+        boxes += [Alert(title, texts, level)] if texts else []
+    return sorted(boxes, key=lambda box: -box.level)
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _sentence(note: Note) -> str:
+    """Write a note under its title, which it need not say again."""
+    said = f"{note.title.rstrip('.').lower()}: "
+    words = note.words()
+    return f"{capital(words[len(said):] if words.lower().startswith(said) else words)}."
+
+
+def findings(fit: Fit) -> list[str]:
+    """Return what else a fit says, in sentences."""
+    return [f"{capital(text)}." for text in _said(fit, Level.note)]
+
+
+def name_of(fit: Fit) -> str:
+    """Return what stands before the title of a page: the name of the file that the data are of, where it is known."""
+    file = re.match(r"'([^']+)'", fit.data.read_from)
+    return f"{Path(file[1]).name.partition('.')[0]}: " if file else ""
+
+
+def line_of(fit: Fit) -> str:
+    """Return the line under the title of a page: sizes of the data, model and method, date."""
+    counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size}
+    named = ", ".join(counted(size, name) for name, size in counts.items())
+    today = datetime.date.today()
+    return f"{named} · {fit.member.name} ({fit.member.title}), method {fit.method} · {today.day} {today:%B %Y}"
 
 
 def _diagnosis(fit: Fit) -> str:

@@ -64,30 +64,43 @@ def agreement(
 
     Parameters
     ----------
-    source : annotations or mentions, or a table of them that their reader takes as it is; or `LabelCounts`, for columns
-        too large to be anything else; or a fit (or `Truth`) of plausibilities, for the agreement that its draws imply.
-    weights : how much an item counts by its number of annotations: ``flat``, ``annotations``, ``annotations_m1``,
-        ``edge``, ``inv_var`` (the same as ``edge``), ``inv_var_class``, or ``exch``, which knows that items differ and
-        wants a few hundred of them. `flat` is always reported beside it.
-    annotators : ``fixed``, the standard error over items, for what these annotators do; or ``random``, over items and
+    source : path, data frame, dict of columns or list of rows
+        Annotations or mentions, or a table of them that their reader takes as it is; or `LabelCounts`, for columns too
+        large to be anything else; or a fit (or `Truth`) of plausibilities, for the agreement that its draws imply.
+    weights : str, default "annotations_m1"
+        How much an item counts by its number of annotations: ``flat``, ``annotations``, ``annotations_m1``, ``edge``,
+        ``inv_var`` (the same as ``edge``), ``inv_var_class``, or ``exch``, which knows that items differ and wants a
+        few hundred of them. `flat` is always reported beside it.
+    annotators : str, default "fixed"
+        ``fixed``, the standard error over items, for what these annotators do; or ``random``, over items and
         annotators, for what annotators like these would do. The second can be ten times as large.
-    shares : class distribution for ``inv_var_class``, shape ``(label,)``; the pooled shares by default.
-    values : numbers that the labels stand for, shape ``(label,)``, or ``labels`` where they are numbers themselves; for
+    shares : array, optional
+        Class distribution for ``inv_var_class``, shape ``(label,)``; the pooled shares by default.
+    values : array, str or dict, optional
+        Numbers that the labels stand for, shape ``(label,)``, or ``labels`` where they are numbers themselves; for
         Krippendorff's alpha on an ordinal, interval or ratio scale. A mapping gives them by label.
-    ordinal : whether the labels have an order, that in which they are listed, for alpha on an ordinal scale. Read words
-        with ``labels=`` in their order, or they are in that of the alphabet.
-    level : of the intervals.
-    duplicates : what to do when an annotator labels an item again: "error" refuses, "first" keeps the first, "keep"
-        counts every row.
-    first : measure the first so many annotations of each item alone, rows being in order of arrival. Where further ones
+    ordinal : bool, default False
+        Whether the labels have an order, that in which they are listed, for alpha on an ordinal scale. Read words with
+        ``labels=`` in their order, or they are in that of the alphabet.
+    level : float, default 0.95
+        Of the intervals.
+    duplicates : str, default "error"
+        What to do when an annotator labels an item again: "error" refuses, "first" keeps the first, "keep" counts every
+        row.
+    first : int, optional
+        Measure the first so many annotations of each item alone, rows being in order of arrival. Where further ones
         were asked for because the first differed, these are the ones that say how often annotators agree.
-    exact : of a fit, whether in closed form, which is the default where there is one; False takes draws.
-    num_predictive, seed : of a fit: how many data sets are drawn from the posterior predictive, and from which seed.
-    most_simulated : annotations, in all these data sets; of more, labels are checked on some items taken at random.
+    exact : bool, optional
+        Of a fit, whether in closed form, which is the default where there is one; False takes draws.
+    num_predictive, seed : int
+        Of a fit: how many data sets are drawn from the posterior predictive, and from which seed.
+    most_simulated : int, optional
+        Annotations, in all these data sets; of more, labels are checked on some items taken at random.
 
     Returns
     -------
-    Agreement, or PosteriorAgreement for a fit.
+    Agreement or PosteriorAgreement
+        The second of a fit.
 
     Raises
     ------

@@ -163,7 +163,7 @@ def _gone(
 def annotator_table(counts: LabelCounts, annotations: Annotations, level: float = 0.95) -> dict[str, np.ndarray]:
     r"""Estimate for each annotator how often other annotators of the same items agree.
 
-    .. math:: \sum (n_{i,x} - 1) \Big/ \sum (n_i - 1)
+    .. math:: \sum (n_{i,x} - 1) / \sum (n_i - 1)
 
     over the annotations (label x of item i) of the annotator: a pair is one annotation by them and one by somebody
     else. Several annotations of an item by one annotator are each paired with those of the others, not with each

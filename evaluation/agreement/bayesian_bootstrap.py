@@ -2,7 +2,7 @@ r"""Intervals of coefficients: the Bayesian bootstrap over items, with one pseud
 
 Every coefficient is a function g of sums over items, such as agreeing pairs and class totals. A draw is
 
-.. math:: g \Big( \sum_i E_i x_i + \gamma x_0 \Big), \qquad E_i, \gamma \sim \text{Exponential}(1),
+.. math:: g \left( \sum_i E_i x_i + \gamma x_0 \right), \qquad E_i, \gamma \sim \text{Exponential}(1),
 
 with what an item adds to the sums in :math:`x_i` (Rubin 1981). Items that all agree would give draws that are all
 alike. The pseudo-item prevents it: a mixture of pairs of labels from a Dirichlet process of concentration 1, whose base

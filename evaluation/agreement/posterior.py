@@ -62,19 +62,29 @@ class PosteriorAgreement:
 
     Parameters
     ----------
-    items : float64, shape ``(item,)``; the mean over draws.
-    draws : float64, shape ``(draw,)``; the mean over items, which count alike. Where annotations are known, items
-        without any are left out of it. Empty where it was computed in closed form.
-    exact_value, exact_sd : mean and standard deviation in closed form; None where they are those of the draws.
-    bounds : makes the central intervals of single items.
-    num_items : how many items are in that mean.
-    level : of the intervals.
-    ids : the user's ids of the items, or None.
-    scheme : name of the weights of ``observed`` and ``predictive``, or None.
-    observed : SPA of the annotations. NaN where they are not known, or no item has two.
-    predictive : float64, shape ``(replicate,)``; SPA of as many simulated annotations. Empty where there is nothing to
-        compare it to.
-    checked : how many items ``observed`` and ``predictive`` are of, where they were taken at random; None for all.
+    items : float64, shape ``(item,)``
+        The mean over draws.
+    draws : float64, shape ``(draw,)``
+        The mean over items, which count alike. Where annotations are known, items without any are left out of it. Empty
+        where it was computed in closed form.
+    exact_value, exact_sd : float, optional
+        Mean and standard deviation in closed form; None where they are those of the draws.
+    bounds : callable, optional
+        Makes the central intervals of single items.
+    num_items : int
+        How many items are in that mean.
+    level : float, default 0.95
+        Of the intervals.
+    ids : sequence, optional
+        The user's ids of the items, or None.
+    scheme : str, optional
+        Name of the weights of ``observed`` and ``predictive``, or None.
+    observed : float, default nan
+        SPA of the annotations. NaN where they are not known, or no item has two.
+    predictive : float64, shape ``(replicate,)``
+        SPA of as many simulated annotations. Empty where there is nothing to compare it to.
+    checked : int, optional
+        How many items ``observed`` and ``predictive`` are of, where they were taken at random; None for all.
 
     Examples
     --------

@@ -31,6 +31,7 @@ from consilience.evaluation.agreement.weighting import (
     check_scheme,
     weight_function,
 )
+from consilience.notebook import html
 from consilience.notes import Level, Note, Remedy
 
 TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
@@ -51,9 +52,12 @@ class Agreement:
 
     Parameters
     ----------
-    counts : label counts of the items.
-    annotations : one row per annotation, in order of arrival; ``None`` where only counts are at hand.
-    weights, annotators, shares, values, ordinal, level : see `consilience.agreement`.
+    counts : LabelCounts
+        Label counts of the items.
+    annotations : Annotations, optional
+        One row per annotation, in order of arrival; ``None`` where only counts are at hand.
+    weights, annotators, shares, values, ordinal, level : str
+        See `consilience.agreement`.
 
     Examples
     --------
@@ -165,7 +169,8 @@ class Agreement:
 
         Parameters
         ----------
-        most : of so many annotators alone, who share most items with others; ``attrs["annotators"]`` then says how many
+        most : int, optional
+            Of so many annotators alone, who share most items with others; ``attrs["annotators"]`` then says how many
             share any.
         """
         annotations, number = self._identified("the table of pairs of annotators"), None
@@ -223,8 +228,10 @@ class Agreement:
 
         Parameters
         ----------
-        tightest_at : the number of items at which the band is narrowest relative to a fixed-sample interval.
-        num_points : rows of the table.
+        tightest_at : int, default 500
+            The number of items at which the band is narrowest relative to a fixed-sample interval.
+        num_points : int, default 200
+            Rows of the table.
         """
         annotations = self._in_order("monitoring")
         weight = self._weight(self.weights)
@@ -251,6 +258,9 @@ class Agreement:
             "flat": self.flat.value, "flat_lower": self.flat.lower, "flat_upper": self.flat.upper,
             "dependence_z": self.dependence.z, "verdict": str(self.dependence),
         }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return html(repr(self), (), self.schemes(), "Tables: labels(), annotators(), pairs(), items(), coefficients()")
 
     def __repr__(self) -> str:
         usable = f"{self.num_usable:,} of {self.counts.num_items:,} items have two annotations or more"

@@ -1,6 +1,6 @@
 r"""Sparse probability of agreement (SPA): how often two annotators of an item agree, whatever number annotated it.
 
-.. math:: \text{SPA} = \sum_i k_i P_i \Big/ \sum_i k_i, \qquad P_i = \frac{\sum_c n_{ic} (n_{ic} - 1)}{n_i (n_i - 1)}
+.. math:: \text{SPA} = \sum_i k_i P_i / \sum_i k_i, \qquad P_i = \frac{\sum_c n_{ic} (n_{ic} - 1)}{n_i (n_i - 1)}
 
 over the items with :math:`n_i \ge 2` (Nørregaard & Derczynski 2022). With all items annotated equally often
 every scheme gives the probability of agreement. The weights k depend on :math:`n_i` alone (`weighting`).
@@ -201,7 +201,7 @@ def _spread(items: Bool[np.ndarray, " item"]) -> Bool[np.ndarray, " item"]:
 def specific_agreement(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> dict[str, np.ndarray]:
     r"""Estimate for each label how often a second annotator gives it, when a first one did.
 
-    .. math:: \text{SA}(c) = \sum_i k_i \frac{n_{ic} (n_{ic} - 1)}{n_i (n_i - 1)} \Big/ \sum_i k_i \frac{n_{ic}}{n_i}
+    .. math:: \text{SA}(c) = \sum_i k_i \frac{n_{ic} (n_{ic} - 1)}{n_i (n_i - 1)} / \sum_i k_i \frac{n_{ic}}{n_i}
 
     SPA is the mean of SA(c) over labels, weighted by their shares.
 

@@ -3,14 +3,15 @@ r"""What views of experts are compared with: clusterings of items from pairs tha
 Each takes the answers of experts who are known to judge the same view, `of_experts`, and the right number of clusters.
 Only `meta_clustering` looks for the groups of experts. Features are taken as they stand: standardise them first. The
 methods are written from their papers, since packages that have them do not run on current versions of what they need,
-or refuse answers that contradict each other, as those of people do; k-means, spectral clustering and logistic
-regression are the few lines that these need.
+or refuse answers that contradict each other, as those of people do. Spectral clustering of features and logistic
+regression are those of scikit-learn (the extra `clustering`).
 
 * `itml`: a metric under which items that are together are near and others far (Davis and others 2007), then k-means.
 * `mpc_k_means`: k-means that pays for pairs that it breaks, and learns a metric (Bilenko and others 2004).
 * `cspa`: spectral clustering of how often items are said to be together (Strehl and Ghosh 2002).
 * `semi_crowd`: the same shares, doubtful ones completed at low rank, and a metric from them (Yi and others 2012).
-* `k_means` and `logistic_regression` (which sees the true labels): the floor, and the ceiling of what features tell.
+* `k_means`, `nearest_spectral` and `logistic_regression` (which sees the true labels): the floor, and the ceiling of
+  what features tell.
 
 CSPA knows of no items but those that somebody put together with others: the label of the rest is -1. All random starts
 are of the seed given.
@@ -18,22 +19,25 @@ are of the seed given.
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import optimize, sparse, special
+from scipy import sparse
 from scipy.spatial.distance import pdist
 
 from consilience.arrays import Float, Int
 from consilience.data import Constraints
 from consilience.data.codes import names_or_codes
-from consilience.errors import UnknownName
+from consilience.errors import NotInstalled, UnknownName, UnsupportedRequest
 from consilience.evaluation.partitions import contingency, score
 
 _STARTS = 10
+_NEIGHBOURS = 10
 _PASSES = 3
 _FEWEST_SHARED = 20
 _MOST_FOR_PERCENTILES = 2000
@@ -43,26 +47,40 @@ _MOST_FOR_PERCENTILES = 2000
 
 
 def baseline(
-    name: str, data: Constraints, clusters: int, *, experts: Any = None, standardize: bool = True, seed: int = 0
-) -> Int[np.ndarray, " item"]:
+    name: str, data: Constraints, clusters: int, *, experts: Any = None, standardize: bool = True, seed: int = 0,
+    truth: Any = None,
+) -> Int[np.ndarray, " item"]:  # fmt: skip
     """Cluster items by a method of one view.
 
     Parameters
     ----------
-    name : itml, mpc-k-means, cspa or semi-crowd, which read the answers; or k-means, of the features alone.
-    data : answers and features.
-    clusters : how many.
-    experts : ids or codes of those whose answers count, who should have one view; all by default.
-    standardize : whether features are brought to mean 0 and standard deviation 1.
-    seed : of random starts.
+    name : str
+        Itml, mpc-k-means, cspa or semi-crowd, which read the answers; k-means or spectral, of the features alone; or
+        logistic-regression, of features and the truth: what features tell at most. The last two are scikit-learn's.
+    data : Constraints
+        Answers and features.
+    clusters : int
+        How many.
+    experts : sequence, optional
+        Ids or codes of those whose answers count, who should have one view; all by default.
+    standardize : bool, default True
+        Whether features are brought to mean 0 and standard deviation 1.
+    seed : int, default 0
+        Of random starts.
+    truth : array of int, shape (item,), optional
+        The true cluster of each item, from 0, in the order of the data; -1 where it is not known. For logistic-
+        regression alone.
 
     Returns
     -------
-    the cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
+    int array ``(item,)``
+        The cluster of each item, in the order of the data; -1 where a method knows nothing of an item.
 
     Raises
     ------
     UnknownName : there is no such method or expert.
+    UnsupportedRequest : answers are grades, or some say nothing; or a truth is given to another method, or to none.
+    NotInstalled : the method is scikit-learn's, and that is not there.
 
     Examples
     --------
@@ -74,9 +92,15 @@ def baseline(
     methods: dict[str, Any] = {
         "cspa": cspa, "itml": itml, "k-means": lambda data, *rest: k_means(data.feature, *rest),
         "mpc-k-means": mpc_k_means, "semi-crowd": semi_crowd,
+        "spectral": lambda data, *rest: nearest_spectral(data.feature, *rest),
+        "logistic-regression": lambda data, *_: logistic_regression(data.feature, np.asarray(truth)),
     }  # fmt: skip
     if name not in methods:
         raise UnknownName(f"no baseline is called '{name}'; there are {', '.join(methods)}")
+    if (truth is not None) != (name == "logistic-regression"):
+        raise UnsupportedRequest("logistic-regression needs truth=, the cluster of each item; no other baseline does")
+    if data.num_answers > 2:
+        raise UnsupportedRequest("baselines read answers together and apart; leave out grades and dont_know")
     if experts is not None:
         names = {str(one): code for code, one in enumerate(names_or_codes(data.experts, data.num_experts, "expert"))}
         unknown = [str(one) for one in experts if str(one) not in names]
@@ -157,25 +181,48 @@ def _means(feature: np.ndarray, label: np.ndarray, before: np.ndarray) -> np.nda
     return np.where(size > 0, member.T @ feature / np.maximum(size, 1), before)
 
 
+# Of scikit-learn -----------------------------------------------------------------------------------------------------
+
+
 def logistic_regression(
     feature: Float[np.ndarray, "item feature"], label: Int[np.ndarray, " item"]
 ) -> Int[np.ndarray, " item"]:
-    """Return what a multinomial logistic regression on all true labels makes of the features.
+    """Return what a multinomial logistic regression on true labels makes of the features of all items.
 
-    Weights have standard normal priors, as in the model, and offsets have none.
+    Weights have standard normal priors, as in the model, and offsets have none. Items with the label -1 have none.
+
+    Raises
+    ------
+    NotInstalled : scikit-learn is not there.
     """
-    inputs = np.concatenate([feature, np.ones((len(feature), 1))], axis=1)
-    target = np.eye(int(label.max()) + 1)[label]
+    known = np.asarray(label) >= 0
+    fitted = _scikit_learn("linear_model").LogisticRegression(max_iter=1000).fit(feature[known], label[known])
+    return np.asarray(fitted.predict(feature), int)
 
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        weight = flat.reshape(inputs.shape[1], -1)
-        logits = inputs @ weight
-        shrunk = np.concatenate([weight[:-1], np.zeros((1, weight.shape[1]))])
-        value = (special.logsumexp(logits, axis=1) - (target * logits).sum(axis=1)).sum() + (shrunk**2).sum() / 2
-        return value, (inputs.T @ (special.softmax(logits, axis=1) - target) + shrunk).ravel()
 
-    found = optimize.minimize(loss, np.zeros(inputs.shape[1] * target.shape[1]), jac=True, method="L-BFGS-B")
-    return (inputs @ found.x.reshape(inputs.shape[1], -1)).argmax(axis=1)
+def nearest_spectral(
+    feature: Float[np.ndarray, "item feature"], num_clusters: int, seed: int = 0
+) -> Int[np.ndarray, " item"]:
+    """Return a spectral clustering of the graph of the items' ten nearest neighbours by features.
+
+    Raises
+    ------
+    NotInstalled : scikit-learn is not there.
+    """
+    found = _scikit_learn("cluster").SpectralClustering(
+        num_clusters, affinity="nearest_neighbors", n_neighbors=min(_NEIGHBOURS, len(feature)), random_state=seed
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        return np.asarray(found.fit_predict(feature), int)
+
+
+def _scikit_learn(module: str) -> Any:
+    try:
+        return importlib.import_module(f"sklearn.{module}")
+    except ImportError as error:
+        text = "this baseline is scikit-learn's, which is not installed; pip install 'consilience[clustering]'"
+        raise NotInstalled(text) from error
 
 
 # A metric from pairs --------------------------------------------------------------------------------------------------

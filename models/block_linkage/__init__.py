@@ -259,8 +259,9 @@ def linkage_notes(found: Linkable | DrawnLinkage, data: Records) -> Iterator[Not
 def _closed(posterior: Linkage) -> Iterator[Note]:
     """Say that the partition is a closure, or that one would be better."""
     share = float(posterior.beyond) / max(int(posterior.num_records), 1)
+    parted = f"{100 * float(posterior.parted):.0f} %"
     torn = (
-        f"draws have {float(posterior.parted):.0%} of the pairs apart that are links for themselves, as happens where "
+        f"draws have {parted} of the pairs apart that are links for themselves, as happens where "
         "fields err together: {decision} joins all that strong pairs connect, without probabilities or an interval"
     )
     if np.isnan(posterior.closure):
@@ -268,8 +269,8 @@ def _closed(posterior: Linkage) -> Iterator[Note]:
             yield Note(Level.error, torn, (Remedy("decision", "closure"),))
         return
     why = "" if np.isnan(posterior.parted) else (
-        f", since {share:.0%} of the records are in parts with more than {{largest}} records, of which draws have "
-        f"{float(posterior.parted):.0%} of the pairs apart that are links for themselves: fields err together there"
+        f", since {100 * share:.0f} % of the records are in parts with more than {{largest}} records, of which draws "
+        f"have {parted} of the pairs apart that are links for themselves: fields err together there"
     )
     yield Note(
         Level.error,
@@ -373,10 +374,10 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
         return ""  # the model learned nothing from which to expect links
     if data.similar is not None and np.any(data.similar):
         return (
-            f"by how the linked records differ, {float(posterior.found_share):.1%} of all links are among the "
+            f"by how the linked records differ, {100 * float(posterior.found_share):.1f} % of all links are among the "
             "candidates: the number of entities is not corrected for the others"
         )
-    expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
+    expected = f"the model expects {100 * float(posterior.found_share):.1f} % of all links among the candidates"
     if not posterior.tells_hidden():
         why = "the linked pairs do not look as it expects"
         if posterior.differing[0].sum() < LEAST_LINKS:

@@ -79,7 +79,7 @@ class Misfit(NamedTuple):
     def __str__(self) -> str:
         """Return the share of linked pairs that differ in 0, 1, 2, … fields, and the one that was expected."""
         return ", ".join(
-            f"{seen:.0%} against {expected:.0%} in {number}"
+            f"{100 * seen:.0f} % against {100 * expected:.0f} % in {number}"
             for number, (seen, expected) in enumerate(zip(self.shares, self.expected, strict=True))
             if max(seen, expected) >= 0.005
         )

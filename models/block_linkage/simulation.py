@@ -52,28 +52,43 @@ def simulate_records(
 
     Parameters
     ----------
-    num_records : how many; of no account where ``num_entities`` is given.
-    num_entities : how many entities, with all of their records.
-    num_values : how many values each field may have; one number a field.
-    exponent : of Zipf's law, for all fields or for each: the v-th most common value has a share in proportion to
-        v to minus this; 0 for values that are equally common.
-    distortion : how probably a record's field shows another draw, for all fields or for each.
-    missing : share of the values that are lost, for all fields or for each.
-    size_share : the shares of entities with 1, 2, … records.
-    num_files : how many files the records come in.
-    repeats : whether a file may have several records of an entity. If not, an entity has no more records than there
-        are files.
-    moves : share of the records in which all ``moving_fields`` are drawn anew together, besides other errors.
-    moving_fields : names of these fields.
-    errors : ``independent``, or ``one``: the first record of an entity is true, and every other one has a wrong value
-        in exactly one field.
-    typos : whether a distorted value is the true one with a typing error in one letter, not another value: in all
-        fields or in none, or the names of the fields in which it is.
-    seed : the same one gives the same records.
+    num_records : int, default 500
+        How many; of no account where ``num_entities`` is given.
+    num_entities : int, optional
+        How many entities, with all of their records.
+    num_values : sequence of int, optional
+        How many values each field may have; one number a field.
+    exponent : PerField, default 1.0
+        Of Zipf's law, for all fields or for each: the v-th most common value has a share in proportion to v to minus
+        this; 0 for values that are equally common.
+    distortion : PerField, default 0.05
+        How probably a record's field shows another draw, for all fields or for each.
+    missing : PerField, default 0.0
+        Share of the values that are lost, for all fields or for each.
+    size_share : sequence of float or numpy.ndarray, optional
+        The shares of entities with 1, 2, … records.
+    num_files : int, default 1
+        How many files the records come in.
+    repeats : bool, default True
+        Whether a file may have several records of an entity. If not, an entity has no more records than there are
+        files.
+    moves : float, default 0.0
+        Share of the records in which all ``moving_fields`` are drawn anew together, besides other errors.
+    moving_fields : sequence of str, optional
+        Names of these fields.
+    errors : str, default "independent"
+        ``independent``, or ``one``: the first record of an entity is true, and every other one has a wrong value in
+        exactly one field.
+    typos : bool or sequence of str, default False
+        Whether a distorted value is the true one with a typing error in one letter, not another value: in all fields or
+        in none, or the names of the fields in which it is.
+    seed : int, default 0
+        The same one gives the same records.
 
     Returns
     -------
-    Records : with known entities; `write_records` writes them to CSV files. What was distorted is told by `simulate`.
+    Records
+        With known entities; `write_records` writes them to CSV files. What was distorted is told by `simulate`.
 
     Raises
     ------

@@ -7,7 +7,6 @@ probabilities m and u of an outcome among pairs of one entity and among all othe
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.special import expit, logit
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import UnknownName, UnsupportedRequest, meant
 from consilience.models.block_linkage.gibbs.sampler import wide_threshold
 from consilience.models.block_linkage.join import join_rule, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.keys import MOST_OF_KEY, Keys, entered_keys, unions
@@ -184,8 +183,8 @@ def _place(data: Records, record: Any) -> int:
     names = [str(name) for name in (range(data.num_records) if data.records is None else data.records)]
     if str(record) in names:
         return names.index(str(record))
-    close = difflib.get_close_matches(str(record), names, n=1)
-    raise UnknownName(f"there is no record {record!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    hint = meant(str(record), names)
+    raise UnknownName(f"there is no record {record!r}" + (hint and f"; {hint}"))
 
 
 def _outcome(data: Records, one: int, other: int) -> str:

@@ -12,7 +12,7 @@ w_n the weight of an annotation, g a point of the grid of log b, and :math:`R_i(
 .. math::
 
     \log R_i(t, g) = \mathrm{E} \log p_t + \log w_g
-    + \sum_n w_n \big(1[l_n = t] f^1_{jg} + 1[l_n \ne t] f^0_{jg}\big) - \log Z_i,
+    + \sum_n w_n \left(1[l_n = t] f^1_{jg} + 1[l_n \ne t] f^0_{jg}\right) - \log Z_i,
 
 :math:`f^1 = q L^1` and :math:`f^0 = q L^0 - \log(K - 1)`. The objective, at the parameters that come in, is
 :math:`\sum_i \log Z_i - \sum_j \mathrm{KL}(q(\alpha_j) \| \pi) - \mathrm{KL}(q(p) \| \mathrm{Dir})`.

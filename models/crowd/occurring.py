@@ -429,7 +429,7 @@ class OccurringParameters(Parameters):
         kept = np.isin(rows.annotator, annotators) & (np.asarray(rows.count) > 0)
         who, true = np.asarray(rows.annotator)[kept], np.asarray(rows.true)[kept]
         return {
-            "annotator": who, "class": true, "label": np.asarray(rows.label)[kept],
+            "annotator": who, "true_label": true, "label": np.asarray(rows.label)[kept],
             **_without_intervals((rows.concentration / rows.total[rows.annotator, rows.true])[kept]),
         }  # fmt: skip
 
@@ -440,7 +440,7 @@ class OccurringParameters(Parameters):
         true, label = cell // rows.num_labels, cell % rows.num_labels
         probability = rows.average(share)[true, label]
         return {
-            "class": true, "label": label,
+            "true_label": true, "label": label,
             **_without_intervals(probability),
         }  # fmt: skip
 

@@ -278,14 +278,14 @@ def _confusion_table(parameters_of: ParametersOf) -> Callable:
         chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
         if (occurring := asked.parameters.confusion(chosen)) is not None:
             number = _annotations_by_class(data, np.asarray(truth.untempered), annotators)
-            return {**occurring, "annotations": number[occurring["annotator"], occurring["class"]]}
+            return {**occurring, "annotations": number[occurring["annotator"], occurring["true_label"]]}
         what_helps = "; choose fewer annotators by {annotators}", Remedy("annotators")
         _require_few(len(chosen) * data.num_labels**2, *what_helps)
         found = asked.rows(chosen)
         place, class_, label = np.indices(found.mean.shape).reshape(3, -1)
         number = _annotations_by_class(data, np.asarray(truth.untempered), annotators)[chosen[place], class_]
         columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
-        codes = {"annotator": chosen[place], "class": class_, "label": label, "annotations": number}
+        codes = {"annotator": chosen[place], "true_label": class_, "label": label, "annotations": number}
         return codes | {name: values.ravel() for name, values in columns.items()}
 
     return confusion
@@ -304,12 +304,12 @@ def _crowd_table(parameters_of: ParametersOf) -> Callable:
         of_items = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
         number = of_items @ np.asarray(truth.untempered)
         if (occurring := asked.parameters.crowd(asked.parameters.share)) is not None:
-            return {**occurring, "annotations": number[occurring["class"]]}
+            return {**occurring, "annotations": number[occurring["true_label"]]}
         _require_few(data.num_labels**2)
         found = asked.summary(average_of, asked.parameters.share, numbers=data.num_labels**2)
         class_, label = np.indices(found.mean.shape).reshape(2, -1)
         columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
-        codes = {"class": class_, "label": label, "annotations": number[class_]}
+        codes = {"true_label": class_, "label": label, "annotations": number[class_]}
         return codes | {name: values.ravel() for name, values in columns.items()}
 
     return crowd
@@ -408,7 +408,7 @@ def tables_of(
             name="confusion", help="How probably an annotator gives an item of a class a label.",
             make=_confusion_table(parameters_of),
             columns=(
-                Column("annotator", "annotator"), Column("class", "class"), Column("label", "class"),
+                Column("annotator", "annotator"), Column("true_label", "class"), Column("label", "class"),
                 Column("annotations", help="items of the class that she is expected to have annotated"),
                 Column("probability", help="of the label"), *INTERVAL,
             ),
@@ -416,7 +416,7 @@ def tables_of(
         Table(
             name="crowd", help="How the crowd as a whole labels items of each class.", make=_crowd_table(parameters_of),
             columns=(
-                Column("class", "class"), Column("label", "class"),
+                Column("true_label", "class"), Column("label", "class"),
                 Column("annotations", help="expected number of annotations of items of the class"),
                 Column("probability", help="of the label"), *INTERVAL,
             ),

@@ -2,7 +2,7 @@ r"""Entity resolution with Dirichlet entities (Broderick & Steorts 2014).
 
 .. math::
 
-    \beta_{kf} \sim \mathrm{Dirichlet}(A_f), \qquad z_i \sim \mathrm{Uniform}\{1, …, K\}, \qquad
+    \beta_{kf} \sim \mathrm{Dirichlet}(A_f), \qquad z_i \sim \mathrm{Uniform}\{1, \ldots, K\}, \qquad
     x_{if} \mid z, \beta \sim \mathrm{Categorical}(\beta_{z_i f}).
 
 Records are linked when they have the same entity; an entity has no true record, the mode of its β plays that part. The

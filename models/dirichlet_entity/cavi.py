@@ -6,7 +6,7 @@ The posterior is approximated by :math:`\prod_i q(z_i) \prod_{kf} q(\beta_{kf})`
 .. math::
 
     \lambda_{kfv} = A_{fv} + c_{kfv}, \qquad
-    \phi_{ik} \propto \exp \sum_f \left[\psi(\lambda_{k f x_{if}}) - \psi(\textstyle\sum_v \lambda_{kfv})\right],
+    \phi_{ik} \propto \exp \sum_f \left[\psi(\lambda_{k f x_{if}}) - \psi(\sum_v \lambda_{kfv})\right],
 
 over the entities k to which record i may belong; a field that is missing contributes nothing. At the λ of the current φ
 all expectations of the bound cancel, and with :math:`n_{kf} = \sum_v c_{kfv}`, :math:`A_{0f} = \sum_v A_{fv}` it is

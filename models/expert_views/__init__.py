@@ -73,9 +73,10 @@ from consilience.models.expert_views.canonical import canonical, label_free
 from consilience.models.expert_views.cavi import CAVI
 from consilience.models.expert_views.gibbs import GIBBS
 from consilience.models.expert_views.judgements import judged_items
+from consilience.models.expert_views.likelihood import SWAPPED, answer_table
 from consilience.models.expert_views.model import arranged, check_gradients, density
 from consilience.models.expert_views.priors import PAPER_PRIORS, BetaPrior, Priors
-from consilience.models.expert_views.settings import EXPERTS, Settings
+from consilience.models.expert_views.settings import Settings
 from consilience.models.expert_views.simulation import draw_data
 from consilience.models.expert_views.tables import TABLES, ranked_restarts
 from consilience.models.expert_views.truth import truth
@@ -88,6 +89,7 @@ __all__ = ["MODEL", "PAPER_PRIORS", "BetaPrior", "Priors", "Settings", "model", 
 
 _FEW_ANSWERS = 50
 _FEW_TRIPS = 10
+_AGREE, _MOST_COMPARED = 0.15, 200    # How far ladders that agree may differ; experts whose pairs are looked at.
 _WITHIN = 1.0
 _FEW_RESTARTS = 0.1
 _SAMPLER = Remedy("method", "gibbs")
@@ -107,13 +109,27 @@ def says(account: Account) -> Iterator[Note]:
         yield Note(Level.note, text, (_SAMPLER,))
     trips = account.posterior.hidden.get("ladder_trips", ())
     if len(trips) and account.resolved.settings.rungs != 1 and sum(trips) < _FEW_TRIPS:
-        text = (
-            f"the tempered chains exchanged {int(sum(trips))} times between free and full answers; groupings may be "
-            "incomplete: give more sweeps by {draws}"
-        )
-        yield Note(Level.note, text, (Remedy("draws"),))
+        # Of a grouping that is sure few ladders make round trips: that starts of their own agree says more.
+        apart = _ladders_apart(account.posterior.value("view_of_expert"), len(trips))
+        if apart > _AGREE:
+            known = f", and ladders differ by {apart:.2f} on who shares a view" if np.isfinite(apart) else ""
+            text = (
+                f"the tempered chains exchanged {int(sum(trips))} times between free and full answers{known}; "
+                "groupings may be incomplete: give more sweeps by {draws}"
+            )
+            yield Note(Level.note, text, (Remedy("draws"),))
     for text in _left_to_priors(account):
         yield Note(Level.note, text)
+
+
+def _ladders_apart(view: np.ndarray, ladders: int) -> float:
+    """Return by how much ladders differ at most on how probably two experts share a view; infinite of a single one."""
+    if ladders < 2:
+        return np.inf
+    one, other = np.triu_indices(min(view.shape[-1], _MOST_COMPARED), 1)
+    of_ladder = np.asarray(view).reshape(ladders, -1, view.shape[-1])
+    same = np.stack([(own[:, one] == own[:, other]).mean(axis=0) for own in of_ladder])
+    return float(np.ptp(same, axis=0).max(initial=0.0))
 
 
 def _left_to_priors(account: Account) -> Iterator[str]:
@@ -122,15 +138,15 @@ def _left_to_priors(account: Account) -> Iterator[str]:
     if silent:
         yield f"{silent:,} of {data.num_items:,} items are in no pair; features alone tell their clusters"
     number = np.bincount(np.asarray(data.expert), minlength=data.num_experts)
-    said = np.bincount(np.asarray(data.expert), np.asarray(data.together), data.num_experts)
-    one_kind = int(((said == 0) | (said == number)).sum())
+    said = np.unique(np.stack([data.expert, data.together]), axis=1)[0]
+    one_kind = int((np.bincount(said, minlength=data.num_experts) <= 1).sum())
     if one_kind and experts in ("two-coin", "per-view"):
         yield (
             f"{one_kind} of {data.num_experts} experts gave answers of one kind only, so that sensitivity or "
             "specificity is little more than the prior's"
         )
     few = int((number < _FEW_ANSWERS).sum())
-    pull = _prior_in_words(EXPERTS[experts][0], account.resolved)
+    pull = _prior_in_words(answer_table(account.resolved).sites[0], account.resolved)
     if few and pull:
         yield (
             f"{few} of {data.num_experts} experts gave fewer than {_FEW_ANSWERS} answers, and the prior of "
@@ -146,10 +162,11 @@ def _prior_in_words(site: str, resolved: Resolved) -> str:
     if resolved.given is None:
         return ""
     try:
-        a, b = resolved.concentration(site).mean(axis=0)
+        weight = resolved.concentration(site).mean(axis=0)
     except NotConjugate:
         return ""
-    return f"mean {a / (a + b):.2f}, the weight of {a + b:.3g} answers"
+    mean = "" if site.startswith("answers") else f"mean {weight[0] / weight.sum():.2f}, "
+    return f"{mean}the weight of {weight.sum():.3g} answers"
 
 
 def _wrong(posterior: Posterior, data: Constraints) -> Iterator[tuple[str, *tuple[Remedy, ...]]]:
@@ -212,6 +229,17 @@ MODEL = Model(
             Site(site, plates=("expert",), family=dist.Beta, prior_plates=("expert",))
             for site in ("sensitivity", "specificity", "knowledge", "guess")
         ),
+        *(
+            Site(f"{site}{SWAPPED}", plates=("expert",), family=dist.Beta, prior_plates=("expert",), prior=site)
+            for site in ("sensitivity", "specificity")
+        ),
+        *(
+            Site(
+                site + end, plates=("expert",), event=("answer",), family=dist.Dirichlet, prior_plates=("expert",),
+                prior=site,
+            )
+            for site in ("answers_together", "answers_apart") for end in ("", SWAPPED)
+        ),
         Site("weight", plates=("view",), event=("feature", "of_cluster"), family=dist.Normal),
         Site("view_of_expert", plates=("expert",)),
         Site("cluster", plates=("view", "judged_item")),
@@ -249,7 +277,8 @@ MODEL = Model(
     says=says,
     simulation=Simulation(
         draw=draw_data, empty=Constraints.empty,
-        sizes={"num_items": 100, "num_experts": 6, "num_features": 3, "num_pairs": 60},
+        sizes={"num_items": 100, "num_experts": 6, "num_features": 3, "num_pairs": 60, "num_grades": 2, "num_blanks": 0,
+               "num_orders": 1},
     ),
 )  # fmt: skip
 model, simulate = MODEL.model, MODEL.simulate

@@ -22,6 +22,7 @@ from scipy.optimize import linear_sum_assignment
 
 from consilience.arrays import Array, Float, Int
 from consilience.models.expert_views.judgements import judged_items, standard_of, standardised
+from consilience.models.expert_views.likelihood import SWAPPED
 from consilience.models.expert_views.priors import link_of
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -30,6 +31,7 @@ from consilience.models.truth.partitions import first_of_codes
 OWN_LINK = "own_link"
 """A site that marks the draws of a fit with a link of one's own, since a saved fit keeps no function."""
 
+_ACCURACIES = tuple(site + end for end in ("", SWAPPED) for site in ("sensitivity", "specificity"))
 _DECIMALS = 2          # Sizes that differ by less, as two runs of one ascent may, are equal.
 _SAME_PLACE = 1e-6     # What being at the same place counts, in experts or items, where nothing else tells.
 _BLOCK = 1 << 24       # Numbers that are held at a time.
@@ -92,7 +94,7 @@ def label_free(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[st
     That is the accuracy of each expert in his own view, the number of views, whether experts have the same view as the
     one before them, and whether items are together, in the view of an expert, of some pairs that experts judged.
     """
-    sites = ("sensitivity", "specificity", "knowledge", "guess", "log_likelihood")
+    sites = (*_ACCURACIES, "knowledge", "guess", "log_likelihood")
     accuracies = {site: samples[site] for site in sites if site in samples}
     if "view_of_expert" not in samples:
         probability = samples["view_probability"]
@@ -231,9 +233,10 @@ def relabel_draws(sites: Mapping[str, np.ndarray], matching: Matching, *, cluste
     if "view_of_expert" in sites:
         number = np.argsort(view, axis=1).astype(sites["view_of_expert"].dtype)
         found["view_of_expert"] = np.take_along_axis(number, sites["view_of_expert"].astype(np.intp), axis=1)
-    for site in ("sensitivity", "specificity", "view_probability"):
-        if site in sites and sites[site].ndim == 3:
-            found[site] = np.take_along_axis(sites[site], view[:, None], axis=2)
+    for site in sites:
+        row = site.startswith("answers")
+        if (row or site in (*_ACCURACIES, "view_probability")) and sites[site].ndim == 3 + row:
+            found[site] = np.take_along_axis(sites[site], view[:, None, :, None] if row else view[:, None], axis=2)
     if "stick" in sites:
         weight = np.take_along_axis(view_weights(sites["stick"]), view, axis=1)
         found["stick"] = sticks(weight).astype(sites["stick"].dtype)

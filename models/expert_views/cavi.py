@@ -1,6 +1,7 @@
 """Coordinate ascent with many restarts: warm-up, sweeps, and moves that merge views; the best restart is kept.
 
-All restarts go through the same phases together, so that a step is one program. A restart whose bound stands still
+All restarts go through the same phases together, and the host calls one of three programs: a step of the warm-up, a
+sweep, or a move. A restart whose bound stands still
 keeps its state. The objective is the best pruned bound that any restart has had; before the sweeps it is that of the
 starts. Restarts may be divided among devices: each has all of the data, and the draws of a restart depend on its
 number alone.
@@ -16,13 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.errors import NotConjugate
+from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.judgements import judgements
+from consilience.models.expert_views.likelihood import answer_table
 from consilience.models.expert_views.moves import merged, ordered
 from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.problem import Problem, Q, problem_of
-from consilience.models.expert_views.settings import EXPERTS, check_clusters
+from consilience.models.expert_views.settings import check_clusters
 from consilience.models.expert_views.tied import tied_sweep
 from consilience.models.expert_views.updates import agreement, sweep, update_sticks
 from consilience.models.expert_views.warmup import NUM_STEPS, WarmUp, begin, finish, warm_up
@@ -95,7 +97,7 @@ def prepare(resolved: Resolved) -> Problem:
     ------
     NotConjugate : a prior is no Beta distribution, the link is not the linear one with normal weights, or experts are
         spammers.
-    UnsupportedRequest : there are more clusters than items in pairs.
+    UnsupportedRequest : there are more clusters than items in pairs, or other answers than together and apart.
     """
     chosen, given = resolved.settings, resolved.given
     found, standard = judgements(resolved.data, bool(chosen.standardize))
@@ -108,7 +110,10 @@ def prepare(resolved: Resolved) -> Problem:
     if chosen.experts == "spammer":
         text = "{experts}: knowledge and guess have no conjugate update; take {method}"
         raise NotConjugate(text, Remedy("experts", "spammer"), Remedy("method", "gibbs"))
-    sensitivity, specificity = (resolved.concentration(site) for site in ("sensitivity", EXPERTS[chosen.experts][-1]))
+    if found.said.shape[1] > 2:
+        text = "coordinate ascent takes answers together and apart of pairs shown in one way; take {method}"
+        raise UnsupportedRequest(text, Remedy("method", "gibbs"))
+    sensitivity, specificity = (resolved.concentration(answer_table(resolved).sites[place]) for place in (0, -1))
     return problem_of(
         found, standard, sensitivity, specificity, clusters=chosen.clusters, views=resolved.size("view"),
         restarts=chosen.restarts, concentration=given.concentration, weight_scale=given.weight_scale,
@@ -186,13 +191,15 @@ def _all_bounds(state: State, problem: Problem, total: Total) -> Float[Array, " 
     return jnp.where(jnp.isnan(bounds), -jnp.inf, bounds)
 
 
-def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
-    """Do what is next; the objective is the best bound of the restarts so far."""
-    # Sweeps and trials are the same program.
-    branch = jnp.asarray([0, 1, 2, 3, 2, 4, 5], jnp.int32)[state.phase]
-    branches = [_warm_up, _finish, _sweep, _merge, _decide, lambda state, problem: state]
+def part(state: State) -> Int[Array, "*shard"]:
+    """Return which program is next: that of the warm-up, of sweeps, or of moves."""
+    return jnp.asarray([0, 2, 1, 2, 1, 2, 2], jnp.int32)[state.phase]
+
+
+def step(state: State, problem: Problem, total: Total = unsharded, part: int = 0) -> tuple[State, Terms]:
+    """Do what is next, which is of a part; the objective is the best bound of the restarts so far."""
     with jax.default_matmul_precision("highest"):
-        state = jax.lax.switch(branch, branches, state, problem)
+        state = (_warm_up, _sweep, _move)[part](state, problem)
     bounds = _all_bounds(state, problem, total)
     # Before the sweeps bounds are those of the starts, and those of trials may yet be gone back on.
     valid = (state.phase == Phase.SWEEP) | (state.phase == Phase.DECIDE)
@@ -207,6 +214,11 @@ def _warm_up(state: State, problem: Problem) -> State:
 
     q, warm = jax.lax.fori_loop(0, _ADAM_STEPS, of_step, (state.q, state.warm))
     return state._replace(q=q, warm=warm)
+
+
+def _move(state: State, problem: Problem) -> State:
+    branch = jnp.asarray([0, 0, 0, 1, 0, 2, 3], jnp.int32)[state.phase]
+    return jax.lax.switch(branch, [_finish, _merge, _decide, lambda state, _: state], state, problem)
 
 
 def _finish(state: State, problem: Problem) -> State:
@@ -346,6 +358,6 @@ def lengths(problem: Problem) -> dict[str, int]:
 
 
 CAVI = Ascent(
-    name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finished, settled=settled, shard=shard,
-    lengths=lengths,
+    name="cavi", prepare=prepare, start=start, step=step, part=part, sites=sites, finish=finished, settled=settled,
+    shard=shard, lengths=lengths,
 )  # fmt: skip

@@ -2,7 +2,7 @@ r"""The tempered Gibbs sampler of clusterings in several views.
 
 An expert cannot move to a view whose clusters do not fit his answers, and its clusters cannot follow while others hold
 them: a chain keeps the grouping of experts that it starts with. So replicas of the state stand on a ladder of exponents
-:math:`1 = b_0 > \dots > b_{T-1} = 0` and that of rung t targets
+:math:`1 = b_0 > \ldots > b_{T-1} = 0` and that of rung t targets
 
 .. math::
 
@@ -19,6 +19,9 @@ rungs at once, each given all else,
    .. math::
 
        p(c_m = g \mid \cdot) \propto \pi_g\, B(a_0 + b T_1, b_0 + b T_0)\, B(c_0 + b (N_0 - T_0), d_0 + b (N_1 - T_1));
+
+   of more than two answers B is the multivariate Beta function, and pairs that were shown in two ways have rows of
+   their own (`likelihood`);
 
 3. the weights of each view by Hamiltonian Monte Carlo (`links`); those of a view without experts from the prior;
 4. the clusters, item after item; those of a view without experts are then drawn from the prior, jointly with weights.
@@ -38,7 +41,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy.special import betaln
+from scipy.special import gammaln
 
 from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
@@ -53,10 +56,18 @@ from consilience.inference.tempering import (
     swapped,
 )
 from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
-from consilience.models.expert_views.likelihood import Answering, spammer_answering
+from consilience.models.expert_views.likelihood import (
+    Answering,
+    AnswerTable,
+    accuracies,
+    answer_table,
+    log_likelihood,
+    own_view,
+    spammer_answering,
+)
 from consilience.models.expert_views.links import link_for
 from consilience.models.expert_views.priors import check_logits, weight_prior
-from consilience.models.expert_views.settings import EXPERTS, check_clusters
+from consilience.models.expert_views.settings import check_clusters
 from consilience.models.interface import Gibbs, Starts
 from consilience.models.sites import Resolved
 from consilience.notes import Remedy
@@ -76,8 +87,9 @@ class Problem:
 
     Parameters
     ----------
-    judged : the answers; ``together`` and ``apart`` may have a first axis, of rungs with answers of their own.
-    prior : ``(expert, site, 2)``; parameters of the Beta priors of the sites of the experts.
+    judged : the answers; ``said`` and ``number`` have a first axis, of rungs with answers of their own, or of size one.
+    table : which site tells how probable an answer is.
+    prior : ``(expert, site, answer)``; parameters of the Beta or Dirichlet priors of the sites of the experts.
     concentration : of the sticks.
     link : from weights to logits; see `links`.
     begin, neighbour, neighbour_pair : lists of the pairs that each item is in: other ends and pairs.
@@ -87,7 +99,8 @@ class Problem:
     """
 
     judged: Judgements
-    prior: Float[np.ndarray, "expert site 2"]
+    table: AnswerTable
+    prior: Float[np.ndarray, "expert site answer"]
     concentration: float
     link: Any
     begin: Int[np.ndarray, " item_and_one"]
@@ -107,11 +120,11 @@ class State(NamedTuple):
     ----------
     cluster : of each item that some expert judged, in each view.
     view_of_expert : in which view each expert judges.
-    experts : logarithms of the sites of the experts, as `EXPERTS` lists them, and of one minus these, last axis.
-        Experts by view have one for each view, others one.
+    experts : logarithms of the probabilities that the sites of the experts are: of two answers, such as sensitivity and
+        one minus it. Experts by view have those of each view, others one.
     stick : the same of the broken sticks.
     weight : as the link keeps them.
-    counts : what each expert says of the pairs that are together in each view: together, apart.
+    counts : the answers of each expert to the pairs that are together in each view.
     log_likelihood : of all answers.
     exponent : of the rung.
     replica : which state stands on the rung, by the rung on which it began to count.
@@ -121,10 +134,10 @@ class State(NamedTuple):
 
     cluster: Int[np.ndarray, "rung view item"]
     view_of_expert: Int[np.ndarray, "rung expert"]
-    experts: Float[np.ndarray, "rung expert own site 2"]
+    experts: Float[np.ndarray, "rung expert own site answer"]
     stick: Float[np.ndarray, "rung stick 2"]
     weight: Float[np.ndarray, "rung view ..."]
-    counts: Float[np.ndarray, "rung expert view 2"]
+    counts: Float[np.ndarray, "rung expert view kind"]
     log_likelihood: Float[np.ndarray, " rung"]
     exponent: Float[np.ndarray, " rung"]
     replica: Int[np.ndarray, " rung"]
@@ -151,13 +164,14 @@ def prepare(resolved: Resolved) -> Problem:
     ------
     NotConjugate : the prior of a site of the experts is no Beta distribution.
     InvalidPrior : the prior of a site has another shape, or the link returns logits of another one.
-    UnsupportedRequest : there are more clusters than judged items, or than `check_clusters` allows.
+    UnsupportedRequest : there are more clusters than judged items, or than are allowed; spammers are to give grades.
     """
     chosen, given = resolved.settings, resolved.given
     judged, _ = judgements(resolved.data, bool(chosen.standardize))
     number = len(judged.item)
     check_clusters(chosen.clusters, number)
-    prior = np.stack([resolved.concentration(site) for site in EXPERTS[chosen.experts]], axis=1)
+    table = answer_table(resolved)
+    prior = np.stack([resolved.concentration(site) for site in table.sites], axis=1)
     of_view = weight_prior(resolved, judged.feature.shape[1])
     if given.logits is not None:
         returned = jax.eval_shape(given.logits, np.zeros(of_view.event_shape, np.float32), judged.feature)
@@ -166,7 +180,7 @@ def prepare(resolved: Resolved) -> Problem:
     end, other = np.concatenate([judged.first, judged.second]), np.concatenate([judged.second, judged.first])
     order = np.argsort(end, kind="stable")
     return Problem(
-        judged._replace(together=judged.together[None].astype(float), apart=judged.apart[None].astype(float)),
+        judged._replace(said=judged.said[None].astype(float), number=judged.number[None].astype(float)), table,
         np.asarray(prior, float), float(given.concentration), link,
         np.searchsorted(end[order], np.arange(number + 1)), other[order], (order % len(judged.first)).astype(np.int32),
         geometric_ladder(chosen.rungs or FIRST_RUNGS), not chosen.rungs, chosen.experts, resolved.size("view"),
@@ -192,11 +206,11 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Stat
 
 def _prior_state(random: np.random.Generator, problem: Problem, exponent: Float[np.ndarray, " rung"]) -> State:
     rungs, number = len(exponent), len(problem.prior)
-    stick = _log_betas(random, np.broadcast_to((1.0, problem.concentration), (rungs, problem.views - 1, 2)))
+    stick = _log_shares(random, np.broadcast_to((1.0, problem.concentration), (rungs, problem.views - 1, 2)))
     view = _drawn(random, np.repeat(_log_view_weight(stick)[:, None], number, axis=1))
     own = problem.views if problem.experts == "per-view" else 1
     cells = np.broadcast_to(problem.prior[:, None], (rungs, number, own, *problem.prior.shape[1:]))
-    experts, weight = _log_betas(random, cells), problem.link.drawn(random, rungs, problem.views)
+    experts, weight = _log_shares(random, cells), problem.link.drawn(random, rungs, problem.views)
     cluster = _drawn(random, problem.link.logits(weight).swapaxes(-1, -2)).astype(np.int8)
     return _on_ladder(_counted(State(
         cluster, view, experts, stick, weight, *(np.zeros(0),) * 2, exponent, np.arange(rungs), *(np.zeros(0),) * 2, 0
@@ -237,16 +251,16 @@ def _moved(random: np.random.Generator, state: State, problem: Problem) -> State
     # Machine code is compiled, or read from disk, when it is first asked for.
     from consilience.models.expert_views import loops
 
-    stick = _log_betas(random, _stick_cells(state.view_of_expert, problem))
+    stick = _log_shares(random, _stick_cells(state.view_of_expert, problem))
     view, experts = _drawn_experts(random, state, _log_view_weight(stick), problem)
     used = (view[:, :, None] == np.arange(problem.views)).any(axis=1)
     weight = problem.link.moved(random, state.weight, state.cluster, used)
-    hit, miss, rejection, false_alarm = (_own(part, view) for part in _answering(experts, problem))
-    gain = state.exponent[:, None, None] * np.stack([hit - false_alarm, miss - rejection], axis=-1)
+    apart, together = (own_view(part, view) for part in _answering(experts, problem))
+    gain = state.exponent[:, None, None] * (together - apart)
     cluster, judged = state.cluster.copy(), problem.judged
     loops.draw_clusters(
         random.random(cluster.shape), cluster, problem.link.logits(weight), gain, view, judged.answer_expert,
-        judged.answer_pair, judged.together, judged.apart, problem.begin, problem.neighbour, problem.neighbour_pair,
+        judged.answer_pair, judged.said, problem.begin, problem.neighbour, problem.neighbour_pair,
     )  # fmt: skip
     moved = state._replace(cluster=cluster, view_of_expert=view, experts=experts, stick=stick, weight=weight)
     return _counted(moved, problem)
@@ -257,55 +271,51 @@ def _counted(state: State, problem: Problem) -> State:
     from consilience.models.expert_views import loops
 
     judged, cluster = problem.judged, state.cluster
-    counts = np.zeros((len(cluster), len(problem.prior), problem.views, 2))
+    counts = np.zeros((len(cluster), len(problem.prior), problem.views, judged.said.shape[-1]))
     loops.count_together(
-        cluster, judged.first, judged.second, judged.answer_expert, judged.answer_pair, judged.together, judged.apart,
-        counts,
-    )  # fmt: skip
-    fit = _log_likelihood(counts, _answering(state.experts, problem), problem)
-    return state._replace(counts=counts, log_likelihood=_own(fit, state.view_of_expert).sum(axis=1))
+        cluster, judged.first, judged.second, judged.answer_expert, judged.answer_pair, judged.said, counts
+    )
+    fit = log_likelihood(counts, _answering(state.experts, problem), judged.number)
+    own = np.take_along_axis(fit, state.view_of_expert[..., None], axis=-1)
+    return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)))
 
 
 def _drawn_experts(
     random: np.random.Generator, state: State, log_weight: Float[np.ndarray, "rung view"], problem: Problem
-) -> tuple[Int[np.ndarray, "rung expert"], Float[np.ndarray, "rung expert own site 2"]]:
+) -> tuple[Int[np.ndarray, "rung expert"], Float[np.ndarray, "rung expert own site answer"]]:
     """Draw the view and the sites of each expert."""
-    exponent = state.exponent[:, None, None]
     if problem.experts == "spammer":
-        fit = _log_likelihood(state.counts, _answering(state.experts, problem), problem)
-        view = _drawn(random, log_weight[:, None] + exponent * fit)
+        fit = log_likelihood(state.counts, _answering(state.experts, problem), problem.judged.number)
+        view = _drawn(random, log_weight[:, None] + state.exponent[:, None, None] * fit)
         return view, _walked(random, state, view, problem)
-    conditional = _conditional(state.counts, exponent[..., None], problem)
-    view = _drawn(random, log_weight[:, None] + betaln(conditional[..., 0], conditional[..., 1]).sum(axis=-1))
+    conditional = _conditional(state.counts, state.exponent[:, None, None, None], problem)
+    view = _drawn(random, log_weight[:, None] + _log_beta(conditional).sum(axis=-1))
     if problem.experts == "per-view":
         own = (view[:, :, None] == np.arange(problem.views))[..., None, None]
-        return view, _log_betas(random, np.where(own, conditional, problem.prior[:, None]))
-    return view, _log_betas(random, np.take_along_axis(conditional, view[:, :, None, None, None], axis=2))
+        return view, _log_shares(random, np.where(own, conditional, problem.prior[:, None]))
+    return view, _log_shares(random, np.take_along_axis(conditional, view[:, :, None, None, None], axis=2))
 
 
 def _conditional(
-    counts: Float[np.ndarray, "rung expert view 2"], exponent: Any, problem: Problem
-) -> Float[np.ndarray, "rung expert view site 2"]:
-    """Return the Beta parameters of each expert's sites, were each of the views his."""
-    false_alarms, rejections = (of_all[..., None] - part for of_all, part in zip(
-        _totals(problem), (counts[..., 0], counts[..., 1]), strict=True
-    ))  # fmt: skip
-    found = np.stack([counts, np.stack([rejections, false_alarms], axis=-1)], axis=-2)
-    if problem.experts == "symmetric":
-        found = found.sum(axis=-2, keepdims=True)
-    return problem.prior[:, None] + exponent[..., None] * found
+    counts: Float[np.ndarray, "rung expert view kind"], exponent: Any, problem: Problem
+) -> Float[np.ndarray, "rung expert view site answer"]:
+    """Return the parameters of each expert's sites, were each of the views his."""
+    of_apart, of_together = problem.table.cells
+    found = counts @ of_together + (problem.judged.number[:, :, None] - counts) @ of_apart
+    return problem.prior[:, None] + (exponent * found).reshape(*found.shape[:-1], *problem.prior.shape[1:])
 
 
 def _walked(
     random: np.random.Generator, state: State, view: Int[np.ndarray, "rung expert"], problem: Problem
-) -> Float[np.ndarray, "rung expert 1 2 2"]:
+) -> Float[np.ndarray, "rung expert own site answer"]:
     """Move what spammers know and how they guess, by random walks on the log odds."""
     counts = np.take_along_axis(state.counts, view[:, :, None, None], axis=2)
 
     def log_density(sites: np.ndarray) -> np.ndarray:
         # Of log odds the density has the site and one minus it as factors more.
         prior = (problem.prior * sites[:, :, 0]).sum(axis=(-2, -1))
-        return prior + state.exponent[:, None] * _log_likelihood(counts, _answering(sites, problem), problem)[..., 0]
+        fit = log_likelihood(counts, _answering(sites, problem), problem.judged.number)[..., 0]
+        return prior + state.exponent[:, None] * fit
 
     sites = state.experts
     density = log_density(sites)
@@ -322,32 +332,14 @@ def _walked(
 # ---- parts of it ----
 
 
-def _totals(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often each expert said together, and apart, of any pair; ``(1 or rung, expert)``."""
-    return np.atleast_2d(problem.judged.num_together), np.atleast_2d(problem.judged.num_apart)
+def _answering(experts: Float[np.ndarray, "rung expert own site answer"], problem: Problem) -> Answering:
+    """Return how experts answer, ``(rung, expert, own, kind)``."""
+    return spammer_answering(experts, np) if problem.experts == "spammer" else problem.table.read(experts)
 
 
-def _log_likelihood(
-    counts: Float[np.ndarray, "rung expert view 2"], answers: Answering, problem: Problem
-) -> Float[np.ndarray, "rung expert view"]:
-    """Return the log probability of each expert's answers, were each of the views his."""
-    hits, misses = counts[..., 0], counts[..., 1]
-    together, apart = (number[..., None] for number in _totals(problem))
-    right, wrong = hits * answers.hit + (apart - misses) * answers.rejection, misses * answers.miss
-    return right + wrong + (together - hits) * answers.false_alarm
-
-
-def _answering(experts: Float[np.ndarray, "rung expert own site 2"], problem: Problem) -> Answering:
-    """Return how experts answer, ``(rung, expert, own)``."""
-    first, last = experts[..., 0, :], experts[..., -1, :]
-    if problem.experts == "spammer":
-        return spammer_answering(first[..., 0], first[..., 1], last[..., 0], last[..., 1], np)
-    return Answering(first[..., 0], first[..., 1], last[..., 0], last[..., 1])
-
-
-def _own(values: Any, view: Int[np.ndarray, "rung expert"]) -> np.ndarray:
-    """Return what stands in the column of each expert's own view, or in the only column."""
-    return values[..., 0] if values.shape[-1] == 1 else np.take_along_axis(values, view[..., None], axis=-1)[..., 0]
+def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*batch"]:
+    """Return the logarithm of the multivariate Beta function."""
+    return gammaln(cells).sum(axis=-1) - gammaln(cells.sum(axis=-1))
 
 
 def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Float[np.ndarray, "rung stick 2"]:
@@ -364,12 +356,13 @@ def _log_view_weight(stick: Float[np.ndarray, "rung stick 2"]) -> Float[np.ndarr
     return left
 
 
-def _log_betas(random: np.random.Generator, cells: Float[np.ndarray, "*batch 2"]) -> Float[np.ndarray, "*batch 2"]:
-    """Draw Beta variables; return the logarithms of them and of one minus them, however near to 0 or 1 they are."""
+def _log_shares(
+    random: np.random.Generator, cells: Float[np.ndarray, "*batch answer"]
+) -> Float[np.ndarray, "*batch answer"]:
+    """Draw Beta or Dirichlet variables; return the logarithms of the probabilities, however near to 0 or 1 they are."""
     # A Gamma variable of shape a is one of shape a + 1 times a uniform one to the power 1 / a.
     logs = np.log(random.standard_gamma(cells + 1)) + np.log(1 - random.random(cells.shape)) / cells
-    odds = logs[..., 0] - logs[..., 1]
-    return -np.logaddexp(0, np.stack([-odds, odds], axis=-1))
+    return logs - np.logaddexp.reduce(logs, axis=-1, keepdims=True)
 
 
 def _drawn(random: np.random.Generator, logits: Float[np.ndarray, "*batch code"]) -> Int[np.ndarray, "*batch"]:
@@ -385,18 +378,19 @@ def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray
 
     Without sticks where there is but one view.
     """
-    answers = _answering(state.experts, problem)
-    accuracy = {"sensitivity": np.exp(answers.hit[rung]), "specificity": np.exp(answers.rejection[rung])}
-    names = EXPERTS[problem.experts]
-    own = {site: np.exp(state.experts[rung, ..., number, 0]) for number, site in enumerate(names)}
+    answers = Answering(*(part[rung] for part in _answering(state.experts, problem)))
+    found = accuracies(answers, problem.judged.scale, np)
+    for number, site in enumerate(problem.table.sites):
+        probability = np.exp(state.experts[rung, :, :, number])
+        found[site] = probability if site.startswith("answers") else probability[..., 0]
     if problem.experts != "per-view":
-        accuracy, own = ({site: values[:, 0] for site, values in part.items()} for part in (accuracy, own))
+        found = {site: values[:, 0] for site, values in found.items()}
     ladder = np.full((MOST_RUNGS, 4), [-1.0, 0, 0, 0])
     for column, values in ((EXPONENT, state.exponent), (LOG_LIKELIHOOD, state.log_likelihood),
                            (SWAPPED, state.swap_rate), (REPLICA, state.replica)):  # fmt: skip
         ladder[: len(values), column] = values
     return {
-        "view_of_expert": state.view_of_expert[rung].astype(np.int32), **accuracy, **own,
+        "view_of_expert": state.view_of_expert[rung].astype(np.int32), **found,
         **({"stick": np.exp(state.stick[rung, :, 0])} if problem.views > 1 else {}),
         "weight": problem.link.weight(state.weight[rung]), "cluster": state.cluster[rung],
         "log_likelihood": state.log_likelihood[rung], LADDER: ladder,
@@ -406,14 +400,14 @@ def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray
 def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state of one rung at true values; clusters may be those of all items or of those that were judged."""
 
-    def logs(value: Any) -> np.ndarray:
+    def logs(value: Any, whole: bool = False) -> np.ndarray:
         value = np.clip(np.asarray(value, float), np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
-        return np.stack([np.log(value), np.log1p(-value)], axis=-1)
+        return np.log(value) if whole else np.stack([np.log(value), np.log1p(-value)], axis=-1)
 
     cluster, item = np.asarray(values["cluster"]), problem.judged.item
     if cluster.shape[1] != len(item):
         cluster = cluster[:, item]
-    experts = np.stack([logs(values[site]) for site in EXPERTS[problem.experts]], axis=-2)
+    experts = np.stack([logs(values[site], site.startswith("answers")) for site in problem.table.sites], axis=-2)
     experts = experts if problem.experts == "per-view" else experts[:, None]
     stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
     weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
@@ -431,13 +425,14 @@ def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple
     expert, pair, rung = judged.answer_expert, judged.answer_pair, np.arange(len(view))[:, None]
     of_answer = view[:, expert]
     same = state.cluster[rung, of_answer, judged.first[pair]] == state.cluster[rung, of_answer, judged.second[pair]]
-    answers = _answering(state.experts, problem)
-    hit, false_alarm = (np.exp(_own(part, view)[:, expert]) for part in (answers.hit, answers.false_alarm))
-    together = (random.random(same.shape) < np.where(same, hit, false_alarm)).astype(float)
-    owner = np.eye(len(problem.prior))[expert]
-    judged = judged._replace(
-        together=together, apart=1 - together, num_together=together @ owner, num_apart=(1 - together) @ owner
-    )
+    logs = [own_view(part, view)[:, expert] for part in _answering(state.experts, problem)]
+    shape = (len(expert), judged.num_orders, judged.num_answers)
+    order = judged.said[0].reshape(shape).sum(axis=-1).argmax(axis=-1)
+    by_order = np.where(same[..., None], *logs[::-1]).reshape(len(view), *shape)
+    answer = _drawn(random, by_order[:, np.arange(len(expert)), order])
+    said = np.eye(judged.said.shape[-1])[order * judged.num_answers + answer]
+    number = np.eye(len(problem.prior))[expert].T @ said
+    judged = judged._replace(said=said, number=number)
     problem = dataclasses.replace(problem, judged=judged)
     return _counted(state, problem), problem
 

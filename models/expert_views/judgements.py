@@ -5,8 +5,10 @@ Only items that occur in a pair, called *judged*, enter: an item that nobody spo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from consilience.arrays import Float, Int
@@ -31,6 +33,20 @@ class Colour(NamedTuple):
     edge_pair: Int[np.ndarray, " edge"]
 
 
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Answers:
+    """Which answers there are, which is part of a program: grades from apart to together, then those that say nothing.
+
+    Parameters
+    ----------
+    grades, blanks : how many.
+    """
+
+    grades: int
+    blanks: int
+
+
 class Judgements(NamedTuple):
     """What the experts said.
 
@@ -40,8 +56,10 @@ class Judgements(NamedTuple):
     feature : shape ``(judged, feature + 1)``; standardised, and a last column of ones for the offset.
     first, second : shape ``(pair,)``; places among the judged items, ``first < second``; each pair once.
     answer_expert, answer_pair : shape ``(answer,)``; one row per expert and pair, sorted by expert.
-    together, apart : shape ``(answer,)``; how often the expert said so of the pair.
-    num_together, num_apart : shape ``(expert,)``; how often the expert said so at all.
+    said : shape ``(answer, kind)``; how often the expert gave each answer to the pair: the answers to pairs that were
+        shown in the first way, apart first, then those to pairs that were shown in the second way.
+    number : shape ``(expert, kind)``; how often the expert gave each answer at all.
+    answers : which answers there are.
     colours : groups of items that can be updated at once.
     """
 
@@ -51,20 +69,34 @@ class Judgements(NamedTuple):
     second: Int[np.ndarray, " pair"]
     answer_expert: Int[np.ndarray, " answer"]
     answer_pair: Int[np.ndarray, " answer"]
-    together: Int[np.ndarray, " answer"]
-    apart: Int[np.ndarray, " answer"]
-    num_together: Int[np.ndarray, " expert"]
-    num_apart: Int[np.ndarray, " expert"]
+    said: Int[np.ndarray, "answer kind"]
+    number: Int[np.ndarray, "expert kind"]
+    answers: Answers
     colours: tuple[Colour, ...]
 
     @property
     def num_experts(self) -> int:
         """Number of experts, which a prior that is a function of the data may ask for."""
-        return len(self.num_together)
+        return self.number.shape[-2]
+
+    @property
+    def num_orders(self) -> int:
+        """In how many ways pairs were shown."""
+        return self.number.shape[-1] // self.num_answers
+
+    @property
+    def num_answers(self) -> int:
+        """How many different answers there may be."""
+        return self.answers.grades + self.answers.blanks
+
+    @property
+    def scale(self) -> Float[np.ndarray, " answer"]:
+        """How much each answer says together; see `Constraints`."""
+        return np.append(np.linspace(0, 1, self.answers.grades), [np.nan] * self.answers.blanks)
 
     def size_of(self, dimension: str) -> int | None:
-        """Return how many experts there are, as `Contract.size_of` does; None of what settings decide."""
-        return self.num_experts if dimension == "expert" else None
+        """Return how many experts or answers there are, as `Contract.size_of` does; None of what settings decide."""
+        return {"expert": self.num_experts, "answer": self.num_answers}.get(dimension)
 
 
 class Standard(NamedTuple):
@@ -89,7 +121,13 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
     pair_key, pair = _distinct(place[item_a] * len(item) + place[item_b])
     first, second = (pair_key // len(item)).astype(np.int32), (pair_key % len(item)).astype(np.int32)
     row_key, row = _distinct(expert.astype(np.int64) * len(pair_key) + pair)
-    together, apart = (np.bincount(row, weights=answer == said).astype(np.int32) for said in (1, 0))
+    kind = answer if data.order is None else answer + data.num_answers * np.asarray(data.order)
+    kinds = data.num_answers * data.num_orders
+
+    def counted(owner: np.ndarray, number: int) -> np.ndarray:
+        found = np.bincount(owner.astype(np.int64) * kinds + kind, minlength=number * kinds)
+        return found.reshape(-1, kinds).astype(np.int32)
+
     standard = standard_of(np.asarray(data.feature), standardize)
     found = Judgements(
         item=item.astype(np.int32),
@@ -98,10 +136,9 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
         second=second,
         answer_expert=(row_key // len(pair_key)).astype(np.int32),
         answer_pair=(row_key % len(pair_key)).astype(np.int32),
-        together=together,
-        apart=apart,
-        num_together=np.bincount(expert[answer == 1], minlength=data.num_experts).astype(np.int32),
-        num_apart=np.bincount(expert[answer == 0], minlength=data.num_experts).astype(np.int32),
+        said=counted(row, len(row_key)),
+        number=counted(expert, data.num_experts),
+        answers=Answers(data.num_grades or 2, data.num_blanks or 0),
         colours=_colours(first, second, len(item)),
     )
     return found, standard

@@ -1,6 +1,18 @@
-"""How probable the answers are, given who is together: the part that the NumPyro model and the samplers have in common.
+"""How probable the answers are, given who is together: what the NumPyro model and the samplers have in common.
 
-Arrays have the view last, so that gathers over pairs move whole rows.
+An expert has a row of probabilities of all answers for pairs that are together, and another one for pairs that are
+apart; where it is known in which of two ways a pair was shown, two such rows for each way. Rows are probabilities of
+one *site* each, Beta of two answers and Dirichlet of more, and experts may have rows in common:
+
+| answers | sites | |
+|---|---|---|
+| together, apart | ``sensitivity``, ``specificity`` | how probably it is right, of pairs that are together, or apart |
+| grades, don't know | ``answers_together``, ``answers_apart`` | probabilities of the answers, from apart to together |
+| by way of showing | the same with ``_swapped`` | of pairs that were shown in the second way |
+| of symmetric experts | the first of each two | grades of pairs that are apart are as probable as those turned round |
+| of spammers | ``knowledge``, ``guess`` | the answer is right where he knows, and a guess where he does not |
+
+Arrays have the view before the answer, so that gathers over pairs move whole rows.
 """
 
 from __future__ import annotations
@@ -10,51 +22,137 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int
+from consilience.errors import UnsupportedRequest
 from consilience.models.expert_views.judgements import Judgements
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
+
+SWAPPED = "_swapped"
+"""What the names of sites end with that are of pairs shown in the second way."""
 
 
 class Answering(NamedTuple):
-    """Logarithms of how probably each expert says what, shapes ``(expert, view)``, or ``(expert, 1)`` for all views.
+    """Logarithms of how probably each expert gives each answer, shapes ``(…, expert, view or 1, kind)``.
 
     Parameters
     ----------
-    hit : together, of items that are.
-    miss : apart, of items that are together.
-    rejection : apart, of items that are.
-    false_alarm : together, of items that are apart.
+    apart, together : of pairs that are so.
     """
 
-    hit: Array
-    miss: Array
-    rejection: Array
-    false_alarm: Array
+    apart: Any
+    together: Any
 
 
-def answering(sites: Mapping[str, Array], experts: str) -> Answering:
-    """Return how experts answer, from the sites that are drawn of experts of this kind."""
-    if experts == "spammer":
-        knowledge, guess = (sites[site][:, None] for site in ("knowledge", "guess"))
-        return spammer_answering(jnp.log(knowledge), jnp.log1p(-knowledge), jnp.log(guess), jnp.log1p(-guess))
-    sensitivity = sites["sensitivity"]
-    specificity = sensitivity if experts == "symmetric" else sites["specificity"]
-    if sensitivity.ndim == 1:
-        sensitivity, specificity = sensitivity[:, None], specificity[:, None]
-    return Answering(jnp.log(sensitivity), jnp.log1p(-sensitivity), jnp.log(specificity), jnp.log1p(-specificity))
-
-
-def spammer_answering(knows: Any, knows_not: Any, guesses: Any, guesses_not: Any, numpy: Any = jnp) -> Answering:
-    """Return how spammers answer: rightly if they know, else by a guess; from logarithms.
+class AnswerTable(NamedTuple):
+    """Which site tells how probable an answer is.
 
     Parameters
     ----------
-    knows, knows_not : of knowing whether the items are together.
-    guesses, guesses_not : of saying together without knowing.
+    sites : their names.
+    place : ``(2, kind, 2)``; for pairs that are apart, then together, and each kind of answer: the number of the site,
+        and which of its probabilities. Of spammers it does not hold.
+    """
+
+    sites: tuple[str, ...]
+    place: Int[np.ndarray, "truth kind 2"]
+
+    @property
+    def cells(self) -> Float[np.ndarray, "truth kind cell"]:
+        """Return a one where an answer counts for a probability of a site; these are flat."""
+        number = 1 + self.place[..., 1].max()
+        return np.eye(len(self.sites) * number)[self.place[..., 0] * number + self.place[..., 1]]
+
+    def read(self, values: Any) -> Answering:
+        """Return what stands in the place of each answer.
+
+        Parameters
+        ----------
+        values : ``(…, site, probability)``.
+        """
+        return Answering(*(values[..., one[:, 0], one[:, 1]] for one in self.place))
+
+
+def answer_table(resolved: Resolved) -> AnswerTable:
+    """Return which site tells how probable an answer is, by the kind of experts and of answers.
+
+    Raises
+    ------
+    UnsupportedRequest : spammers are to give grades, or to know in which way pairs were shown.
+    """
+    experts, data = resolved.settings.experts, resolved.data
+    scale, orders = data.scale, data.num_orders
+    if experts == "spammer":
+        if len(scale) * orders > 2:
+            text = "{experts} guesses together or apart, and neither grades nor orders; leave out {experts}"
+            raise UnsupportedRequest(text, Remedy("experts", "spammer"))
+        return AnswerTable(("knowledge", "guess"), np.zeros((2, 2, 2), int))
+    answers, one = np.arange(len(scale)), experts == "symmetric"
+    turned = np.where(np.isnan(scale), answers, int((~np.isnan(scale)).sum()) - 1 - answers)
+    # A Beta site has first what is right; a Dirichlet one the answers as they come, but for one row that serves both.
+    yes_or_no = len(scale) == 2
+    names = ("sensitivity", "specificity") if yes_or_no else ("answers_together", "answers_apart")
+    rows = (answers, turned) if yes_or_no else (turned if one else answers, answers)
+    sites, place = [], np.empty((2, orders, len(scale), 2), int)
+    for order in range(orders):
+        for truth in (1, 0):
+            if truth or not one:
+                sites.append(names[1 - truth] + SWAPPED * order)
+            place[truth, order] = np.stack([np.full(len(scale), len(sites) - 1), rows[truth]], axis=-1)
+    return AnswerTable(tuple(sites), place.reshape(2, -1, 2))
+
+
+def answering(values: Mapping[str, Any], resolved: Resolved, numpy: Any = jnp) -> Answering:
+    """Return how experts answer, from the sites that are drawn of experts of this kind.
+
+    Parameters
+    ----------
+    numpy : the module of arrays that is to be used.
+    """
+    table = answer_table(resolved)
+    logs = []
+    for site in table.sites:
+        value = numpy.asarray(values[site])
+        is_row = site.startswith("answers")
+        value = value if value.ndim - is_row > 1 else value[:, None]
+        logs.append(numpy.log(value) if is_row else numpy.stack([numpy.log(value), numpy.log1p(-value)], axis=-1))
+    stacked = numpy.stack(logs, axis=-2)
+    return table.read(stacked) if table.sites[0] != "knowledge" else spammer_answering(stacked, numpy)
+
+
+def spammer_answering(logs: Any, numpy: Any = jnp) -> Answering:
+    """Return how spammers answer: rightly if they know, else by a guess.
+
+    Parameters
+    ----------
+    logs : ``(…, 2, 2)``; logarithms of knowing whether the items are together and of not knowing, then of saying
+        together without knowing and of saying apart.
     numpy : the module of arrays that they are of.
     """
-    miss, false_alarm = knows_not + guesses_not, knows_not + guesses
-    return Answering(numpy.logaddexp(knows, false_alarm), miss, numpy.logaddexp(knows, miss), false_alarm)
+    knows, guesses_not = logs[..., 0, 0], logs[..., 0, 1] + logs[..., 1, 1]
+    guesses = logs[..., 0, 1] + logs[..., 1, 0]
+    return Answering(
+        numpy.stack([numpy.logaddexp(knows, guesses_not), guesses], axis=-1),
+        numpy.stack([guesses_not, numpy.logaddexp(knows, guesses)], axis=-1),
+    )
+
+
+def accuracies(answers: Answering, scale: Any, numpy: Any = jnp) -> dict[str, Any]:
+    """Return sensitivity and specificity, by way of showing: how far answers that say something go the right way.
+
+    Of grades that is the mean on a scale from 0 to 1; of two answers how probably they are right.
+    """
+    scale = np.asarray(scale)
+    value, says = np.nan_to_num(scale), ~np.isnan(scale)
+    found = {}
+    for order in range(answers.together.shape[-1] // len(scale)):
+        own = slice(order * len(scale), (order + 1) * len(scale))
+        apart, together = (numpy.exp(part[..., own]) * says for part in answers)
+        for name, share, right in (("sensitivity", together, value), ("specificity", apart, 1 - value)):
+            found[name + SWAPPED * order] = (share * right).sum(axis=-1) / share.sum(axis=-1)
+    return found
 
 
 def log_view_weight(stick: Array, rest: Array) -> Float[Array, " view"]:
@@ -68,34 +166,32 @@ def pairs_together(cluster: Int[Array, "item view"], judged: Judgements) -> Bool
     return cluster[judged.first] == cluster[judged.second]
 
 
-def together_counts(same: Bool[Array, "pair view"], judged: Judgements) -> Float[Array, "expert view 2"]:
-    """Count what each expert says of the pairs that are together: together, apart."""
-    said = jnp.stack([judged.together, judged.apart], axis=-1).astype(jnp.result_type(float))
+def together_counts(same: Bool[Array, "pair view"], judged: Judgements) -> Float[Array, "expert view kind"]:
+    """Count the answers of each expert to the pairs that are together."""
+    said = jnp.asarray(judged.said, jnp.result_type(float))
     of_answer = same[judged.answer_pair][..., None] * said[:, None]
-    number = judged.num_experts
-    return jax.ops.segment_sum(of_answer, judged.answer_expert, number, indices_are_sorted=True)
+    return jax.ops.segment_sum(of_answer, judged.answer_expert, judged.num_experts, indices_are_sorted=True)
 
 
 def log_likelihood(
-    counts: Float[Array, "expert view 2"], answers: Answering, judged: Judgements
-) -> Float[Array, "expert view"]:
+    counts: Float[Any, "*rung expert view kind"], answers: Answering, number: Any
+) -> Float[Any, "*rung expert view"]:
     """Return the log probability of each expert's answers, were each of the views his.
 
     Parameters
     ----------
     counts : of the answers on pairs that are together, in each view.
     answers : how experts answer.
-    judged : the answers.
+    number : ``(…, expert, kind)``; of all answers.
     """
-    hits, misses = counts[..., 0], counts[..., 1]
-    false_alarms, rejections = judged.num_together[:, None] - hits, judged.num_apart[:, None] - misses
-    right, wrong = hits * answers.hit + rejections * answers.rejection, misses * answers.miss
-    return right + wrong + false_alarms * answers.false_alarm
+    return (counts * answers.together + (number[..., None, :] - counts) * answers.apart).sum(axis=-1)
 
 
-def own_view(values: Float[Array, "expert view"], view_of_expert: Int[Array, " expert"]) -> Float[Array, " expert"]:
-    """Return what stands in the column of each expert's own view, or in the only column."""
-    if values.shape[1] == 1:
-        return values[:, 0]
-    chosen: Any = jnp.take_along_axis(values, view_of_expert[:, None], axis=1)
-    return chosen[:, 0]
+def own_view(
+    values: Float[Any, "*rung expert view kind"], view: Int[Any, "*rung expert"]
+) -> Float[Any, "*rung expert kind"]:
+    """Return what stands in the row of each expert's own view, or in the only row."""
+    if values.shape[-2] == 1:
+        return values[..., 0, :]
+    module = np if isinstance(values, np.ndarray) else jnp
+    return module.take_along_axis(values, view[..., None, None], axis=-2)[..., 0, :]

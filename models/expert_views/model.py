@@ -28,6 +28,8 @@ from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.expert_views.judgements import Judgements, judgements
 from consilience.models.expert_views.likelihood import (
     Answering,
+    accuracies,
+    answer_table,
     answering,
     log_likelihood,
     log_view_weight,
@@ -36,7 +38,7 @@ from consilience.models.expert_views.likelihood import (
     together_counts,
 )
 from consilience.models.expert_views.priors import Priors, check_logits, link_of, weight_prior
-from consilience.models.expert_views.settings import EXPERTS, check_clusters
+from consilience.models.expert_views.settings import check_clusters
 from consilience.models.sites import Resolved
 from consilience.notes import Remedy
 
@@ -85,7 +87,7 @@ def density(resolved: Resolved) -> None:
     """State the joint density of views, clusters, experts and answers.
 
     Sites are ``stick`` ``(view - 1,)``, where there are views to choose from; ``sensitivity`` and ``specificity``
-    ``(expert,)``, by view ``(expert, view)``, and of spammers ``knowledge`` and ``guess`` too; and ``weight``
+    ``(expert,)``, by view ``(expert, view)``, and what else they follow from (`likelihood`); and ``weight``
     ``(view, …)``. With the discrete sites, ``view_of_expert`` ``(expert,)`` and ``cluster`` ``(view, judged)``, of the
     items that some expert judged; without, ``view_probability`` ``(expert, view)`` given all other sites.
 
@@ -123,23 +125,23 @@ def _sample_view_weight(priors: Priors, views: int) -> Float[Array, " view"]:
 
 
 def _sample_experts(resolved: Resolved, views: int) -> Answering:
-    sites, kind, num_experts = {}, resolved.settings.experts, resolved.data.num_experts
-    for site in EXPERTS[kind]:
+    sites, by_view, num_experts = {}, resolved.settings.experts == "per-view", resolved.data.num_experts
+    for site in answer_table(resolved).sites:
         prior = resolved.prior(site)
-        if kind == "per-view" and prior.batch_shape:
+        if by_view and prior.batch_shape:
             prior = _for_each_view(prior)
-        shape = (num_experts, views) if kind == "per-view" else (num_experts,)
+        shape = (num_experts, views) if by_view else (num_experts,)
         sites[site] = numpyro.sample(site, prior.expand(shape).to_event(len(shape)))
-    answers = answering(sites, kind)
-    for site, probability in (("sensitivity", answers.hit), ("specificity", answers.rejection)):
+    answers = answering(sites, resolved)
+    for site, value in accuracies(answers, resolved.data.scale).items():
         if site not in sites:
-            numpyro.deterministic(site, jnp.exp(probability[:, 0]))
+            numpyro.deterministic(site, value if by_view else value[:, 0])
     return answers
 
 
 def _for_each_view(prior: dist.Distribution) -> dist.Distribution:
-    """Return a prior per expert with a new last axis for the views."""
-    parameters = {name: jnp.asarray(getattr(prior, name))[..., None] for name in type(prior).arg_constraints}
+    """Return a prior per expert with a new axis for the views, after that of the experts."""
+    parameters = {name: jnp.asarray(getattr(prior, name))[:, None] for name in type(prior).arg_constraints}
     return type(prior)(**parameters)
 
 
@@ -156,9 +158,8 @@ def _answer_density(
     expert, pair = judged.answer_expert, judged.answer_pair
     view = view_of_expert[expert]
     same = cluster[view, judged.first[pair]] == cluster[view, judged.second[pair]]
-    hit, miss, rejection, false_alarm = (own_view(part, view_of_expert)[expert] for part in answers)
-    said_together, said_apart = jnp.where(same, hit, false_alarm), jnp.where(same, miss, rejection)
-    return (judged.together * said_together + judged.apart * said_apart).sum()
+    apart, together = (own_view(part, view_of_expert)[expert] for part in answers)
+    return (judged.said * jnp.where(same[:, None], together, apart)).sum()
 
 
 def _log_pairwise(
@@ -168,13 +169,11 @@ def _log_pairwise(
     """Return the log density of the answers under the pair likelihood, and the probability of each view."""
     share = jax.nn.softmax(logits)
     same = jnp.einsum("vpk,vpk->pv", share[:, judged.first], share[:, judged.second])[judged.answer_pair]
-    apart = 1 - same
-    hit, miss, rejection, false_alarm = (jnp.exp(part)[judged.answer_expert] for part in answers)
-    said_together, said_apart = same * hit + apart * false_alarm, same * miss + apart * rejection
+    apart, together = (jnp.exp(part)[judged.answer_expert] for part in answers)  # (answer, view or 1, kind)
+    probability = same[..., None] * together + (1 - same[..., None]) * apart
     # Rounding may leave nothing of a probability that is all but zero.
-    tiny = jnp.finfo(same.dtype).tiny
-    of_answer = judged.together[:, None] * jnp.log(jnp.maximum(said_together, tiny))
-    of_answer += judged.apart[:, None] * jnp.log(jnp.maximum(said_apart, tiny))
+    of_answer = judged.said[:, None] * jnp.log(jnp.maximum(probability, jnp.finfo(same.dtype).tiny))
+    of_answer = of_answer.sum(axis=-1)
     number = judged.num_experts
     score = log_weight + jax.ops.segment_sum(of_answer, judged.answer_expert, number, indices_are_sorted=True)
     return jax.nn.logsumexp(score, axis=1).sum(), jax.nn.softmax(score, axis=1)
@@ -203,7 +202,7 @@ def _log_enumerated(
     prior = log_share[:, np.arange(num_items), state].sum(axis=-1)  # (view, state)
     counts = together_counts(pairs_together(jnp.asarray(state.T), judged), judged)  # each state as a view
     fit = jax.vmap(  # (view or 1, expert, state)
-        lambda *own: log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged), in_axes=1
+        lambda *own: log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged.number), in_axes=1
     )(*answers)
     evidence = jax.nn.logsumexp(prior[:, None] + jnp.einsum("se,vez->vsz", subset, fit), axis=-1)  # (view, subset)
     place = (choice[:, None] == np.arange(views)[:, None]) @ 2 ** np.arange(num_experts)[::-1]  # (choice, view)
@@ -221,16 +220,16 @@ def gibbs_function(resolved: Resolved) -> Callable[..., dict[str, Array]]:
     the view of each expert, given his accuracies.
     """
     resolved = arranged(resolved)
-    judged, views, kind = resolved.data, resolved.size("view"), resolved.settings.experts
+    judged, views = resolved.data, resolved.size("view")
 
     def gibbs_fn(rng_key: Key, gibbs_sites: Mapping[str, Array], hmc_sites: Mapping[str, Array]) -> dict[str, Array]:
         key_cluster, key_view = jax.random.split(rng_key)
-        answers = answering(hmc_sites, kind)
+        answers = answering(hmc_sites, resolved)
         pull = coupling(gibbs_sites["view_of_expert"], answers, judged, views)
         logits = jnp.moveaxis(_logits(resolved.given, hmc_sites["weight"], judged), 0, 1)
         noise = jax.random.gumbel(key_cluster, logits.shape, logits.dtype)
         cluster = draw_clusters(noise, gibbs_sites["cluster"].T, logits, pull, judged)
-        fit = log_likelihood(together_counts(pairs_together(cluster, judged), judged), answers, judged)
+        fit = log_likelihood(together_counts(pairs_together(cluster, judged), judged), answers, judged.number)
         view = jax.random.categorical(key_view, _log_weight(hmc_sites, views) + fit)
         return {"cluster": cluster.T, "view_of_expert": view.astype(gibbs_sites["view_of_expert"].dtype)}
 
@@ -241,11 +240,8 @@ def coupling(
     view_of_expert: Int[Array, " expert"], answers: Answering, judged: Judgements, views: int
 ) -> Float[Array, "pair view"]:
     """Return what the answers of the experts of each view add for a pair to be together."""
-    said_together, said_apart = (
-        own_view(one - other, view_of_expert)[judged.answer_expert]
-        for one, other in ((answers.hit, answers.false_alarm), (answers.miss, answers.rejection))
-    )
-    weight = judged.together * said_together + judged.apart * said_apart
+    apart, together = (own_view(part, view_of_expert)[judged.answer_expert] for part in answers)
+    weight = (judged.said * (together - apart)).sum(axis=-1)
     place = judged.answer_pair * views + view_of_expert[judged.answer_expert]
     return jax.ops.segment_sum(weight, place, len(judged.first) * views).reshape(-1, views)
 
@@ -277,26 +273,3 @@ def draw_clusters(
 
 def _log_weight(sites: Mapping[str, Array], views: int) -> Float[Array, " view"]:
     return jnp.zeros(1) if views == 1 else log_view_weight(jnp.log(sites["stick"]), jnp.log1p(-sites["stick"]))
-
-
-def log_joint(values: Mapping[str, Array], resolved: Resolved) -> Float[Array, ""]:
-    """Return the log joint density of answers and all sites, by counts of answers as the sampler has them.
-
-    Parameters
-    ----------
-    values : of all sites, the discrete ones too.
-    """
-    resolved = arranged(resolved)
-    judged, given, kind, views = resolved.data, resolved.given, resolved.settings.experts, resolved.size("view")
-    cluster, view = jnp.asarray(values["cluster"]).T, jnp.asarray(values["view_of_expert"])
-    counts = together_counts(pairs_together(cluster, judged), judged)
-    total = own_view(log_likelihood(counts, answering(values, kind), judged), view).sum()
-    log_share = jax.nn.log_softmax(_logits(given, values["weight"], judged))
-    total += jnp.take_along_axis(log_share, cluster.T[..., None], axis=-1).sum()
-    total += _log_weight(values, views)[view].sum()
-    if views > 1:
-        total += dist.Beta(1.0, given.concentration).log_prob(values["stick"]).sum()
-    for site in EXPERTS[kind]:
-        # The expert is the last axis of a prior, and the first of the site.
-        total += resolved.prior(site).log_prob(jnp.asarray(values[site]).T).sum()
-    return total + weight_prior(resolved, judged.feature.shape[1]).log_prob(values["weight"]).sum()

@@ -11,12 +11,53 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float
 from consilience.errors import InvalidPrior
 from consilience.models.beta_priors import BetaPrior, check_positive
 from consilience.models.sites import Resolved
+
+_OF_EXPERTS = ("sensitivity", "specificity", "answers_together", "answers_apart", "knowledge", "guess")
+
+
+@dataclass(frozen=True)
+class GradePrior:
+    """Dirichlet prior of the answers to pairs that are together, or apart, as a function of the data.
+
+    Its means change in equal steps along the grades. Of two grades it is Beta(3, 1.5).
+
+    Parameters
+    ----------
+    together : whether the pairs are.
+    weight : of how many answers.
+    ratio : how many times as probable the grade that fits best is as the one that fits least.
+    dont_know : weight of an answer that says nothing, beside that of the grades.
+
+    Raises
+    ------
+    InvalidPrior : a number is not positive.
+    """
+
+    together: bool
+    weight: float = 4.5
+    ratio: float = 2.0
+    dont_know: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("weight", "ratio", "dont_know"):
+            check_positive(name, getattr(self, name))
+
+    def __call__(self, data: Any) -> dist.Dirichlet:
+        """Return the distribution."""
+        return dist.Dirichlet(jnp.asarray(self.numbers(data), jnp.result_type(float)))
+
+    def numbers(self, data: Any) -> Float[np.ndarray, " answer"]:
+        """Return the concentrations without making the distribution."""
+        scale = data.scale
+        share = 1 + (self.ratio - 1) * (scale if self.together else 1 - scale)
+        return np.where(np.isnan(scale), self.dont_know, self.weight * share / np.nansum(share))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +71,8 @@ class Priors:
         prior per expert. A function of the data may draw parameters of its own with ``numpyro.sample``, so that experts
         learn from each other; NUTS and SVI only. Beta(3, 1.5) has mean .67 and the weight of four or five answers.
     specificity : how probably an expert says apart of items that are; the same shapes. Symmetric experts have none.
+    answers_together, answers_apart : how probable each answer is on pairs that are together, or apart, where answers
+        are grades or some say nothing; the same shapes, of Dirichlet distributions. Symmetric experts have the first.
     knowledge, guess : of spammers: how probably an expert knows whether items are together, and how probably one who
         does not says that they are; the same shapes. Beta(3, 1.5) for what is known, as for accuracies.
     weight_scale : standard deviation of the weights of the linear link, per standard deviation of a feature.
@@ -46,6 +89,8 @@ class Priors:
     concentration: float = 1.0
     sensitivity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(3.0, 1.5)
     specificity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(3.0, 1.5)
+    answers_together: dist.Distribution | Callable[[Any], dist.Distribution] = GradePrior(True)
+    answers_apart: dist.Distribution | Callable[[Any], dist.Distribution] = GradePrior(False)
     knowledge: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(3.0, 1.5)
     guess: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(1.0, 1.0)
     weight_scale: float = 1.0
@@ -55,7 +100,7 @@ class Priors:
     def __post_init__(self) -> None:
         check_positive("concentration", self.concentration)
         check_positive("weight_scale", self.weight_scale)
-        for site in ("sensitivity", "specificity", "knowledge", "guess", "weight"):
+        for site in (*_OF_EXPERTS, "weight"):
             prior = getattr(self, site)
             left_out = site == "weight" and prior is None
             if not (left_out or isinstance(prior, dist.Distribution) or callable(prior)):

@@ -194,9 +194,9 @@ def problem_of(
         by_expert=_rows(*answers, judgements, num_experts),
         by_pair=_rows(*answers[::-1], judgements, num_pairs + 1),
         schedule=_schedule(judgements.colours, num_items, num_pairs),
-        num_together=judgements.num_together.astype(float),
-        num_apart=judgements.num_apart.astype(float),
-        num_answers=np.asarray(float(judgements.num_together.sum() + judgements.num_apart.sum())),
+        num_together=judgements.number[:, 1].astype(float),
+        num_apart=judgements.number[:, 0].astype(float),
+        num_answers=np.asarray(float(judgements.number.sum())),
         sensitivity=np.asarray(sensitivity, float),
         specificity=np.asarray(specificity, float),
         log_prior=log_prior,
@@ -231,8 +231,8 @@ def _rows(owner: np.ndarray, other: np.ndarray, judgements: Judgements, number: 
         return table.reshape(-1, width)
 
     return Rows(
-        padded_rows(of_row, num_rows, number - 1), padded(other, np.int32), padded(judgements.together, float),
-        padded(judgements.apart, float),
+        padded_rows(of_row, num_rows, number - 1), padded(other, np.int32), padded(judgements.said[:, 1], float),
+        padded(judgements.said[:, 0], float),
     )  # fmt: skip
 
 

@@ -15,13 +15,8 @@ from consilience.notes import Remedy
 _MOST_CLUSTERS = int(np.iinfo(np.int8).max)
 """Of a view: the numbers of clusters are kept in a byte for each item and draw."""
 
-EXPERTS = {
-    "two-coin": ("sensitivity", "specificity"),
-    "symmetric": ("sensitivity",),
-    "per-view": ("sensitivity", "specificity"),
-    "spammer": ("knowledge", "guess"),
-}
-"""Kinds of experts, with the sites that are drawn of each expert."""
+EXPERTS = ("two-coin", "symmetric", "per-view", "spammer")
+"""Kinds of experts; `consilience.models.expert_views.likelihood` has the sites that are drawn of each."""
 
 FORMS = ("exact", "pair", "enumerate")
 """What may become of the clusters."""
@@ -47,7 +42,7 @@ class Settings(settings.Settings):
     )
     experts: str = setting(
         "two-coin", "how they err: in two ways, in one, in ways of each view, or by guessing what they do not know",
-        choices=tuple(EXPERTS),
+        choices=EXPERTS,
     )  # fmt: skip
     cluster: str = setting(
         "exact", "for nuts and svi, which cannot draw clusters: pair is another model, in which every answer draws the "

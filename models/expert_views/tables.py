@@ -12,8 +12,8 @@ from scipy import special
 from consilience.arrays import Float, Int
 from consilience.errors import ConsilienceWarning, NotConjugate, TooLarge, UnsupportedRequest
 from consilience.models.expert_views.canonical import num_distinct
+from consilience.models.expert_views.likelihood import Answering, accuracies, answer_table
 from consilience.models.expert_views.priors import linear
-from consilience.models.expert_views.settings import EXPERTS
 from consilience.models.expert_views.truth import ViewsTruth
 from consilience.models.interface import Column, Table
 from consilience.models.intervals import ends
@@ -28,6 +28,8 @@ _HELP = {
     "specificity": "how probably the expert says apart of items that are",
     "knowledge": "of spammers: how probably the expert knows the answer",
     "guess": "of spammers: how probably one who does not know says together",
+    "sensitivity_swapped": "the same, of pairs shown in the second way",
+    "specificity_swapped": "the same, of pairs shown in the second way",
 }
 _SPAMMER = 0.1           # Youden's index below which an expert tells next to nothing.
 _POINTS = 512            # Quantiles of one accuracy, over which the probability of that is averaged.
@@ -58,14 +60,15 @@ def experts(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict
     log odds, in nats, of an answer that is right in both kinds of pairs, with a 95 % interval. A ``spammer`` is an
     expert of whom sensitivity and specificity add up to less than 1.1 with a probability above one half. Under
     ``experts="spammer"`` there are ``knowledge``, how probably an expert knows the answer, and ``guess``, how probably
-    he says together where he does not, with 95 % intervals.
+    he says together where he does not, with 95 % intervals. Of graded answers sensitivity is the mean
+    grade of pairs that are together, and specificity one minus that of pairs that are apart, on a scale from 0 to 1.
     """
     probability = truth.view_probability
     view = probability.argmax(axis=1)
     number = np.arange(truth.num_experts)
     columns: dict[str, np.ndarray] = {"expert": number, "view": view, "probability": probability[number, view]}
     prior = _prior_means(resolved)
-    for site in (*_ACCURACIES, *_own_sites(resolved)):
+    for site in prior:
         found = posterior.summary(site)
         mean, _, lower, upper = (part if part.ndim == 1 else part[number, view] for part in found)
         columns |= {site: mean, f"{site}_lower": lower, f"{site}_upper": upper, f"{site}_prior": prior[site]}
@@ -117,23 +120,23 @@ def contradictions(
     expert, item_a, item_b, answer = (np.asarray(one) for one in (data.expert, data.item_a, data.item_b, data.together))
     own = truth.pair_probability(item_a, item_b, expert)  # and the expert has the view
     together = own.sum(axis=1)
-    sensitivity, specificity = _accuracies(posterior, truth)
-    says_together = own * sensitivity[expert] + (truth.view_probability[expert] - own) * (1 - specificity[expert])
-    probability = says_together.sum(axis=1)
-    probability = np.where(answer == 1, probability, 1 - probability)
+    means, scale = _mean_answering(posterior, resolved, truth), data.scale[answer]
+    kind = answer if data.order is None else answer + data.num_answers * np.asarray(data.order)
+    apart_says, together_says = (part[expert, :, kind] for part in means)
+    probability = (own * together_says + (truth.view_probability[expert] - own) * apart_says).sum(axis=1)
     order = np.argsort(probability, kind="stable")
-    against = np.where(answer == 1, together < 0.5, together > 0.5)
+    against = ((scale > 0.5) & (together < 0.5)) | ((scale < 0.5) & (together > 0.5))
     order = order[against[order]][:limit]
     view = truth.view_probability[expert[order]].argmax(axis=1)
     gain = np.zeros(len(order))
     for one in np.unique(view):
         rows = view == one
-        accuracy = (part[truth.view_probability.argmax(axis=1) == one, one] for part in (sensitivity, specificity))
+        says = (part[truth.view_probability.argmax(axis=1) == one, one, : data.num_answers] for part in means)
         pairs = truth.pair_probability(item_a[order][rows], item_b[order][rows])
-        gain[rows] = information(pairs[:, one, None], *accuracy).max(axis=1)
+        gain[rows] = information(pairs[:, one, None], *says).max(axis=1)
     return {
         "expert": expert[order], "item_a": item_a[order], "item_b": item_b[order],
-        "answer": np.where(answer[order] == 1, "together", "apart").astype(object), "probability": probability[order],
+        "answer": _named(data)[answer[order]], "probability": probability[order],
         "together": together[order], "gain": gain,
     }  # fmt: skip
 
@@ -148,7 +151,7 @@ def questions(
     who is better than all others would take the whole table else. Candidates are random pairs, of uncertain items
     above all, and never all pairs. A pair that the expert has judged already is not asked again.
     """
-    data, (sensitivity, specificity) = resolved.data, _accuracies(posterior, truth)
+    data, means = resolved.data, _mean_answering(posterior, resolved, truth)
     of_expert = truth.view_probability.argmax(axis=1)
     asked = np.asarray(data.item_a).astype(np.int64) * truth.num_units + np.asarray(data.item_b)
     known = np.sort(asked * truth.num_experts + np.asarray(data.expert))
@@ -162,7 +165,7 @@ def questions(
         best = np.argsort(-np.minimum(near, 1 - near), kind="stable")[: 4 * limit]
         a, b = item[a[best]], item[b[best]]
         together = truth.pair_probability(a, b)[:, view]
-        gain = information(together[:, None], sensitivity[expert, view], specificity[expert, view])
+        gain = information(together[:, None], *(part[expert, view, : data.num_answers] for part in means))
         pair = (a.astype(np.int64) * truth.num_units + b)[:, None] * truth.num_experts + expert
         gain = np.where(_contains(known, pair), -1.0, gain)
         chosen = gain.argmax(axis=1)
@@ -262,16 +265,47 @@ def directions(
     }  # fmt: skip
 
 
-def information(together: Any, sensitivity: Any, specificity: Any) -> Any:
+def information(together: Any, apart_says: Any, together_says: Any) -> Any:
     """Return what one answer is expected to tell of whether two items are together, in nats; shapes are broadcast.
 
     Parameters
     ----------
     together : how probably they are.
-    sensitivity, specificity : of the expert who is asked.
+    apart_says, together_says : ``(…, answer)``, of the expert who is asked: how probable each answer is, of pairs that
+        are apart, and together.
     """
-    answer = together * sensitivity + (1 - together) * (1 - specificity)
-    return _binary(answer) - together * _binary(sensitivity) - (1 - together) * _binary(specificity)
+    of_answer = np.asarray(together)[..., None]
+    mixed = of_answer * together_says + (1 - of_answer) * apart_says
+    apart, known, whole = (special.entr(part).sum(axis=-1) for part in (apart_says, together_says, mixed))
+    return whole - together * known - (1 - together) * apart
+
+
+def answers(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of how probably each expert gives each answer, to pairs that are together and apart, with 95 % intervals.
+
+    Where pairs were shown in two ways each has rows of its own. Spammers have none, but ``knowledge`` and ``guess`` in
+    the table of experts.
+    """
+    data, table = resolved.data, answer_table(resolved)
+    if "guess" in table.sites:
+        return {name: np.zeros(0) for name in ("expert", "order", "pair", "answer", "probability", "lower", "upper")}
+    view, number = truth.view_probability.argmax(axis=1), np.arange(truth.num_experts)
+    cells = np.empty((truth.num_experts, len(table.sites), data.num_answers, 3))
+    for place, site in enumerate(table.sites):
+        mean, _, lower, upper = posterior.summary(site)
+        row = site.startswith("answers")
+        if mean.ndim - row > 1:
+            mean, lower, upper = (part[number, view] for part in (mean, lower, upper))
+        found = np.stack([mean, lower, upper], axis=-1)
+        cells[:, place] = found if row else np.stack([found, 1 - found[:, [0, 2, 1]]], axis=1)
+    shape = (truth.num_experts, data.num_orders, 2, data.num_answers)
+    parts = [cells[:, one[:, 0], one[:, 1]].reshape(*shape[:2], shape[3], 3) for one in table.place]
+    expert, order, pair, answer = np.indices(shape).reshape(4, -1)
+    probability, lower, upper = np.stack(parts, axis=2).reshape(-1, 3).T
+    return {
+        "expert": expert, "order": order, "pair": np.array(["apart", "together"], object)[pair],
+        "answer": _named(data)[answer], "probability": probability, "lower": lower, "upper": upper,
+    }  # fmt: skip
 
 
 # Helpers --------------------------------------------------------------------------------------------------------------
@@ -293,9 +327,10 @@ def _placed(truth: ViewsTruth) -> tuple[Int[np.ndarray, " item"], Float[np.ndarr
     return truth.judged, truth.judged_probability
 
 
-def _binary(probability: Any) -> Any:
-    """Return the entropy of a yes or no, in nats."""
-    return special.entr(probability) + special.entr(1 - probability)
+def _named(data: Any) -> np.ndarray:
+    """Return the answers as texts."""
+    grades = ("apart", "together") if data.num_grades in (None, 2) else map(str, range(1, data.num_grades + 1))
+    return np.array([*grades, *["dont_know"] * (data.num_blanks or 0)], object)
 
 
 def _candidates(probability: Float[np.ndarray, "item cluster"]) -> tuple[np.ndarray, np.ndarray]:
@@ -325,12 +360,18 @@ def _of_view(posterior: Posterior, site: str, view: Int[np.ndarray, " expert"]) 
     return values if values.ndim == 2 else values[np.arange(len(view)), view]
 
 
-def _accuracies(posterior: Posterior, truth: ViewsTruth) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean sensitivity and specificity, ``(expert, view)``."""
-    means = (posterior.summary(site).mean for site in _ACCURACIES)
-    one, other = (mean if mean.ndim == 2 else mean[:, None] for mean in means)
-    shape = truth.view_probability.shape
-    return np.broadcast_to(one, shape), np.broadcast_to(other, shape)
+def _mean_answering(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> Answering:
+    """Return how probable each answer is, ``(expert, view, kind)``, at the mean of what the experts are."""
+    table, own = answer_table(resolved), []
+    names = _ACCURACIES if "guess" in table.sites else table.sites
+    for site in names:
+        mean = posterior.summary(site).mean
+        row = site.startswith("answers")
+        mean = mean if mean.ndim - row > 1 else mean[:, None]
+        own.append(mean if row else np.stack([mean, 1 - mean], axis=-1))
+    place = np.array([[[1, 0], [1, 1]], [[0, 1], [0, 0]]]) if "guess" in table.sites else table.place
+    shape = (*truth.view_probability.shape, place.shape[1])
+    return Answering(*(np.broadcast_to(one, shape) for one in table._replace(place=place).read(np.stack(own, axis=-2))))
 
 
 def _weight(
@@ -371,28 +412,24 @@ def _useless(posterior: Posterior, resolved: Resolved, view: Int[np.ndarray, " e
     return np.asarray(special.betainc(two[:, :1], two[:, 1:], least).mean(axis=1))
 
 
-def _own_sites(resolved: Resolved) -> tuple[str, ...]:
-    """Return the sites of spammers, from which their accuracies follow; of other experts none."""
-    return EXPERTS["spammer"] if resolved.settings.experts == "spammer" else ()
-
-
 def _is_symmetric(resolved: Resolved) -> bool:
     return bool(resolved.settings.experts == "symmetric")
 
 
 def _prior_means(resolved: Resolved) -> dict[str, np.ndarray]:
-    """Return the prior means of the sites in the table; not a number where the prior is not known."""
-    means = {}
-    for site in EXPERTS[resolved.settings.experts]:
-        means[site] = np.full(resolved.data.num_experts, np.nan)
+    """Return the prior means of the sites in the table of experts; not a number where the prior is not known."""
+    table, data = answer_table(resolved), resolved.data
+    own = np.full((data.num_experts, len(table.sites), data.num_answers), np.nan)
+    for place, site in enumerate(table.sites):
         with contextlib.suppress(NotConjugate):
             if resolved.given is not None:
-                a, b = resolved.concentration(site).T
-                means[site] = a / (a + b)
-    if "knowledge" in means:
-        known, says = means["knowledge"], means["guess"]
-        means |= {"sensitivity": known + (1 - known) * says, "specificity": known + (1 - known) * (1 - says)}
-    return {"specificity": means["sensitivity"], **means}
+                own[:, place] = resolved.concentration(site)
+    own /= own.sum(axis=-1, keepdims=True)
+    if "guess" in table.sites:
+        known, says = own[..., 0].T
+        right = {"sensitivity": known + (1 - known) * says, "specificity": known + (1 - known) * (1 - says)}
+        return {**right, "knowledge": known, "guess": says}
+    return accuracies(Answering(*map(np.log, table.read(own))), data.scale, np)
 
 
 def _centred(posterior: Posterior) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -427,7 +464,7 @@ TABLES = (
             Column("expert", "expert"), _VIEW, Column("probability", help="of the view"),
             *(
                 Column(f"{site}{end}", help=help)
-                for site in (*_ACCURACIES, *EXPERTS["spammer"])
+                for site in _HELP
                 for end, help in (
                     ("", _HELP[site]), ("_lower", "of the 95 % interval"), ("_upper", "of the 95 % interval"),
                     ("_prior", "mean of the prior"),
@@ -437,6 +474,13 @@ TABLES = (
             Column("weight_lower", help="of the 95 % interval"), Column("weight_upper", help="of the 95 % interval"),
             Column("spammer_probability", help="that sensitivity and specificity add up to less than 1.1"),
             Column("spammer", help="whether that is more probable than not"), Column("answers", help="how many"),
+        ),
+    ),
+    Table(
+        name="answers", help="How probably each expert gives each answer.", make=answers,
+        columns=(
+            Column("expert", "expert"), Column("order", help="in which of two ways the pair is shown"),
+            Column("pair", help="together or apart"), Column("answer"), Column("probability"), *_INTERVAL,
         ),
     ),
     Table(
@@ -455,7 +499,7 @@ TABLES = (
     Table(
         name="contradictions", help="Answers against which the posterior of their pair is.", make=contradictions,
         columns=(
-            Column("expert", "expert"), *_ITEMS, Column("answer", help="together or apart"),
+            Column("expert", "expert"), *_ITEMS, Column("answer", help="as it was given"),
             Column("probability", help="of the answer, from this expert"),
             Column("together", help="probability that the items are, in what the expert has in mind"),
             Column("gain", help="what another answer of the best expert of the view would tell, in nats"),

@@ -73,7 +73,7 @@ from consilience.models.mpa.gibbs import GIBBS
 from consilience.models.mpa.labels import truth
 from consilience.models.mpa.likelihood import log_likelihood
 from consilience.models.mpa.mirror import canonical
-from consilience.models.mpa.partition.tables import CHAINS_PRIOR, HIDDEN, partition_notes
+from consilience.models.mpa.partition.tables import CHAINS_PRIOR, HIDDEN, links_note, partition_notes
 from consilience.models.mpa.priors import BetaPrior, Priors, check_fixed, learned_priors
 from consilience.models.mpa.simulation import draw_data
 from consilience.models.mpa.tables import TABLES
@@ -106,10 +106,11 @@ class Settings(settings.Settings):
         choices=("separate", "joint"),
     )
     coreference: str = setting(
-        "links",
-        "of mentions: a posterior of labels, each mention by itself, or of the partition of a document into entities",
-        choices=("links", "partition"),
-    )
+        "auto",
+        "of mentions: a posterior of links, each mention by itself, or of the partition of a document into entities; "
+        "auto: the partition, where settings, priors and method have one",
+        choices=("auto", "links", "partition"), earlier="links",
+    )  # fmt: skip
     antecedents: str = setting(
         "any",
         "of a partition: whether a right annotation may name any earlier mention of the entity, or only the nearest",
@@ -155,8 +156,10 @@ _PROFILE = {"plates": ("annotator", "class"), "family": dist.Beta, "prior_plates
 def says(account: Account) -> Iterator[Note]:
     """Say so where the annotators agree no more than chance would have them."""
     data = account.resolved.data
-    if "swap_rate" in account.posterior.hidden:
-        yield from partition_notes(account.posterior.hidden)
+    if "link" not in account.posterior.hidden:
+        yield from links_note(account.resolved, account.method)
+    else:
+        yield from partition_notes(account.posterior.hidden, account.posterior.chains)
     labelled = as_annotations(data)
     if labelled.num_annotators:
         yield from signal_notes(signal(labelled), data.annotators)
@@ -164,7 +167,7 @@ def says(account: Account) -> Iterator[Note]:
 
 def _truth(posterior: Posterior, resolved: Resolved, **more: Any) -> Truth:
     """Return the draws of the labels, those of a partition where the posterior is of one."""
-    if "antecedent" not in posterior.hidden:
+    if "link" not in posterior.hidden:
         return truth(posterior, resolved, **more)
     from consilience.models.mpa.partition import truth as partition
 
@@ -186,7 +189,8 @@ def _summarised(samples: Mapping[str, Any], resolved: Resolved) -> dict[str, Any
     """Return the sites; of a partition, whose annotators are many and seen little, their mean sensitivities."""
     if "specificity" in samples:
         return dict(samples)
-    return {"mean_sensitivity": np.asarray(samples["sensitivity"]).mean(axis=2)[..., :2]}
+    others = {name: values for name, values in samples.items() if name != "sensitivity"}
+    return {"mean_sensitivity": np.asarray(samples["sensitivity"]).mean(axis=2)[..., :2], **others}
 
 
 MODEL = Model(
@@ -200,6 +204,9 @@ MODEL = Model(
         Site("prevalence", plates=("class",), family=dist.Beta, prior_plates=("class",)),
         Site("sensitivity", **_PROFILE),
         Site("specificity", **_PROFILE),
+        Site("log_likelihood"),
+        Site("num_entities"),
+        Site("together", event=("pair",)),
         canonical=_canonical,
         summarised=_summarised,
         hidden={

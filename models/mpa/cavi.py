@@ -32,6 +32,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.beta_priors import beta_of
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.mpa.candidates import Tables, candidates_of
+from consilience.models.mpa.partition.tables import of_partitions
 from consilience.models.mpa.priors import SITES, BetaParameters, beta_parameters
 from consilience.models.mpa.updates import by_pair, counts, divide_tables, is_real, log_odds, padded_tables, typed
 from consilience.models.posterior import Closed
@@ -119,8 +120,8 @@ def prepare(resolved: Resolved) -> Problem:
         learned.
     """
     settings = resolved.settings
-    if against := unsuited(resolved):
-        raise UnsupportedRequest(against, Remedy("method", "gibbs"))
+    if settings.coreference == "partition":
+        raise UnsupportedRequest(f"{_NO_CHAINS}; use {{method}}", Remedy("method", "gibbs"))
     learned = settings.hyperparameters == "learned"
     if settings.author and learned:
         text = "the author's program has fixed priors; leave out author or {hyperparameters}"
@@ -314,11 +315,12 @@ def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
     return Closed(factors, {name: own for name, own in values.items() if name not in SITES})
 
 
+_NO_CHAINS = "coordinate ascent has no posterior of chains"
+
+
 def unsuited(resolved: Resolved) -> str:
     """Return why coordinate ascent is no method here; empty where it is one."""
-    if resolved.settings.coreference == "links":
-        return ""
-    return "coordinate ascent has no posterior of chains; use {method}"
+    return _NO_CHAINS if of_partitions(resolved) else ""
 
 
 CAVI = Ascent(

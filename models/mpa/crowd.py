@@ -20,7 +20,7 @@ numbers occur. A *kind* is such a set of numbers with the class of the true cand
 Two different annotators, taken in proportion to :math:`s_j`, their parts of all annotations, give an item the same
 label with probability
 
-.. math:: \frac{\sum_m \big[ (\sum_j s_j P_j(m \mid t))^2 - \sum_j s_j^2 P_j(m \mid t)^2 \big]}{1 - \sum_j s_j^2}.
+.. math:: \frac{\sum_m \left[ (\sum_j s_j P_j(m \mid t))^2 - \sum_j s_j^2 P_j(m \mid t)^2 \right]}{1 - \sum_j s_j^2}.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ import numpy as np
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.interface import Gibbs
 from consilience.models.mpa.candidates import Tables, candidates_of
+from consilience.models.mpa.partition.tables import of_partitions
 from consilience.models.mpa.priors import BetaParameters, beta_parameters, check_fixed
 from consilience.models.mpa.updates import by_pair, counts, log_odds, padded_tables, typed
 from consilience.models.random import log_gamma
@@ -171,8 +172,8 @@ def lengths(problem: Problem) -> dict[str, int]:
 
 
 def instead(resolved: Resolved) -> Gibbs | None:
-    """Return the sampler of partitions where they are asked for."""
-    if resolved.settings.coreference == "links":
+    """Return the sampler of partitions where the posterior is of them."""
+    if not of_partitions(resolved):
         return None
     from consilience.models.mpa.partition.sampler import SAMPLER  # numba takes long to import
 

@@ -55,20 +55,27 @@ def simulate_mentions(
 
     Parameters
     ----------
-    key : the true entities. Mentions that refer to nothing (entity -1) are left out with a warning, as the paper has
+    key : Chains
+        The true entities. Mentions that refer to nothing (entity -1) are left out with a warning, as the paper has
         none.
-    scenario : one of `SCENARIOS`.
-    profiles : for the scenarios ``profiles-…``: sensitivity in DO and in DN, an array of shape ``(profile, 2)`` or a
-        table (path, data frame or dict) with the columns DO and DN. Each annotator gets one of them at random.
-    seed : the same seed gives the same annotations.
-    annotators_per_mention : each mention has so many different annotators.
-    mentions_per_annotator : each annotator has so many different mentions. The last have one less where numbers do not
-        divide, and of fewer mentions than this each annotator has all.
+    scenario : str, default "synthetic-uniform"
+        One of `SCENARIOS`.
+    profiles : path, data frame or dict of columns, optional
+        For the scenarios ``profiles-…``: sensitivity in DO and in DN, an array of shape ``(profile, 2)`` or a table
+        (path, data frame or dict) with the columns DO and DN. Each annotator gets one of them at random.
+    seed : int, default 0
+        The same seed gives the same annotations.
+    annotators_per_mention : int, default 10
+        Each mention has so many different annotators.
+    mentions_per_annotator : int, default 20
+        Each annotator has so many different mentions. The last have one less where numbers do not divide, and of fewer
+        mentions than this each annotator has all.
 
     Returns
     -------
-    mentions : with gold labels and positions, in the order of the documents; ``m1``, ``m2``, … annotated by ``a1``,
-        ``a2``, …, and the documents of the key that have mentions.
+    mentions
+        With gold labels and positions, in the order of the documents; ``m1``, ``m2``, … annotated by ``a1``, ``a2``, …,
+        and the documents of the key that have mentions.
 
     Raises
     ------

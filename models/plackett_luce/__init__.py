@@ -8,7 +8,7 @@ that it names:
 
     \lambda_{ik} \sim \mathrm{Gamma}(\alpha, \beta), \qquad
     p(b_{ir} \mid \lambda_i) = \prod_l \; \sum_{\text{orders of block } l} \; \prod_{k} \frac{\lambda_{ik}}{Z_{irk}},
-    \qquad \theta_i = \lambda_i / \textstyle\sum_k \lambda_{ik},
+    \qquad \theta_i = \lambda_i / \sum_k \lambda_{ik},
 
 where :math:`Z` is the summed weight of the classes still to be named. The reliability γ is the power of the likelihood:
 with an integer γ, every annotator counted γ times.

@@ -13,7 +13,7 @@ def fit():
     document, place = np.repeat([0, 1], 100), np.tile(np.arange(100), 2)
     entity = random.integers(8, size=200) + 8 * document
     key = Chains.from_spans(document, place, place, entity, documents=["one", "two"])
-    return cs.fit("mpa", simulate_mentions(key, seed=1), draws=50)
+    return cs.fit("mpa", simulate_mentions(key, seed=1), coreference="links", draws=50)
 
 
 def test_a_systems_links_are_the_true_ones_but_for_some(fit):

@@ -11,11 +11,11 @@ import pytest
 import consilience as cs
 from consilience import annotator_figures
 from consilience.cli import main
-from consilience.pages import crowd, write_page
+from consilience.pages import Page, crowd, write_page
 from consilience.pages.crowd import annotator_sections, next_label_sections, shown_annotators
 
 NEXT, WHO, CONFUSE, GUESS = (
-    "Items most worth another label", "Who is reliable at what", "What annotators confuse", "What annotators guess",
+    "Next labels", "Annotators", "Confusions", "Guesses",
 )  # fmt: skip
 STRANGE = ["<b>&amp;", "a$b_c$d", "_hidden", "x\x01y", "a very long name of an annotator that would fill a page"]
 
@@ -145,7 +145,7 @@ def test_few_annotators_are_all_shown_and_estimates_are_sorted_by_value():
 
 def page(fit, tmp_path):
     parts = [*next_label_sections(fit.truth), *annotator_sections(fit)]
-    html = write_page("Annotators", [], parts, tmp_path / "page.html").read_text()
+    html = write_page(Page("Annotators", "", parts), tmp_path / "page.html").read_text()
     assert not re.search(r">\s*nan\s*<", html)
     return [part.title for part in parts], html
 
@@ -188,7 +188,7 @@ def test_mentions_have_a_scatter_and_a_figure_for_each_class(tmp_path):
     rows += [("m0", "a0", "DN")]
     names = ("mention_id", "annotator_id", "annotation")
     mentions = cs.read_mentions(dict(zip(names, zip(*rows, strict=True), strict=True)))
-    found, html = page(cs.fit("mpa", mentions), tmp_path)
+    found, html = page(cs.fit("mpa", mentions, coreference="links"), tmp_path)
     assert found == [NEXT, WHO]
     assert all(title in html for title in ("Sensitivity to two classes, 4 annotators", "Class DN", "Class DO"))
 
@@ -200,7 +200,7 @@ def test_the_scatter_marks_who_is_below_chance_in_a_class_that_it_shows():
     })  # fmt: skip
     for name in ("sensitivity", "specificity"):
         frame = frame.assign(**{f"{name}_lower": frame[name] - 0.1, f"{name}_upper": frame[name] + 0.1})
-    _, axes, _ = crowd._profiles(frame).blocks
+    _, axes, *_ = crowd._profiles(frame).blocks
     _, marked = (part.get_offsets().tolist() for part in axes.collections if hasattr(part, "get_sizes"))
     assert marked == [[0.6, 0.2]]  # b, and not a, who is below chance in PR only
 

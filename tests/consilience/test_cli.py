@@ -49,7 +49,7 @@ def test_help_and_version_succeed(run, printed):
     assert run("--version")[:2] == (0, f"consilience {cs.__version__}\n")
 
 
-@pytest.mark.parametrize("words", [(), ("fti", "x"), ("fit", "dirichlet"), ("certainty", "run", "--by", "x")])
+@pytest.mark.parametrize("words", [(), ("fti", "x"), ("fit", "dirichlet"), ("certainty", "run", "--group-rule", "x")])
 def test_what_cannot_be_understood_is_a_usage_error(run, words):
     assert run(*words)[0] == ExitCode.usage
 
@@ -74,12 +74,12 @@ def test_a_fit_says_what_was_read_and_can_be_loaded(folder, run, tmp_path):
 
 
 def test_json_of_a_fit_describes_what_was_run(run, tmp_path):
-    words = ("--reliability=30", "--weights", "published-code", "--seed", "7", "--json")
+    words = ("--reliability=30", "--rank-weights", "published-code", "--seed", "7", "--json")
     code, shown, _ = run("fit", "prirn", "stutz-2023-cases", "-o", tmp_path / "run", *words)
     described = json.loads(shown)
     assert code == 0
     assert described["option_reliability"] == 30.0
-    assert described["option_weights"] == "published-code"
+    assert described["option_rank_weights"] == "published-code"
     assert described["seed"] == 7
     assert described["items"] == 3
     assert described["data_hash"] == cs.load("stutz-2023-cases").fingerprint()
@@ -390,8 +390,8 @@ def test_items_as_json_and_csv_have_the_columns_of_the_table(folder, run, tmp_pa
 def test_certainty_after_mapping_classes(folder, run, groups, by):
     fit = cs.load_fit(folder / "run")
     risk = cs.read_class_map(folder / "groups.csv")
-    _, shown, _ = run("certainty", folder / "run", "--map", folder / groups, "--by", by, "--json")
-    assert json.loads(shown)["value"] == cs.certainty(fit, classes_to=risk, by=by).value
+    _, shown, _ = run("certainty", folder / "run", "--class-groups", folder / groups, "--group-rule", by, "--json")
+    assert json.loads(shown)["value"] == cs.certainty(fit, class_groups=risk, group_rule=by).value
 
 
 def test_evaluation_has_a_row_for_each_system_and_metric(folder, run, tmp_path):
@@ -415,9 +415,9 @@ def test_evaluation_has_a_row_for_each_system_and_metric(folder, run, tmp_path):
 
 
 def test_evaluation_by_group_adds_its_table(folder, run):
-    words = ("evaluate", folder / "run", "--predictions", folder / "right.csv", "--map", folder / "groups.csv")
+    words = ("evaluate", folder / "run", "--predictions", folder / "right.csv", "--class-groups", folder / "groups.csv")
     fit, risk = cs.load_fit(folder / "run"), cs.read_class_map(folder / "groups.csv")
-    expected = cs.evaluate(fit, cs.read_predictions(folder / "right.csv"), by=risk).by_group
+    expected = cs.evaluate(fit, cs.read_predictions(folder / "right.csv"), class_groups=risk).by_group
     groups = json.loads(run(*words, "--json")[1])[0]["by_group"]
     assert [row["group"] for row in groups] == list(expected["group"])
     # The point estimate may put no item into a group: not a number is null.
@@ -454,7 +454,7 @@ def test_comparison_has_the_leaderboard_and_the_pairs(folder, run):
         (("compare", "run", "right.csv", "--metric", "top-1", "--metric", "top-2"), "give --metric once"),
         (("compare", "run", "right.csv", "--metric", "best"), "no metric is called 'best'"),
         (("evaluate", "run", "--predictions", "cifar10h"), "holds no predictions"),
-        (("certainty", "run", "--map", "cifar10h"), "is no class map"),
+        (("certainty", "run", "--class-groups", "cifar10h"), "is no class map"),
         (("certainty", "run", "--top", "9"), "from 1 to 3"),
         (("certainty", "labels.csv"), "is not a folder"),
         (("certainty", "."), "has no fit.json"),

@@ -106,7 +106,7 @@ def test_em_has_errors_priors_and_skills_by_hand():
 @pytest.mark.parametrize("estimator", WITH["confusion"], ids=lambda one: one.__name__)
 def test_errors_are_the_confusion_transposed(estimator, fitted):
     found = fitted(estimator).errors_
-    table = fitted(estimator).fit_.confusion().set_index(["annotator", "class", "label"])["probability"]
+    table = fitted(estimator).fit_.confusion().set_index(["annotator", "true_label", "label"])["probability"]
     for (worker, said), row in found.iterrows():
         for true in found.columns:
             assert row[true] == table[worker, true, said]
@@ -128,7 +128,7 @@ def test_options_are_those_of_fit_and_of_the_model(estimator):
     of_fit = {name: one.default for name, one in inspect.signature(cs.fit).parameters.items() if name != "settings"}
     of_model = {one.name: one.default for one in estimator._model.settings.fields()}
     expected = {**of_fit, **of_model, **estimator._other_defaults}
-    for name in ("model", "data", "truth"):
+    for name in ("model", "data", "truth", "read"):
         del expected[name]
     assert estimator().get_params() == expected
     shown = {name: one.default for name, one in inspect.signature(estimator).parameters.items()}

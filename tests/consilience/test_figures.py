@@ -1,18 +1,26 @@
 """Figures return axes, draw without warnings, and show what they were given."""
 
+import copy
+import dataclasses
+import inspect
+import pickle
 import subprocess
 import sys
+import warnings
 from io import BytesIO
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import consilience as cs
 from consilience import figures
-from consilience.errors import UnknownName
+from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.truth import Entries, LabelDraws, PlausibilityDraws, PointTruth
 from consilience.models.truth.plausibilities import OtherMass
+from consilience.notes import Level, Note
 
 STRANGE = ["<b>&amp;", "a$b_c$d", "_hidden", "a very long name of an item that would fill a page, one", "x\x01y"]
 
@@ -232,3 +240,63 @@ def test_figures_never_import_pyplot():
         "figures.simplex(np.ones((2, 3)) / 3); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- fit.plot, and the tables that show themselves
+
+DRAWN = ("certainty", "items", "annotators", "confusion", "calibration", "trace", "rank", "posterior", "forest")
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cs.fit("dawid-skene", cs.example("labels.csv"), draws=50)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_plots_return_the_axes_that_they_are_given(crowd, name):
+    ax = Figure().subplots()
+    assert getattr(crowd.plot, name)(ax=ax) is ax
+    assert ax.has_data() or name == "confusion"
+    drawn(ax)
+
+
+def test_plots_of_records_and_what_a_fit_cannot_draw(crowd):
+    sample = Path(cs.__file__).parent / "data" / "examples" / "sample"
+    fit = cs.link([sample / "clinic.csv", sample / "register.csv"], restriction="across")
+    pair = fit.pairs().iloc[0]
+    for axes in (fit.plot.entities(), fit.plot.match_weights(), fit.plot.waterfall(pair["record_a"], pair["record_b"])):
+        drawn(axes)
+    with pytest.raises(UnknownName, match="'dawid-skene' has no 'num_views' to draw"):
+        crowd.plot.views()
+    with pytest.raises(UnknownName, match="there is no site 'confusoin'; did you mean 'confusion'"):
+        crowd.plot.trace("confusoin")
+    with pytest.raises(UnsupportedRequest, match="a fit by em is one estimate"):
+        fit.plot.trace()
+    assert set(DRAWN) < set(dir(crowd.plot))
+
+
+def test_every_public_figure_has_a_home():
+    for name in figures.__all__:
+        assert getattr(figures, name).__doc__
+
+
+def test_tables_of_a_fit_show_what_they_are(crowd):
+    for name in (*crowd.member.table_names, *crowd.member.measure_names):
+        assert name in dir(crowd)
+        assert getattr(crowd, name).__doc__
+        assert repr(getattr(crowd, name)).endswith("Call it.")
+        inspect.signature(getattr(crowd, name))
+    assert str(inspect.signature(crowd.confusion)).startswith("(*, annotators")
+    for copied in (pickle.loads(pickle.dumps(crowd.labels)), copy.deepcopy(crowd.labels)):
+        assert copied().equals(crowd.labels())
+
+
+def test_a_fit_in_five_lines_errors_first(crowd):
+    said = (Note(Level.error, "one"), Note(Level.error, "two"), Note(Level.note, "three"))
+    poor = dataclasses.replace(crowd, said=said)
+    lines = repr(poor).splitlines()
+    assert lines[:2] == ["error: one", "… and 1 more"]
+    assert len(lines) == 5
+    assert lines[4] == "1 note: fit.findings()"

@@ -109,7 +109,7 @@ def test_a_known_family_of_judges_is_cured(page):
         assert float(z) == pytest.approx(row["agreement_z"], abs=0.05)
         assert float(truth) == pytest.approx(true[judge], abs=5e-4)
         assert group == ("" if pandas.isna(row["group"]) else row["group"])
-    confusion = grouped.confusion().set_index(["annotator", "class", "label"]).xs("1", level="label")
+    confusion = grouped.confusion().set_index(["annotator", "true_label", "label"]).xs("1", level="label")
     for judge, of_bad, bad_ends, of_good, good_ends in rows_of("| judge | says 1 of a bad answer | 95 %"):
         for said, ends, true_label in ((of_bad, bad_ends, "0"), (of_good, good_ends, "1")):
             row = confusion.loc[(judge, true_label)]

@@ -144,7 +144,7 @@ def test_what_the_command_writes(folder):
     with (folder / "out/pairs.csv").open(newline="") as stream:
         assert set(next(csv.DictReader(stream))) == {"record_a", "record_b", "probability"}
     page = (folder / "out/report.html").read_text()
-    for words in ("How many entities", "What the candidates leave out", "To be decided by hand", "Between files"):
+    for words in ("Clusters", "Lost to blocking", "Review list", "Between files"):
         assert words in page
     for words in ("Against the known entities", "What was run"):
         assert words in page
@@ -155,7 +155,7 @@ def test_what_the_command_writes(folder):
     assert all(note.words()[1:] in page for note in fit.findings())
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
-    for words in ("how far it holds", "of all among the pairs looked at", "≠ "):
+    for words in ("how far its interval holds", "of all among the pairs looked at", "≠ "):
         assert words in page
 
 

@@ -135,7 +135,6 @@ def test_names_that_the_fit_has(linked):
 
 
 def test_similar_fields_stay_similar():
-    pytest.importorskip("rapidfuzz")
     table = people()
     fit = cs.link(table, id="person", similar={"first name": "string"}, draws=5)
     name = table["first name"][7]

@@ -34,6 +34,7 @@ def places(tmp_path):
     (tmp_path / "link-to-file").symlink_to("foreign")
     (tmp_path / "link-to-page").symlink_to("page")
     (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "inner").write_text("input")
     os.mkfifo(tmp_path / "fifo")
@@ -51,6 +52,7 @@ REFUSED = {
     "link-to-file": ("is not a regular file; give another path, or - for standard output", False),
     "link-to-page": ("is not a regular file", False),
     "dangling": ("is not a regular file", False),
+    "loop": ("is not a regular file", False),
     "folder": ("is an input of this command", False),
     "fifo": ("is not a regular file", False),
     "/dev/null": ("is not a regular file", False),
@@ -85,6 +87,12 @@ def test_written_without_force(places, name):
     put(places / name, inputs=[places / "own", places / "missing"])
     assert (places / name).read_bytes() == NEW
     assert not [path for path in places.iterdir() if made_for(path.name)]
+
+
+def test_a_folder_without_permission_is_refused_before_the_work(places, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != places)
+    with pytest.raises(OutputRefused, match="new cannot be written, because .* is not yours to write to"):
+        check_output(places / "new")
 
 
 def test_a_folder_that_is_no_input_is_no_file(places):

@@ -1,6 +1,8 @@
 """The report is one self-contained page, whatever the model, the data and the names in them."""
 
+import base64
 import dataclasses
+import hashlib
 import os
 import re
 from html.parser import HTMLParser
@@ -12,6 +14,7 @@ import pytest
 from markupsafe import Markup
 
 import consilience as cs
+from consilience import pages
 from consilience.errors import OutputRefused, UnsupportedRequest
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
@@ -20,7 +23,7 @@ from consilience.models.posterior import Draws
 from consilience.models.truth import PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import KINDS
-from consilience.pages import Code, Section, run, write_page
+from consilience.pages import Code, Section, run, script, write_page
 from consilience.reporting import PAGES, report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
@@ -60,7 +63,7 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.open:
             self.text.setdefault(self.open[-1], []).append(data)
-            if self.open[-1] == "h2":
+            if self.open[-2:] == ["summary", "h2"]:
                 self.headings.append(data)
 
 
@@ -74,7 +77,11 @@ def checked(path):
     assert set(re.findall(r"url\((#[^)]*)\)", html)) <= inside
     assert "@import" not in html
     assert re.findall(r"url\((?!#)", html) == []
-    assert not {"script", "link", "iframe", "object", "embed", "base", "img"} & set(page.tags)
+    assert not {"link", "iframe", "object", "embed", "base", "img"} & set(page.tags)
+    assert page.tags.count("script") == 1
+    assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()}'" in html
+    assert html.count(f"<script>{script()}</script>") == 1
+    assert page.tags.count("caption") == page.tags.count("table")
     return page
 
 
@@ -100,17 +107,17 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     systems = {EVIL: predictions(fit, depth=2), DOLLAR: predictions(fit, 1, 2), "same": predictions(fit, 1, 2)}
     risk = cs.ClassMap.from_codes([0, 1, 1], classes=fit.truth.ids["class"], groups=["0", "2"])
     extra = Section("An extra part", ["one & two", Markup("<em>three</em>")])
-    path = report(fit, systems, path=tmp_path / "report.html", risk=risk, title=EVIL, sections=[extra])
+    path = report(fit, systems, path=tmp_path / "report.html", class_groups=risk, title=EVIL, sections=[extra])
     page = checked(path)
     assert page.headings == [
-        "Leaderboard", "How far the ground truth can be trusted", "Scores of each system", "Risk",
-        "Agreement of the annotators", *AGREEMENT_PARTS, "Whether the model expects this agreement", "An extra part",
-        "What was run",
+        "Items", "Leaderboard", "Risk", "Agreement and model check", "An extra part", "What was run",
     ]  # fmt: skip
     assert EVIL in page.text["h1"]
     assert EVIL in page.text["td"]
     assert DOLLAR in page.text["td"]
     assert {EVIL, DOLLAR} <= set(page.text["text"])
+    assert page.text["h3"][:3] == ["Scores of each system", "Agreement with the others", AGREEMENT_PARTS[0]]
+    assert page.text["h3"][-1] == "Whether the model expects this agreement"
     assert "one & two" in page.text["p"]
     assert page.text["em"] == ["three"]
 
@@ -118,14 +125,14 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
 @pytest.mark.parametrize("risk", [None, {"class": ["_u", EVIL, "v"], "group": [0, 1, 1]}])
 def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     systems = {"A": predictions(fit), "B": predictions(fit, 1)}
-    page = checked(report(fit, systems, path=tmp_path / "report.html", risk=risk))
+    page = checked(report(fit, systems, path=tmp_path / "report.html", class_groups=risk))
     cells = page.text["td"]
     for row in cs.compare(fit, systems).table.itertuples():
         at = cells.index(row.system)
         assert cells[at + 1 : at + 5] == [f"{row.value:.4f}", f"{row.lower:.4f}", f"{row.upper:.4f}",
                                           f"{row.sd_items:.4f}"]  # fmt: skip
     for score in (cs.certainty(fit), cs.certainty(fit, top=2)):
-        at = cells.index(score.title)
+        at = cells.index(score.title.removesuffix(", exact"))
         assert cells[at + 1 : at + 3] == [f"{score.value:.4f}", f"{score.sd:.4f}"]
     score = cs.evaluate(fit, systems["B"])
     low, high = score.interval
@@ -144,7 +151,7 @@ def test_the_same_fit_gives_the_same_bytes(fit, tmp_path):
 
 def test_a_single_system_has_no_ranking(fit, tmp_path):
     page = checked(report(fit, predictions(fit, name="alone"), path=tmp_path / "report.html"))
-    assert page.headings[0] == "Score of the system"
+    assert page.headings[1] == "Score of the system"
     assert "P(best)" not in page.text["th"]
 
 
@@ -201,10 +208,11 @@ def test_ratings_have_two_classes(tmp_path):
     frame["rating"] = random.normal(size=60)
     fit = cs.fit("normal-inverse-gamma", cs.read_ratings(frame), threshold=0.0, draws=64)
     page = checked(report(fit, predictions(fit), path=tmp_path / "report.html"))
-    assert "certainty of the top class, exact" in page.text["td"]
+    assert "Certainties of the top class are exact." in page.text["p"]
     assert "certainty of the set of the top 2 classes" not in page.text["td"]
-    assert any("above (" in text for text in page.text["td"])
-    assert "Agreement of the annotators" not in page.headings
+    assert {"above", "below"} <= set(page.text["td"])
+    assert page.headings[:2] == ["Items", "Score of the system"]
+    assert "Agreement and model check" not in page.headings
 
 
 def test_label_draws_rank_one_class(tmp_path):
@@ -215,14 +223,14 @@ def test_label_draws_rank_one_class(tmp_path):
     fit = dataclasses.replace(exact, method="nuts", posterior=Draws(exact.samples()))
     page = checked(report(fit, predictions(fit, depth=2), path=tmp_path / "report.html"))
     assert any("said when it was fitted" in text for text in page.text["p"])
-    assert "certainty of the top class, exact" not in page.text["td"]
+    assert "Certainties of the top class are exact." not in page.text["p"]
 
 
 def test_one_item_and_one_annotator_are_enough(tmp_path):
     data = cs.read_annotations({"item": ["i"], "annotator": ["r"], "label": ["a"]}, labels=["a", "b"])
     fit = cs.fit("dirichlet", data, draws=64)
     page = checked(report(fit, predictions(fit), path=tmp_path / "report.html"))
-    assert "Agreement of the annotators" not in page.headings
+    assert "Agreement and model check" not in page.headings
 
 
 def test_the_code_to_reproduce_names_what_was_run(fit):
@@ -240,26 +248,42 @@ def test_every_kind_of_block_is_rendered(tmp_path):
     figure.subplots().plot([0, 1], [0, 1], "o")
     blocks = ["<i>", Code("a < b"), pd.DataFrame({"x": [1, 2], "<y>": [0.12345, np.nan]}), figure, [figure, figure],
               {"items": 1234}]  # fmt: skip
-    page = checked(write_page("t", "lead", [Section("<s>", blocks)], tmp_path / "page.html"))
+    rows = [pages.Bar("up", 2.0, "+2", 1.0), pages.Bar("at", 0.5, "0.5", 0.0, (0.2, 0.9), [0.1])]
+    bars = pages.Bars(rows, "b", ("", "", ""))
+    words = pages.Text("d", ["<a>", "b", "c"], [
+        pages.Span(0, 1, 1, True, "<tip>"), pages.Span(1, 2, 2, True, "crosses"), pages.Span(1, 1, 3, False, "inside"),
+    ])  # fmt: skip
+    table = pages.Table(pd.DataFrame({"n": [3.0, np.nan]}), "long", total=9, of="x")
+    blocks += [bars, words, pages.Heading("<h>"), table]
+    parts = [Section("<s>", blocks), Section("<s>", [])]
+    page = checked(write_page(pages.Page("t", "line", parts), tmp_path / "page.html"))
     assert page.tags.count("svg") == 3
-    assert page.headings == ["<s>"]
+    assert page.headings == ["<s>", "<s>"]
     assert "a < b" in page.text["code"]
-    assert page.text["td"] == ["1", "0.1235", "2", "–"]
+    assert page.text["td"] == ["1", "0.1235", "2", "–", "+2", "0.5", "3", "–"]
     assert "1,234" in page.text["dd"]
+    assert page.text["sub"] == ["3", "1"]  # spans that cross another are left out
+    assert page.text["h3"] == ["d", "<h>"]
+    assert page.text["caption"] == ["<s>", "b", "long Shown are 2 of 9; fit.x() has all."]
     with pytest.raises(UnsupportedRequest, match="a block is int"):
-        write_page("t", 3, [], tmp_path / "page.html")
+        write_page(pages.Page("t", "", [Section("s", [3])]), tmp_path / "page.html")
+
+
+def test_the_script_writes_text_alone_and_fetches_nothing():
+    forbidden = ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval", "fetch", "Function", "import")
+    assert not [word for word in forbidden if word in script()]
 
 
 def test_a_page_that_fails_leaves_the_earlier_one_and_no_rest(fit, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("earlier")
     with pytest.raises(UnsupportedRequest, match="object"):
-        write_page("t", [], [Section("s", [object()])], path, force=True)
+        write_page(pages.Page("t", "", [Section("s", [object()])]), path, force=True)
     monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OutputRefused, match="report.html exists; .*force=True"):
-        write_page("t", [], [], path)
+        write_page(pages.Page("t", ""), path)
     with pytest.raises(OSError, match="full"):
-        write_page("t", [], [], path, force=True)
+        write_page(pages.Page("t", ""), path, force=True)
     assert path.read_text() == "earlier"
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
 
@@ -284,7 +308,7 @@ def test_a_page_of_agreement(tmp_path):
     assert page.headings == AGREEMENT_PARTS
     assert page.tags.count("svg") == 6
     assert f"{found.value:.3f}" in page.text["dd"]
-    assert str(found.dependence) in page.text["p"]
+    assert str(found.dependence) in page.text["li"]
     with pytest.raises(UnsupportedRequest, match="report a fit"):
         cs.report(found, predictions(cs.fit("dirichlet", crowd(), draws=8)), path=tmp_path / "no.html")
 
@@ -299,14 +323,14 @@ def test_a_page_of_agreement_without_any_pair(tmp_path):
     alone = cs.read_annotations({"item": ["i", "j"], "annotator": ["r", "r"], "label": ["a", "b"]})
     page = checked(cs.report(cs.agreement(alone), path=tmp_path / "agreement.html"))
     assert page.headings == []
-    assert any("nothing is known of the agreement" in text for text in page.text["p"])
+    assert any("nothing is known of the agreement" in text for text in page.text["li"])
 
 
 def test_a_fit_is_checked_by_the_agreement(tmp_path):
     fit = cs.fit("dirichlet", crowd(), draws=64)
     page = checked(report(fit, path=tmp_path / "report.html"))
-    place = page.headings.index("Agreement of the annotators")
-    assert page.headings[place + 1 : -1] == [*AGREEMENT_PARTS, "Whether the model expects this agreement"]
+    parts = ["Agreement with the others", *AGREEMENT_PARTS, "Whether the model expects this agreement"]
+    assert page.text["h3"] == parts
     assert cs.agreement(fit).verdict in page.text["p"]
 
 
@@ -332,7 +356,7 @@ def test_poor_fit_says_so_above_everything_else(fit, tmp_path, result, message, 
     path = report(with_run(fit, result, message), path=tmp_path / "page.html")
     page, html = checked(path), path.read_text(encoding="utf-8")
     assert page.text["strong"] == ["Read this first: the fit behind this page is poor."]
-    head = html[: html.index("<nav")]
+    head = html[: html.index("</header>")]
     assert said in head
     assert message[1:] in head
     assert head.index("<strong>") < head.index('<dl class="facts">')
@@ -352,7 +376,7 @@ def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
 
 def test_numbers_of_the_run_are_rounded(fit):
     fit = dataclasses.replace(fit, attributes={**fit.attributes, "worst_r_hat": 6.298147875897062})
-    table = run.run_section(fit, {}).blocks[0]
+    table = run.run_section(fit, {}).blocks[0].frame
     assert table.set_index("what")["value"]["worst r hat"] == "6.298"
 
 

@@ -1,11 +1,18 @@
 """Anything in: frames, paths, columns, rows and standard input, wherever data, systems or groups are asked for."""
 
+import io
+import json
+import os
+import sys
+import threading
+
 import pandas
+import polars
 import pytest
 
 import consilience as cs
 from consilience.cli import ExitCode
-from consilience.errors import InputError, UnsupportedRequest
+from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
 
 ANNOTATIONS = [
     {"item": item, "annotator": annotator, "label": label}
@@ -37,6 +44,72 @@ FORMS = {
 }
 
 
+# ---- every verb takes every form, and finds what it finds of the contract
+
+MORE_FORMS = {
+    **FORMS,
+    "str": lambda rows, folder: str(written(rows, folder / "predictions.csv")),
+    "open file": lambda rows, folder: io.StringIO(csv(rows)),
+    "polars": lambda rows, folder: polars.DataFrame(rows),
+    "lazy polars": lambda rows, folder: polars.LazyFrame(rows),
+}
+OF_UNITS = {
+    "Series": lambda rows, folder: pandas.DataFrame(rows).set_index(list(rows[0])[0]).iloc[:, 0],
+    "dict": lambda rows, folder: dict(map(dict.values, rows)),
+}
+RESPONSE = [{"record": record, "entity": entity} for record, entity in zip("1234", "aabb", strict=True)]
+KEY = [{"record": record, "entity": entity} for record, entity in zip("1234", "aaab", strict=True)]
+VERBS = {
+    # what is given in every form; what is found of it, as the contract or in that form
+    "fit": (ANNOTATIONS, lambda fit, given: cs.fit("dirichlet", given, draws=20).labels()["probability"].tolist()),
+    "agreement": (ANNOTATIONS, lambda fit, given: cs.agreement(given).value),
+    "evaluate": (SYSTEM, lambda fit, given: cs.evaluate(fit, given).value),
+    "certainty": (SYSTEM, lambda fit, given: cs.certainty(fit, of=given).value),
+    "compare": (SYSTEM, lambda fit, given: cs.compare(fit, {"A": given}).table["value"].tolist()),
+    "report": (SYSTEM, lambda fit, given: cs.report(fit, {"A": given}, path="page.html", force=True).read_bytes()),
+    "score_partition": (RESPONSE, lambda fit, given: str(cs.score_partition(given, cs.read_partition(KEY)))),
+}
+READERS = {"fit": cs.read_annotations, "agreement": cs.read_annotations, "score_partition": cs.read_partition}
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [
+        (verb, name) for verb, (rows, _) in VERBS.items() for name in (*MORE_FORMS, *OF_UNITS)
+        # There are several labels of an item; and of a page, which takes long, three say enough.
+        if not (name in OF_UNITS and rows is ANNOTATIONS or verb == "report" and name not in ("str", "polars", "dict"))
+    ],
+)  # fmt: skip
+def test_every_verb_takes_every_form(tmp_path, monkeypatch, dirichlet, verb, name):
+    rows, found = VERBS[verb]
+    monkeypatch.chdir(tmp_path)
+    expected = found(dirichlet, READERS.get(verb, cs.read_predictions)(rows))
+    if "polars" in name:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert found(dirichlet, {**MORE_FORMS, **OF_UNITS}[name](rows, tmp_path)) == expected
+
+
+@pytest.mark.parametrize("name", ["columns", "dict"])
+def test_a_dict_that_names_items_or_columns_is_one_system(dirichlet, name):
+    found = cs.compare(dirichlet, {**MORE_FORMS, **OF_UNITS}[name](SYSTEM, None))
+    assert found.table.equals(cs.compare(dirichlet, {"predictions": cs.read_predictions(SYSTEM)}).table)
+
+
+@pytest.fixture(scope="module")
+def dirichlet():
+    return cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), draws=20)
+
+
+def test_how_data_are_read_is_said_to_fit():
+    rows = [*ANNOTATIONS, {"item": "i4", "annotator": "a", "label": None}]
+    with pytest.warns(InputWarning, match="1 rows without a label"):
+        assert cs.fit("dirichlet", rows, read={"missing": "drop"}, draws=20).data.num_items == 3
+    with pytest.raises(UnsupportedRequest, match="read= says how data are read, and these are read"):
+        cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), read={"missing": "drop"})
+    with pytest.raises(UnknownName, match="the reader of Annotations has no option 'mising'; did you mean 'missing'"):
+        cs.fit("dirichlet", rows, read={"mising": "drop"})
+
+
 @pytest.fixture(params=FORMS)
 def form(request, tmp_path):
     """Return a function that gives rows in one of the forms of a source."""
@@ -47,12 +120,12 @@ def test_a_sweep_takes_every_source(form):
     asked = {"draws": 20, "seed": 1, "metrics": ["top-1"]}
     data = cs.read_annotations(ANNOTATIONS)
     groups, system = cs.read_class_map(GROUPS), cs.read_predictions(SYSTEM)
-    expected = cs.sweep("dirichlet", data, [1, 5], risk=groups, systems={"A": system}, **asked)
-    found = cs.sweep("dirichlet", form(ANNOTATIONS), [1, 5], risk=groups, systems={"A": system}, **asked)
+    expected = cs.sweep("dirichlet", data, [1, 5], class_groups=groups, systems={"A": system}, **asked)
+    found = cs.sweep("dirichlet", form(ANNOTATIONS), [1, 5], class_groups=groups, systems={"A": system}, **asked)
     pandas.testing.assert_frame_equal(found, expected)
-    found = cs.sweep("dirichlet", data, [1, 5], risk=form(GROUPS), systems={"A": system}, **asked)
+    found = cs.sweep("dirichlet", data, [1, 5], class_groups=form(GROUPS), systems={"A": system}, **asked)
     pandas.testing.assert_frame_equal(found, expected)
-    found = cs.sweep("dirichlet", data, [1, 5], risk=groups, systems={"A": form(SYSTEM)}, **asked)
+    found = cs.sweep("dirichlet", data, [1, 5], class_groups=groups, systems={"A": form(SYSTEM)}, **asked)
     pandas.testing.assert_frame_equal(found, expected)
 
 
@@ -79,11 +152,12 @@ def test_a_check_takes_every_source(form):
 def test_groups_come_from_every_source(form, tmp_path):
     fit = cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), draws=20)
     groups, system = cs.read_class_map(GROUPS), cs.read_predictions(SYSTEM)
-    assert cs.certainty(fit, classes_to=form(GROUPS)).value == cs.certainty(fit, classes_to=groups).value
+    assert cs.certainty(fit, class_groups=form(GROUPS)).value == cs.certainty(fit, class_groups=groups).value
     assert cs.expected_risk(fit, form(GROUPS)).value == cs.expected_risk(fit, groups).value
-    found, expected = (cs.evaluate(fit, system, by=by).by_group for by in (form(GROUPS), groups))
+    found, expected = (cs.evaluate(fit, system, class_groups=by).by_group for by in (form(GROUPS), groups))
     pandas.testing.assert_frame_equal(found, expected)
-    pages = [cs.report(fit, path=tmp_path / f"{k}.html", risk=risk) for k, risk in enumerate((form(GROUPS), groups))]
+    both = enumerate((form(GROUPS), groups))
+    pages = [cs.report(fit, path=tmp_path / f"{k}.html", class_groups=one) for k, one in both]
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
@@ -115,7 +189,7 @@ def test_data_systems_groups_and_records_from_standard_input(piped, tmp_path):
     assert cs.load_fit("run").data.fingerprint() == cs.read_annotations(ANNOTATIONS).fingerprint()
     for rows, *words in (
         (ANNOTATIONS, "agreement"), (SYSTEM, "evaluate", "run", "--predictions"), (SYSTEM, "compare", "run"),
-        (GROUPS, "certainty", "run", "--map"),
+        (GROUPS, "certainty", "run", "--class-groups"),
     ):  # fmt: skip
         written(rows, tmp_path / "file.csv")
         code, shown, _ = piped(csv(rows), *words, "-", "--json")
@@ -125,6 +199,20 @@ def test_data_systems_groups_and_records_from_standard_input(piped, tmp_path):
     assert len(pandas.read_csv("linked/entities.csv")) == len(PEOPLE)
 
 
+def test_fifos_and_json_lines_are_read_once(piped, tmp_path):
+    lines = "".join(f"{json.dumps(row)}\n" for row in ANNOTATIONS)
+    assert piped(lines, "fit", "dirichlet", "-", "-o", "run", "--draws", "20")[0] == 0
+    for name, text in (("fifo", csv(ANNOTATIONS)), ("fifo.csv", csv(ANNOTATIONS)), ("other", lines)):
+        os.mkfifo(tmp_path / name)
+        writer = threading.Thread(target=(tmp_path / name).write_text, args=(text,))
+        writer.start()
+        code, shown, errors = piped("", "fit", "dirichlet", name, "-o", "run", "--draws", "20", "--force")
+        writer.join()
+        assert code == 0, errors
+        assert f"read     {name}: 9 annotations, 3 items" in shown
+        assert cs.load_fit("run").data.fingerprint() == cs.read_annotations(ANNOTATIONS).fingerprint()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -132,7 +220,7 @@ def test_data_systems_groups_and_records_from_standard_input(piped, tmp_path):
         ("link - - -o linked", "- is standard input, which holds one table"),
         ("evaluate - --predictions -", "- is standard input, which holds one table"),
         ("fit prirn - -o run", "standard input, column 'rank': there is no column 'rank'"),
-        ("score - key.conll", "standard input is read as a table in CSV; give the path of a file"),
+        ("score - key.conll", "this is read as a table, in CSV or JSON lines; give the path"),
     ],
 )
 def test_what_standard_input_cannot_be(piped, tmp_path, words, message):

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 import consilience as cs
+from benchmarks.views_experts import simulate_experts, three_clusters
 from consilience.cli import main
 from consilience.errors import UnsupportedRequest
 from consilience.models import member
-from consilience.models.expert_views.simulation import simulate_experts, three_clusters
 
 HEAVY = {"jax", "numpyro", "pandas", "scipy", "matplotlib"}
 

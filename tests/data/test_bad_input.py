@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from consilience.data import (
+    files,
     read_annotations,
     read_class_map,
     read_predictions,
@@ -267,3 +268,29 @@ def test_a_parquet_file_with_a_broken_page_is_refused(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(bytes(data))
     with pytest.raises(InputError, match="not a readable Parquet file"):
         read_annotations(tmp_path / "broken.parquet")
+
+
+@pytest.mark.parametrize("name", ["fifo.csv", "device.csv"])
+def test_what_may_never_end_is_not_read(tmp_path, name):
+    os.mkfifo(tmp_path / "fifo.csv")
+    (tmp_path / "device.csv").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="no regular file, and may never end"):
+        read_annotations(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, ending):
+    path, original = tmp_path / f"table.{ending}", files.open_bytes
+    path.write_text("item,annotator,label\na,b,c\n" if ending == "csv" else '{"item":"a","annotator":"b","label":"c"}\n')
+
+    def open_and_append(path):
+        stream = original(path)
+        with path.open("a") as other:
+            other.write("\n")
+        return stream
+
+    monkeypatch.setattr(files, "open_bytes", open_and_append)
+    with pytest.raises(InputError, match="the file changed while it was read"):
+        read_annotations(path)
+    monkeypatch.undo()
+    assert read_annotations(path).num_items == 1

@@ -7,7 +7,7 @@ import pytest
 
 from consilience.data import read_constraints
 from consilience.data.constraints import read_features
-from consilience.errors import InputError, InputWarning, UnknownName
+from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
 
 FEW = "ignore:.*(gave fewer than 10 answers|always or never|there is one expert)"
 pytestmark = pytest.mark.filterwarnings(f"{FEW}:consilience.errors.InputWarning")
@@ -190,3 +190,48 @@ def test_an_expert_who_does_not_know_says_nothing(word):
     assert not any("contradict" in text for text in texts)
     with pytest.raises(InputError):
         read_constraints({**table, "answer": [word] * 3})
+
+
+ASKED = {
+    "expert": [*"aabb"], "item_a": [*"xyxz"], "item_b": [*"yzzx"], "answer": [1, 5, "?", 3], "order": [0, 1, 0, 1],
+    "question": [*"pqpp"],
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.InputWarning")    # of few answers
+def test_grades_orders_and_questions():
+    data = read_constraints(ASKED, grades=5, dont_know="informative", questions="views")
+    assert data.experts.tolist() == ["a: p", "a: q", "b: p"]
+    assert data.expert.tolist() == [0, 1, 2, 2]
+    assert data.together.tolist() == [0, 4, 5, 2]
+    assert data.order.tolist() == [0, 1, 0, 1]
+    assert (data.num_answers, data.num_orders, data.num_grades, data.num_blanks) == (6, 2, 5, 1)
+    np.testing.assert_array_equal(data.scale, [0, 0.25, 0.5, 0.75, 1, np.nan])
+    left_out = read_constraints(ASKED, grades=5)
+    assert left_out.experts.tolist() == ["a", "b"]
+    assert (left_out.num_constraints, left_out.num_answers, left_out.num_blanks) == (3, 5, 0)
+    # That all experts know their answers leaves data as they always were.
+    plain = {name: column[:2] for name, column in ASKED.items() if name in ("expert", "item_a", "item_b")}
+    plain = read_constraints({**plain, "answer": [1, 0]}, dont_know="informative")
+    assert (plain.num_grades, plain.num_blanks, plain.order) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "match"),
+    [
+        ({"answer": [0, 6, "?", "together"]}, {"grades": 5}, "the answer is no whole number from 1 to 5"),
+        ({"order": [0, 1, 2, ""]}, {"grades": 5}, "the order is neither 0 nor 1"),
+        ({"question": [*"pq"] + ["", "p"]}, {"grades": 5, "questions": "views"}, "column 'question'"),
+    ],
+)
+def test_wrong_grades_and_orders(changes, options, match):
+    with pytest.raises(InputError, match=match):
+        read_constraints({**ASKED, **changes}, **options)
+
+
+def test_options_that_make_no_sense():
+    without = {name: column for name, column in ASKED.items() if name != "question"}
+    with pytest.raises(InputError, match="there is no column 'question'"):
+        read_constraints(without, grades=5, questions="views")
+    with pytest.raises(UnsupportedRequest, match="grades is 1; give how many there are, 2 to 100"):
+        read_constraints(ASKED, grades=1)

@@ -277,3 +277,50 @@ def test_pairs_that_may_be_linked_move_with_their_records():
     assert np.array_equal(other.candidate, np.unique(other.candidate, axis=0))
     with pytest.raises(UnsupportedRequest, match="after repeating"):
         data.repeated(2)
+
+
+# ---- as tables
+
+TABLES = {
+    cs.read_annotations: {
+        "item": ["b", "a", "a"], "annotator": ["x", "x", "y"], "label": ["1", "2", "1"], "gold": ["1", None, None],
+    },
+    cs.read_ratings: {"item": ["a", "b"], "annotator": ["x", "y"], "rating": [0.5, 2.0]},
+    cs.read_rankings: {"item": ["a"] * 3, "annotator": ["x"] * 3, "class": ["p", "q", "r"], "rank": [1, 1, 2]},
+    cs.read_mentions: {"mention_id": ["m", "n"], "annotator_id": ["x", "x"], "annotation": ["DN", "DO(m)"]},
+    cs.read_records: {"id": ["r", "s"], "name": ["Ann", None], "town": ["Ulm", "Bonn"]},
+    cs.read_predictions: {"item": ["a", "a", "b"], "class": ["p", "q", "q"], "rank": [1, 2, 1]},
+    cs.read_partition: {"record": ["r", "s"], "entity": ["1", "1"]},
+    cs.read_class_map: {"class": ["p", "q"], "group": ["1", "2"]},
+    cs.read_verdicts: {"item": ["a", "a"], "system": ["A", "A"], "annotator": ["x", "y"], "label": [1, 0]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("read", TABLES)
+def test_data_as_a_frame_are_read_as_they_were(read):
+    data = read(TABLES[read])
+    frame = data.to_pandas()
+    assert read(frame).fingerprint() == data.fingerprint()
+    assert set(TABLES[read]) <= set(frame)
+    assert len(data) == data.num_items if read is cs.read_predictions else len(frame)
+    assert "<table>" in data._repr_html_()
+
+
+def test_answers_and_chains_as_frames():
+    answers = cs.example("answers.csv").to_pandas()
+    assert set(answers["answer"]) == {"together", "apart"}
+    chains = cs.Chains.from_spans([0, 0], [0, 2], [1, 2], [0, -1], documents=["news"]).to_pandas().fillna("")
+    assert chains.values.tolist() == [["news", 0, 1, "0"], ["news", 2, 2, ""]]
+
+
+def test_what_a_notebook_shows_is_escaped():
+    hostile = "<script>alert(1)</script>"
+    labels = {"item": [hostile] * 9, "annotator": list("abcdefghi"), "label": ["&", "<b>", "&"] * 3}
+    data = cs.read_annotations(labels)
+    fit = cs.fit("dirichlet", data, draws=20)
+    system = cs.Predictions.from_lists([["&"]], items=[hostile], classes=["&", "<b>"], name=hostile)
+    for shown in (data, fit, cs.certainty(fit), cs.compare(fit, {hostile: system}), cs.agreement(data)):
+        html = shown._repr_html_()
+        assert "<script" not in html
+        assert "<b>&lt;" not in html.replace("<td>&lt;b&gt;", "")
+        assert html.count("<tr>") <= 6

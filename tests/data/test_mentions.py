@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from consilience.data import read_mentions
-from consilience.data.mentions import MENTION_TYPES, _Links, _on_circles, write_mentions
+from consilience.data.mentions import MENTION_TYPES, _Links, _on_circles
+from consilience.data.mentions_writer import write_mentions
 from consilience.errors import InputError, InputWarning, OutputRefused, UnsupportedRequest
 
 TABLE = {

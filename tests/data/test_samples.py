@@ -33,7 +33,7 @@ def test_each_is_read_by_its_contract(name, number):
 
 
 def test_an_unknown_name_lists_what_there_is():
-    with pytest.raises(UnknownName, match=r"no sample file 'label.csv'; there are labels.csv, system_a.csv"):
+    with pytest.raises(UnknownName, match=r"'label.csv'; did you mean 'labels.csv'. There are labels.csv"):
         cs.example("label.csv")
 
 

@@ -67,9 +67,9 @@ def test_the_same_rows_come_out_of_every_text_format(tmp_path, name):
 
 
 class OtherFrame:
-    """A data frame of another library."""
+    """A data set as Hugging Face has them."""
 
-    columns = list(COLUMNS)
+    column_names = list(COLUMNS)
 
     def to_pandas(self):
         return FRAME

@@ -100,7 +100,7 @@ def test_the_point_estimate_keeps_its_ties():
 def test_by_group_is_the_ratio_of_sums():
     truth, predictions = random_truth(5, num_draws=30), random_predictions(6)
     groups = ClassMap.from_codes([0, 1, 1, 2], groups=["low", "mid", "high"])
-    table = cs.evaluate(truth, predictions, "top-2", by=groups).by_group
+    table = cs.evaluate(truth, predictions, "top-2", class_groups=groups).by_group
     top = np.concatenate([b.real[:, :, 0] for b in truth.blocks(Ranked(1))])
     hit = (top[:, :, None] == predictions.ranked[:, None, :2]).any(-1)
     group = np.array([0, 1, 1, 2])[top]
@@ -127,7 +127,7 @@ def test_several_metrics_in_one_pass_are_those_of_single_passes():
 def test_groups_that_never_lead_have_no_score():
     truth = PlausibilityDraws.dense(np.array([[[0.9, 0.1]], [[0.8, 0.2]]]))
     groups = ClassMap.from_codes([0, 1], groups=["a", "b"])
-    table = cs.evaluate(truth, Predictions.from_lists([["0"]], classes=["0", "1"]), by=groups).by_group
+    table = cs.evaluate(truth, Predictions.from_lists([["0"]], classes=["0", "1"]), class_groups=groups).by_group
     assert table["value"].isna().tolist() == [False, True]
     assert table["sd"].isna().tolist() == [False, True]
     assert table["items_expected"].tolist() == [1, 0]
@@ -136,7 +136,7 @@ def test_groups_that_never_lead_have_no_score():
 def test_by_group_of_the_point_estimate():
     fit = cs.fit("dirichlet", Annotations.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 1], num_labels=3), draws=100)
     groups = ClassMap.from_codes([0, 1, 1], groups=["a", "b"])
-    score = cs.evaluate(fit, Predictions.from_lists([["0"], ["0"], ["1"]], classes=list("012")), by=groups)
+    score = cs.evaluate(fit, Predictions.from_lists([["0"], ["0"], ["1"]], classes=list("012")), class_groups=groups)
     table = score.by_group
     assert table["items_by_point_estimate"].tolist() == [1, 2]
     np.testing.assert_allclose(table["value_by_point_estimate"], [score.items[0], score.items[1:].mean()])

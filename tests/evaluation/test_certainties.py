@@ -77,8 +77,8 @@ def test_sets_of_many_classes_do_not_overflow():
 def test_risk_of_the_top_class_and_of_the_sum():
     truth, draws = random_truth(1)
     group = np.array([0, 1, 2, 1])
-    classes, top = cs.certainty(truth), cs.certainty(truth, classes_to=RISK)
-    summed = cs.certainty(truth, classes_to=RISK, by="sum")
+    classes, top = cs.certainty(truth), cs.certainty(truth, class_groups=RISK)
+    summed = cs.certainty(truth, class_groups=RISK, group_rule="sum")
     assert np.all(top.items >= classes.items)
     leader = group[draws.argmax(-1)]
     mass = np.stack([draws[:, :, group == g].sum(-1) for g in range(3)], -1).argmax(-1)
@@ -91,7 +91,7 @@ def test_risk_of_the_top_class_and_of_the_sum():
 def test_exact_certainty_of_groups():
     data = Annotations.from_codes([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [0, 1, 3, 2, 2], num_labels=4, num_items=3)
     fit = cs.fit("dirichlet", data, draws=20_000)
-    exact, drawn = cs.certainty(fit, classes_to=RISK), cs.certainty(fit, classes_to=RISK, exact=False)
+    exact, drawn = cs.certainty(fit, class_groups=RISK), cs.certainty(fit, class_groups=RISK, exact=False)
     error = np.sqrt(exact.items * (1 - exact.items) / 20_000)
     assert np.abs((exact.items - drawn.items) / error).max() < 5
     assert exact.items[2] == pytest.approx(0.5)  # two classes of four, nobody said anything
@@ -119,7 +119,7 @@ def test_certainty_of_given_sets():
         top = np.argsort(-draws[:, item], axis=-1)[:, : len(names)]
         hits = [set(map(int, names)) == set(row) for row in top]
         assert score.items[item] == pytest.approx(np.mean(hits))
-    for options, words in (({"exact": True}, "set-2 has no closed form"), ({"classes_to": RISK}, "given labels")):
+    for options, words in (({"exact": True}, "set-2 has no closed form"), ({"class_groups": RISK}, "given labels")):
         with pytest.raises(UnsupportedRequest, match=words):
             cs.certainty(truth, of=Predictions.from_lists(sets, classes=list("0123")), **options)
 
@@ -150,7 +150,8 @@ def test_expected_risk_of_a_dirichlet():
 
 
 @pytest.mark.parametrize(
-    "options", [{"top": 0}, {"top": 5}, {"by": "mean"}, {"top": 2, "classes_to": RISK}, {"top": 2, "exact": True}]
+    "options",
+    [{"top": 0}, {"top": 5}, {"group_rule": "mean"}, {"top": 2, "class_groups": RISK}, {"top": 2, "exact": True}],
 )
 def test_requests_without_an_answer(options):
     with pytest.raises(UnsupportedRequest):

@@ -121,7 +121,7 @@ def fit():
     """Return a fit of the mention-pair model with few draws."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)
-        return cs.fit("mpa", crowd(), draws=12, seed=0)
+        return cs.fit("mpa", crowd(), coreference="links", draws=12, seed=0)
 
 
 # ---- chains ----

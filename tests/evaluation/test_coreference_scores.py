@@ -98,6 +98,17 @@ def test_a_repeated_span_of_the_key_is_kept_and_the_last_has_the_responses():
     assert found["aa."].sums["ceafm"][:2, 0].tolist() == [2, 4]
 
 
+@pytest.mark.parametrize(
+    ("text", "official"), [("aaa", (50.0, 33.33, 40.0)), ("aab", (50.0, 100.0, 66.66)), ("abbb", (50.0, 50.0, 48.57))]
+)
+def test_blanc_of_a_key_that_repeats_a_span_counts_pairs_of_spans(text, official):
+    """Key {0 1} {1 2}: two pairs corefer, and four do not, of which two also corefer and one is of 1 with itself."""
+    key = chains([(0, 0, 0, "a"), (0, 1, 1, "a"), (0, 1, 1, "b"), (0, 2, 2, "b")])
+    with pytest.warns(InputWarning, match="1 mentions of the key repeat"):
+        found = cs.score_coreference(key, chains(of_letters(text)))["blanc"]
+    assert 100 * np.array([found.recall, found.precision, found.f1]) == pytest.approx(official, abs=0.0101)
+
+
 def test_a_repeated_span_that_the_key_lacks_stays_twice():
     key, response = chains(of_letters("aa")), chains([*of_letters("aa"), (0, 5, 5, "a"), (0, 5, 5, "b")])
     scores = cs.score_coreference(key, response)

@@ -128,7 +128,7 @@ def test_scores_and_certainties_are_those_of_many_draws(truth):
     system = predicted(np.stack([top, (top + 1) % 4], axis=1), 4)
     for measure in (
         lambda exact: cs.certainty(truth, exact=exact),
-        lambda exact: cs.certainty(truth, classes_to=risk, exact=exact),
+        lambda exact: cs.certainty(truth, class_groups=risk, exact=exact),
         lambda exact: cs.certainty(truth, of=predicted(top, 4), exact=exact),
         lambda exact: cs.evaluate(truth, system, "top-1", exact=exact),
         lambda exact: cs.evaluate(truth, system, "top-2", exact=exact),

@@ -195,8 +195,8 @@ def test_records_without_an_entity_are_left_out():
 
 def test_requests_that_do_not_fit():
     fit, system = drawn(), Partition.from_codes([0, 0, 1, 2, 3])
-    with pytest.raises(UnsupportedRequest, match="by= groups the classes of items"):
-        cs.evaluate(fit, system, by=cs.read_class_map({"class": ["a"], "group": ["b"]}))
+    with pytest.raises(UnsupportedRequest, match="class_groups= groups the classes of items"):
+        cs.evaluate(fit, system, class_groups=cs.read_class_map({"class": ["a"], "group": ["b"]}))
     with pytest.raises(UnknownName, match="no metric is called 'top-1' for records, but for items"):
         cs.evaluate(fit, system, "top-1")
     with pytest.raises(UnsupportedRequest, match="no item has a class; evaluate a partition"):

@@ -157,8 +157,8 @@ def test_ranks_alone_are_refused_with_what_to_do():
     truth, ranks = LabelDraws(np.array([[0]]), 2), cs.Predictions.from_scores([[0.5, 0.5]], name="ours")
     with pytest.raises(UnsupportedRequest, match="'ours' says in which order .* read the scores with scores='prob"):
         cs.evaluate(truth, ranks, "brier")
-    with pytest.raises(UnsupportedRequest, match="brier has no scores by group; leave out by="):
-        cs.evaluate(truth, system([[0.5, 0.5]]), "brier", by={"class": ["0", "1"], "group": ["x", "y"]})
+    with pytest.raises(UnsupportedRequest, match="brier has no scores by group; leave out class_groups="):
+        cs.evaluate(truth, system([[0.5, 0.5]]), "brier", class_groups={"class": ["0", "1"], "group": ["x", "y"]})
 
 
 def test_classes_that_the_data_lack_are_never_true():

@@ -225,7 +225,7 @@ CASES: dict[str, dict[str, Case]] = {
     "one-coin": {"annotations": Case(crowd)},
     "glad": {"annotations": Case(crowd)},
     "mpa": {
-        "annotations": Case(crowd), "mentions": Case(mentions, methods=("cavi", "gibbs")),
+        "annotations": Case(crowd), "mentions": Case(mentions, {"coreference": "links"}, ("cavi", "gibbs")),
         "joint": Case(crowd, {"decisions": "joint"}, ("cavi", "gibbs")),
         "learned": Case(crowd, {"hyperparameters": "learned"}, ("cavi",)),
     },

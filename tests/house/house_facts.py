@@ -196,6 +196,13 @@ def front_door(files: list[File]) -> list[str]:
         for node in file.tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.value) in methods
     }
+    # A name may be a package, of which each function says how it is called.
+    shown |= {
+        file.name.split("/")[-2]
+        for file in files
+        if file.name.endswith("__init__.py")
+        and any(isinstance(node, ast.FunctionDef) and _has_example(node) for node in file.tree.body)
+    }
     return sorted(names - shown)
 
 

@@ -99,7 +99,7 @@ def test_requests_that_cannot_be_met(options, match):
 def test_choices_and_data_and_priors_of_other_members():
     rankings = Rankings.from_nested([[[["a"], ["b"]]]])
     with pytest.raises(UnsupportedRequest, match="choose one of 'equation-14', 'published-code'"):
-        cs.fit("irn", rankings, weights="code")
+        cs.fit("irn", rankings, rank_weights="code")
     with pytest.raises(UnsupportedRequest, match="takes Rankings, as read_rankings returns them; this is Annotations"):
         cs.fit("irn", ANNOTATIONS)
     with pytest.raises(UnsupportedRequest, match="has no priors"):

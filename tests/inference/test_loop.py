@@ -1,6 +1,7 @@
 """The host loop: a recurrence whose every state is known, stopped in each of the ways a loop can stop."""
 
 import functools
+import os
 import signal
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from consilience.errors import UnsupportedRequest
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.loop import run_chunks, scan_steps
 from consilience.inference.results import Result
@@ -34,6 +36,14 @@ def random_walk(state, index):
 
 def all_finite(output):
     return np.isfinite(output["x"])
+
+
+def test_a_forked_process_does_not_wait_for_ever(monkeypatch):
+    advance, _ = make_advance(random_walk)
+    run_chunks(advance, jnp.zeros(()), num_steps=1, finite=all_finite)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(UnsupportedRequest, match="forked from one that has already run JAX.*spawn"):
+        run_chunks(advance, jnp.zeros(()), num_steps=1, finite=all_finite)
 
 
 class Collector:

@@ -1,7 +1,5 @@
 """Which members the battery runs over, and what takes them long."""
 
-import jax
-import jax.numpy as jnp
 import pytest
 
 from tests.laws.subjects import ITEMS, RECORDS, subject_of
@@ -46,15 +44,3 @@ def subject(request):
 def record_subject(request):
     """Return a member that links records, and its row: the laws of items and their classes mean nothing to it."""
     return subject_of(request.param)
-
-
-@pytest.fixture
-def compilations():
-    """Return a list that grows with every program that XLA compiles."""
-    events = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda event, duration, **details: events.append(event) if "backend_compile" in event else None
-    )
-    jax.jit(lambda x: x + 1)(jnp.arange(7)).block_until_ready()
-    assert events, "jax no longer reports compilations under this name"
-    return events

@@ -21,7 +21,7 @@ from tests.laws.cases import CASES, RECORD_CASES, Case, RecordCase
 from tests.loading import load
 
 # Name in CASES -> file with a MODEL, relative to the repository, of members that are not in the registry.
-OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py"}
+OTHERS: dict[str, str] = {"yes-no": "docs/developer/skeleton_member.py"}
 
 RECORDS = [name for name in models.names() if models.place(name).takes == ("Records",)]
 # Of constraints the truth is several partitions at once: `test_symmetries` and their member's own tests hold its laws.

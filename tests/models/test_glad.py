@@ -232,7 +232,7 @@ def test_tables_of_annotators_items_and_the_crowd(table):
     assert annotators["accuracy"].rank().tolist() == annotators["ability"].rank().tolist()
     assert len(items) == 45
     np.testing.assert_allclose(crowd.groupby("class")["probability"].sum(), 1.0)
-    right = crowd[crowd["class"] == crowd["label"]]["probability"]
+    right = crowd[crowd["true_label"] == crowd["label"]]["probability"]
     expected = (annotators["annotations"] * annotators["accuracy"]).sum() / annotators["annotations"].sum()
     np.testing.assert_allclose(right, expected)
     # Items on which all agree are the easy ones.

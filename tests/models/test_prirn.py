@@ -20,7 +20,7 @@ def data():
 
 @pytest.mark.parametrize("weights", ["equation-14", "published-code"])
 def test_the_mean_is_irn_without_alpha(data, weights):
-    fit = cs.fit("prirn", data, weights=weights, reliability=7.0)
+    fit = cs.fit("prirn", data, rank_weights=weights, reliability=7.0)
     irn = inverse_rank_normalisation(data, weights)
     np.testing.assert_allclose(fit.truth.mean(), irn, rtol=1e-12)
     draws = fit.samples(20_000)["plausibility"][0]
@@ -81,7 +81,7 @@ PRINTED = [
 @pytest.mark.parametrize(("weights", "column"), [("published-code", 2), ("equation-14", 3)])
 def test_the_printed_cases(weights, column):
     cases, num_draws = cs.load("stutz-2023-cases"), 20_000
-    fit = cs.fit("prirn", cases, reliability=30, weights=weights, draws=num_draws)
+    fit = cs.fit("prirn", cases, reliability=30, rank_weights=weights, draws=num_draws)
     chance = np.zeros((cases.num_items, cases.num_classes))
     chance[cases.entry_item, cases.entry_class] = fit.truth.exact(Ranked(1)).probability
     for start in (0, 1):

@@ -16,7 +16,7 @@ ITEM, LABEL = np.array([0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0])
 
 @pytest.fixture(scope="module")
 def skeleton():
-    return load("docs/skeleton_member.py")
+    return load("docs/developer/skeleton_member.py")
 
 
 @pytest.fixture

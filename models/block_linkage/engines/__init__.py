@@ -95,7 +95,7 @@ def duckdb(memory: str = "8GB", threads: int | None = None, folder: str | os.Pat
 
     Parameters
     ----------
-    memory : of the tables, such as "8GB"; the arrays of the driver come on top (`docs/linkage.md`).
+    memory : of the tables, such as "8GB"; the arrays of the driver come on top (`docs/guides/linkage.md`).
     threads : all cores by default.
     folder : for what does not fit memory; a temporary one by default, where Python's `tempfile` makes it.
 

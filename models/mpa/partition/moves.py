@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from consilience.models.machine_code import machine_code
+from consilience.models.machine_code import inner, machine_code
 from consilience.models.mpa.partition.annotations import (
     BIN_LATER,
     BIN_PROPERTY,
@@ -75,7 +75,7 @@ def energies(places, first, given, found, energy):
             energy[rung, document] = total
 
 
-@machine_code
+@inner
 def kind_of(link):
     """Return the kind of a mention: new, old, NR or PR."""
     return 1 if link >= 0 else 0 if link == -1 else 2 if link == -2 else 3
@@ -161,7 +161,7 @@ def log_prior(row, low, high, given):
     return total + given.by_number[number]
 
 
-@machine_code
+@inner
 def _drawn(random, number, weight, exponent):
     """Return which of some choices is drawn, from logarithms of weights."""
     highest, total = weight[0], 0.0
@@ -177,7 +177,7 @@ def _drawn(random, number, weight, exponent):
     return at
 
 
-@machine_code
+@inner
 def _log_tail(first, link, below, shift, most, row, given, work):
     """Return the log probability of what is said of a tail, where it depends on what is before it in the entity.
 
@@ -205,7 +205,7 @@ def _log_tail(first, link, below, shift, most, row, given, work):
     return total
 
 
-@machine_code
+@inner
 def _names_own(mention, row, given):
     """Return whether a label names a mention of the entity that is not the nearest: it shares with all of these."""
     own, link, entity = given.mention[mention], row[mention]["link"], row[mention]["entity"]
@@ -220,7 +220,7 @@ def _names_own(mention, row, given):
     return False
 
 
-@machine_code
+@inner
 def _renamed(mention, entity, ordinal, row):
     """Say of a tail which entity it is of, and how many mentions are before; return how many it has."""
     number = 0
@@ -235,7 +235,7 @@ def _renamed(mention, entity, ordinal, row):
 # ---- one mention ----
 
 
-@machine_code
+@inner
 def _move(random, mention, exponent, row, numbers, given, work):
     own = given.mention[mention]
     link, after, entity = row[mention]["link"], row[mention]["following"], row[mention]["entity"]
@@ -301,7 +301,7 @@ def _move(random, mention, exponent, row, numbers, given, work):
     _placed(mention, alone, choice[at], row, numbers, given)
 
 
-@machine_code
+@inner
 def _log_between(mention, before, later, shift, row, given, work):
     """Return what a mention between two others of an entity, either -1 of none, adds to the log weight of the rest."""
     log_weight = 0.0
@@ -317,7 +317,7 @@ def _log_between(mention, before, later, shift, row, given, work):
     return log_weight
 
 
-@machine_code
+@inner
 def _placed(mention, alone, chosen, row, numbers, given):
     """Put a mention where it was chosen to be, out of whose entity it was taken already."""
     link, after, entity = row[mention]["link"], row[mention]["following"], row[mention]["entity"]
@@ -343,12 +343,12 @@ def _placed(mention, alone, chosen, row, numbers, given):
     _renamed(mention, first, ordinal, row)
 
 
-@machine_code
+@inner
 def _choose(choice, at, before, later, size, ordinal):
     choice[at, 0], choice[at, 1], choice[at, 2], choice[at, 3] = before, later, size, ordinal
 
 
-@machine_code
+@inner
 def _offer(other, mention, number, row, given, work):
     """Add the entity of another mention to the choices, unless it is there or is none; return their number."""
     if other == mention or row[other]["link"] < -1:
@@ -380,7 +380,7 @@ def _offer(other, mention, number, row, given, work):
 # ---- tails ----
 
 
-@machine_code
+@inner
 def _relink(random, mention, exponent, row, numbers, given, work):
     """Link a tail to the end of another entity, or to nothing."""
     choice, weight, own = work.choice, work.weight, given.mention[mention]
@@ -410,7 +410,7 @@ def _relink(random, mention, exponent, row, numbers, given, work):
             _join(mention, choice[at, 0], row)
 
 
-@machine_code
+@inner
 def _log_linked(mention, target, most, entities, row, given, work):
     """Return the log weight of a tail that is linked to a mention, or to nothing.
 
@@ -430,7 +430,7 @@ def _log_linked(mention, target, most, entities, row, given, work):
     return weight - given.recency * given.log[mention - target]
 
 
-@machine_code
+@inner
 def _stray(random, mention, exponent, row, numbers, given, work):
     """Cut a tail off a link that nobody named, or link it so: to a mention d before with probability ∝ 1 / d."""
     own, link = given.mention[mention], row[mention]["link"]
@@ -464,7 +464,7 @@ def _stray(random, mention, exponent, row, numbers, given, work):
             _cut(mention, row)
 
 
-@machine_code
+@inner
 def _cut(mention, row):
     """Make a tail an entity."""
     link, head, entity = row[mention]["link"], row[mention]["ordinal"], row[mention]["entity"]
@@ -473,7 +473,7 @@ def _cut(mention, row):
         row[mention]["size"] = _renamed(mention, mention, 0, row)
 
 
-@machine_code
+@inner
 def _join(mention, target, row):
     """Link an entity to the last mention of another, an earlier one."""
     entity = row[target]["entity"]
@@ -481,7 +481,7 @@ def _join(mention, target, row):
     row[entity]["size"] += _renamed(mention, entity, row[target]["ordinal"] + 1, row)
 
 
-@machine_code
+@inner
 def _exchange(random, mention, exponent, row, given, work):
     """Exchange the tails of a mention and of another one that has a candidate in common with it."""
     own = given.mention[mention]

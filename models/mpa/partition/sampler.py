@@ -12,23 +12,24 @@ are estimated (`field.estimated`); then both stand.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Float, Int
+from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.interface import Gibbs, Starts
-from consilience.models.mpa.candidates import check_data, labelled
+from consilience.models.mpa.candidates import candidates_of, check_data
 from consilience.models.mpa.partition import field, moves, profiles
 from consilience.models.mpa.partition.annotations import FOUND
-from consilience.models.mpa.partition.state import PROPERTY, State, Texts, injective, known_links, linked, texts_of
-from consilience.models.mpa.partition.tables import HIDDEN
+from consilience.models.mpa.partition.state import State, Texts, injective, known_links, linked, recoded, texts_of
+from consilience.models.mpa.partition.tables import HIDDEN, refused
 from consilience.models.sites import Resolved
-from consilience.models.truth.chains import NEW
-from consilience.notes import Remedy
+from consilience.models.truth.chains import NEW, follow_links
 
 WARMUP, DRAWS = 50, 50      # of each of two chains
 RUNGS, _LEAST = 8, 0.35
@@ -37,8 +38,8 @@ RUNGS, _LEAST = 8, 0.35
 _CERTAIN, _RIVAL, _VISITED, _DISPUTED = 0.99, 1e-3, 0.1, 0.1
 _FIRST_STEPS = 8  # of the ascent that finds where to begin
 _ADAPTED, _ESTIMATED = 10, 5  # every so many sweeps of the warm-up
-_NO_PART = {"candidates": "observed", "hyperparameters": "fixed", "decisions": "separate", "author": 0}
 _SHARE = 1 / 3  # of a late estimate in the average
+_LOOKED_AT, _PAIRS = 50, 20  # draws of a chain by which the most doubtful pairs are chosen, of which so many
 
 
 class Problem(NamedTuple):
@@ -77,6 +78,7 @@ class Chain(NamedTuple):
     rates : shape ``(step,)``; sum of the probabilities of swaps since the ladder was placed, of ``since`` sweeps.
     certain : bool, shape ``(mention,)``; moved in a tenth of the sweeps.
     disputed : shape ``(mention,)``; of the sweeps of the warm-up, how many left rungs that disagree on its link.
+    log_likelihood : of all annotations, given the partitions of the first rung and what the sweep read.
     """
 
     state: State
@@ -87,6 +89,7 @@ class Chain(NamedTuple):
     since: int
     certain: Any
     disputed: Any
+    log_likelihood: float = np.nan
 
 
 class Work(NamedTuple):
@@ -142,16 +145,11 @@ def prepare(resolved: Resolved) -> Problem:
 
     Raises
     ------
-    UnsupportedRequest : the data are no mentions, or a setting that has no part in partitions is not its default.
+    UnsupportedRequest : the data are no mentions, or a prior or a setting has no part in partitions.
     """
     data, own = resolved.data, resolved.settings
-    if not labelled(data).is_open:
-        raise UnsupportedRequest("a partition is of mentions; read the file by read_mentions")
-    for name, usual in _NO_PART.items():
-        if getattr(own, name) != usual:
-            raise UnsupportedRequest(
-                f"{name} has no part in the posterior of partitions; leave out {{{name}}}", Remedy(name)
-            )
+    if against := refused(resolved):
+        raise UnsupportedRequest(*against)
     check_data(data, own.candidates, own.gold)
     return _problem(resolved)
 
@@ -212,14 +210,15 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     order, rate = swapped(random.random((rungs - 1, documents)), chain.exponents, energy)
     state = _exchanged(state, order, texts.mention["document"])
     replica = np.take_along_axis(chain.replica, order, axis=0)
+    found, place = np.zeros(len(texts.target), FOUND), state.place[:1].copy()
+    moves.energies(place, texts.first, known, found, energy[:1])
+    prior = sum(moves.log_prior(place[0], *ends, known) for ends in itertools.pairwise(texts.first))
     if problem.learns:
-        found = np.zeros(len(texts.target), FOUND)
-        moves.energies(state.place[:1], texts.first, known, found, energy[:1])
         counts = profiles.counted(state, found, texts, known, parameters.sensitivity.shape)
         parameters = profiles.drawn(random, parameters, counts, problem.there, problem.any)
     return chain._replace(
         state=state, parameters=parameters, replica=replica, rates=chain.rates + rate.mean(axis=1),
-        since=chain.since + 1,
+        since=chain.since + 1, log_likelihood=energy[0].sum() - prior,
     )  # fmt: skip
 
 
@@ -263,31 +262,36 @@ def _exchanged(state: State, order: Int[np.ndarray, "rung document"], document: 
 
 
 def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
-    """Return the profiles, in all types of mentions, and what `hidden` takes out.
-
-    Links are those of the first rung, in the codes of the data; a link that is no mention is coded behind these:
-    -1 new, then NR, and PR of nothing and of each mention.
-    """
+    """Return the profiles, in all types of mentions, and what `hidden` takes out: links are of the first rung."""
     texts, parameters = problem.texts, chain.parameters
-    number, link = len(texts.mention), chain.state.place["link"][0].astype(np.int64)
-    placed = np.where(link >= 0, texts.order[np.maximum(link, 0)], link)
-    told = np.flatnonzero(link < PROPERTY)
-    placed[told] = PROPERTY - 1 - texts.order[PROPERTY - 1 - link[told]]
-    antecedent = np.empty(number, np.int32)
-    antecedent[texts.order] = np.where(placed < NEW, number - 2 - placed, placed)
+    link = np.empty(len(texts.mention), np.int32)
+    link[texts.order] = recoded(chain.state.place["link"][0], texts.order)
     sensitivity = parameters.sensitivity[:, [0, 1, -1, -1]]
     if parameters.sensitivity.shape[1] == 2:
         sensitivity[:, 2:] = 0.5                            # nothing is known of what does not occur
     rate = chain.rates / max(chain.since, 1)
     return {
-        "sensitivity": sensitivity, "antecedent": antecedent, "field": parameters.field, "nearest": parameters.nearest,
+        "sensitivity": sensitivity, "link": link, "field": parameters.field, "nearest": parameters.nearest,
         "popularity": parameters.base.sum(axis=1)[:2], "swap_rate": rate.min() if len(rate) else np.ones(()),
+        "log_likelihood": chain.log_likelihood,
     }  # fmt: skip
 
 
 def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the sites, and the rest."""
-    return {"sensitivity": samples["sensitivity"]}, {name: samples[name] for name in HIDDEN}
+    """Return the sites, with what tells whether chains agree, whatever entities are called; and the rest."""
+    link, named = samples["link"], candidates_of(resolved.data, "observed", "ignore")
+    labels = resolved.data.label_codes()
+    aim = np.where(labels.type == MENTION_TYPES.index("DO"), labels.antecedent, -1)[named.label]
+    one, other = named.item[aim >= 0], aim[aim >= 0]
+    entity = follow_links(link.reshape(-1, link.shape[2])).reshape(link.shape)
+    some = entity[:, :: max(link.shape[1] // _LOOKED_AT, 1)].reshape(-1, link.shape[2])
+    share = (some[:, one] == some[:, other]).mean(axis=0) if len(some) else np.zeros(len(one))
+    doubtful = np.flatnonzero((share > 0) & (share < 1))
+    chosen = np.sort(doubtful[np.argsort(np.abs(share[doubtful] - 0.5), kind="stable")[:_PAIRS]])
+    sites = {name: samples[name] for name in ("sensitivity", "log_likelihood")}
+    sites["num_entities"] = (link == NEW).sum(axis=2).astype(float)
+    sites["together"] = (entity[:, :, one[chosen]] == entity[:, :, other[chosen]]).astype(float)
+    return sites, {name: samples[name] for name in HIDDEN}
 
 
 def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndarray, " mention"], seed: int) -> Any:
@@ -300,28 +304,22 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
 
     Returns
     -------
-    as ``antecedent`` of `sites`, ``(chain, draw, mention)``.
+    links as `sites` returns them, ``(chain, draw, mention)``.
     """
-    problem, last = _problem(resolved, witness), np.asarray(known["antecedent"])
-    texts, number = problem.texts, last.shape[-1]
-    draws, place, found = max(last.shape[1] // 2, 1), np.argsort(texts.order), []
+    problem, last, found = _problem(resolved, witness), np.asarray(known["link"]), []
+    draws, order = max(last.shape[1] // 2, 1), problem.texts.order
     warmup = max(draws // 2, 1)
-    for number_of_chain, ended in enumerate(last[:, -1].astype(np.int64)):
-        link = ended[texts.order]
-        link = np.select(
-            [link == NEW, link < number, link < number + 2],
-            [NEW, place[np.clip(link, 0, number - 1)], number - 2 - link],
-            PROPERTY - 1 - place[np.clip(link - number - 2, 0, number - 1)],
-        )  # fmt: skip
-        random, chain = np.random.default_rng([seed, number_of_chain]), begun(problem, link)
-        learned = np.asarray(known["field"])[number_of_chain].mean(axis=0)
+    for number, ended in enumerate(last[:, -1]):
+        random = np.random.default_rng([seed, number])
+        chain = begun(problem, recoded(ended[order], np.argsort(order)))
+        learned = np.asarray(known["field"])[number].mean(axis=0)
         chain = chain._replace(parameters=chain.parameters._replace(field=learned))
         for done in range(warmup + draws):
             chain = sweep(random, chain, problem)
             if done < warmup:
                 chain = _placed(chain, done + 1, warmup)
             else:
-                found.append(sites(chain, problem)["antecedent"])
+                found.append(sites(chain, problem)["link"])
     return np.stack(found).reshape(len(last), draws, -1)
 
 

@@ -78,6 +78,20 @@ def label_code(type_: Int[np.ndarray, " label"], antecedent: Int[np.ndarray, " l
     return np.select([new, nothing, of], [NEW, NOTHING, PROPERTY - 1 - own], own)
 
 
+def label_of(code: Int[np.ndarray, " label"]) -> tuple[Int[np.ndarray, " label"], Int[np.ndarray, " label"]]:
+    """Return the types of labels with these codes, and the mentions that they point to, -1 of none."""
+    kinds = np.select([code >= 0, code == NEW, code == NOTHING], [1, 0, 2], 3)
+    types = np.array([MENTION_TYPES.index(name) for name in ("DN", "DO", "NR", "PR")])
+    return types[kinds], np.maximum(np.where(code >= 0, code, PROPERTY - 1 - code), -1)
+
+
+def recoded(code: Int[np.ndarray, " label"], place: Int[np.ndarray, " mention"]) -> Int[np.ndarray, " label"]:
+    """Return codes of labels where each mention has another number."""
+    aim = label_of(code)[1]
+    other = place[np.maximum(aim, 0)]
+    return np.where(aim < 0, code, np.where(code >= 0, other, PROPERTY - 1 - other))
+
+
 def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | None = None) -> Texts:
     """Return the tables of mentions.
 
@@ -91,11 +105,11 @@ def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | N
     order = np.lexsort((np.arange(number), *places, np.asarray(data.document)))
     document, place = np.asarray(data.document, np.int64)[order], np.argsort(order)
     first = np.searchsorted(document, np.arange(data.num_documents + 1))
-    mention, code = place[data.mention], label_code(data.type, _placed(data.antecedent, place))
+    mention, code = place[data.mention], recoded(label_code(data.type, data.antecedent), place)
     width = 2 * number + 4
     keys, told = mention * width + number - code, np.zeros(0, np.int64)
     if witness is not None:
-        own = _placed(np.asarray(witness)[order], place)
+        own = recoded(np.asarray(witness)[order], place)
         named = np.flatnonzero(own >= NEW)
         told = named * width + number - own[named]
     key, row_candidate, votes = np.unique(np.append(keys, told), return_inverse=True, return_counts=True)
@@ -120,18 +134,12 @@ def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | N
     )  # fmt: skip
 
 
-def _placed(antecedent: Int[np.ndarray, " label"], place: Int[np.ndarray, " mention"]) -> Int[np.ndarray, " label"]:
-    antecedent = np.asarray(antecedent, np.int64)
-    return np.where(antecedent >= 0, place[antecedent], antecedent)
-
-
 def known_links(data: Mentions, texts: Texts) -> Int[np.ndarray, " mention"]:
     """Return the links that gold labels make, `NEW` where there is none.
 
     A gold label may point to any mention of its entity: links go to the nearest that gold labels connect.
     """
-    place = np.argsort(texts.order)
-    code = label_code(np.asarray(data.gold_type)[texts.order], _placed(data.gold_antecedent, place)[texts.order])
+    code = recoded(label_code(data.gold_type, data.gold_antecedent)[texts.order], np.argsort(texts.order))
     fixed = texts.mention["fixed"] > 0
     link = np.where(fixed & (code < NEW), code, NEW)
     entity = follow_links(np.where(fixed, np.where(code < NEW, NOTHING, code), NEW)[None])[0]

@@ -10,17 +10,18 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data.mentions import MENTION_TYPES, Mentions
+from consilience.errors import InputError, InputProblem
 from consilience.models.mpa.candidates import Candidates, candidates_of
-from consilience.models.mpa.partition.state import injective, label_code
+from consilience.models.mpa.partition.state import injective, label_code, label_of
 from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
-from consilience.models.truth.chains import LabelChains
+from consilience.models.truth.chains import NEW, LabelChains
 from consilience.models.truth.labels import LabelDraws
 from consilience.models.truth.partitions import DrawnPartitions
 from consilience.models.truth.truth import CHAINS, PARTITION, Block, Clusters, Question, Truth
 
-_NEW, _OLD, _NOTHING, _OF = (MENTION_TYPES.index(name) for name in ("DN", "DO", "NR", "PR"))
+_OLD = MENTION_TYPES.index("DO")
 _MOST_ROWS = 1 << 21    # of draws and candidates, at a time
 
 
@@ -45,20 +46,29 @@ class PartitionLabels(LabelDraws):
         ----------
         witness : the nearest earlier mention of the entity of each, -1 where it is the first, -2 where the system says
             nothing of it.
+
+        Raises
+        ------
+        InputError : it names a mention that is not of the same document.
         """
+        data: Any = self.mentions
+        document, linked = np.asarray(data.document), np.flatnonzero(witness >= 0)
+        for mention in linked[document[linked] != document[witness[linked]]]:
+            one, other = (
+                f"“{data.mentions[place]}” of document “{data.documents[document[place]]}”"
+                for place in (mention, witness[mention])
+            )
+            remedy = "give entities of different documents different names"
+            raise InputError(InputProblem(f"the system links mention {one} to {other}", remedy))
         return self.again(witness)
 
-    def __init__(self, antecedent: Int[np.ndarray, "draw mention"], data: Mentions, gold: str) -> None:
-        number = data.num_mentions
-        found = np.unique(antecedent)
-        type_ = np.select([found == -1, found < number, found == number], [_NEW, _OLD, _NOTHING], _OF)
-        of = np.where(type_ == _OLD, found, np.where(found > number + 1, found - number - 2, -1))
+    def __init__(self, link: Int[np.ndarray, "draw mention"], data: Mentions, gold: str) -> None:
+        found = np.unique(link)
         # A silver link that is taken leaves its mention new.
-        self.of_mentions = data.label_codes((np.append(type_, _NEW), np.append(of, -1)))
+        self.of_mentions = data.label_codes(label_of(np.append(found, NEW)))
         codes = label_code(self.of_mentions.type, self.of_mentions.antecedent)
         order = np.argsort(codes)
-        place = order[np.searchsorted(codes[order], label_code(type_, of))]
-        super().__init__(place[np.searchsorted(found, antecedent)], len(self.of_mentions.names))
+        super().__init__(order[np.searchsorted(codes[order], link)], len(self.of_mentions.names))
         self.ids = {"item": data.mentions, "class": self.of_mentions.names}
         self.candidates, self.mentions = candidates_of(data, "observed", gold), data
 
@@ -157,12 +167,12 @@ class PartitionChains(LabelChains):
 
 def truth(posterior: Posterior, resolved: Resolved) -> PartitionLabels:
     """Return the draws of the labels of mentions, which are those of their partition."""
-    return _labels(np.asarray(posterior.hidden["antecedent"]), posterior.hidden, resolved)
+    return _labels(np.asarray(posterior.hidden["link"]), posterior.hidden, resolved)
 
 
-def _labels(antecedent: Int[np.ndarray, "chain draw mention"], known: Any, resolved: Resolved) -> PartitionLabels:
-    found = PartitionLabels(antecedent.reshape(-1, antecedent.shape[-1]), resolved.data, resolved.settings.gold)
-    found.num_chains, found.again = len(antecedent), functools.partial(_witnessed, known, resolved)
+def _labels(link: Int[np.ndarray, "chain draw mention"], known: Any, resolved: Resolved) -> PartitionLabels:
+    found = PartitionLabels(link.reshape(-1, link.shape[-1]), resolved.data, resolved.settings.gold)
+    found.num_chains, found.again = len(link), functools.partial(_witnessed, known, resolved)
     return found
 
 

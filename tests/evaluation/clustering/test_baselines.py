@@ -1,11 +1,13 @@
+import sys
+
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.errors import UnknownName
+from benchmarks.views_experts import simulate_experts, three_clusters
+from consilience.errors import NotInstalled, UnknownName, UnsupportedRequest
 from consilience.evaluation.clustering import baselines
 from consilience.evaluation.partitions import contingency, score
-from consilience.models.expert_views.simulation import simulate_experts, three_clusters
 
 
 def agreement(metric, label, truth):
@@ -68,15 +70,35 @@ def test_one_answer_a_pair(easy):
     assert together.tolist() == [True, False]
 
 
-def test_k_means_and_logistic_regression_are_those_of_scikit_learn(reference):
-    cluster, linear = pytest.importorskip("sklearn.cluster"), pytest.importorskip("sklearn.linear_model")
+def test_k_means_is_that_of_scikit_learn(reference):
+    cluster = pytest.importorskip("sklearn.cluster")
     clusterings = reference[0]
     theirs = cluster.KMeans(3, n_init=30, random_state=0).fit(clusterings.feature)
     ours = baselines.k_means(clusterings.feature, 3)
     assert agreement("nmi", ours, theirs.labels_) > 0.99
-    for truth in clusterings.label:
-        theirs = linear.LogisticRegression().fit(clusterings.feature, truth).predict(clusterings.feature)
-        assert (baselines.logistic_regression(clusterings.feature, truth) == theirs).mean() > 0.995
+
+
+def test_baselines_of_scikit_learn(easy):
+    pytest.importorskip("sklearn")
+    clusterings, data, _ = easy
+    first = three_clusters(60, spread=0.3).feature[:, :2]
+    own = data.replace(feature=first, num_features=2, features=None)
+    assert agreement("nmi", cs.baseline("spectral", own, clusters=3), clusterings.label[0]) > 0.9
+    truth = np.where(np.arange(60) < 40, clusterings.label[0], -1)
+    found = cs.baseline("logistic-regression", own, clusters=3, truth=truth)
+    assert (found == clusterings.label[0]).mean() > 0.9
+    for name, given in (("logistic-regression", None), ("spectral", truth)):
+        with pytest.raises(UnsupportedRequest, match="logistic-regression needs truth="):
+            cs.baseline(name, own, clusters=3, truth=given)
+
+
+def test_what_baselines_refuse(easy, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with pytest.raises(NotInstalled, match=r"pip install 'consilience\[clustering\]'"):
+        cs.baseline("spectral", easy[1], clusters=3)
+    graded = easy[1].replace(num_grades=5, num_blanks=0)
+    with pytest.raises(UnsupportedRequest, match="baselines read answers together and apart"):
+        cs.baseline("itml", graded, clusters=3)
 
 
 def test_figures_without_answers(reference):
@@ -84,6 +106,7 @@ def test_figures_without_answers(reference):
     floor = [agreement("nmi", baselines.k_means(clusterings.feature, 3), truth) for truth in clusterings.label]
     # Optima of k-means within a thousandth of each other differ by this much.
     assert floor == pytest.approx([0.007, 0.771], abs=0.02)
+    pytest.importorskip("sklearn")
     ceiling = [
         agreement("nmi", baselines.logistic_regression(clusterings.feature, truth), truth)
         for truth in clusterings.label

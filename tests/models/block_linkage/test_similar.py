@@ -2,7 +2,6 @@
 
 import functools
 import html
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -397,12 +396,6 @@ def test_other_likelihoods_are_refused():
         cs.link(
             PEOPLE, fields=["name", "city", "born"], similar={"name": "string"}, likelihood="dirichlet-multinomial"
         )
-
-
-def test_without_rapidfuzz_it_is_said_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
-    with pytest.raises(UnsupportedRequest, match=r"pip install 'consilience\[strings\]'"):
-        cs.link(PEOPLE, fields=["name", "city", "born"], similar={"name": "string"})
 
 
 def test_fields_are_chosen_before(people):

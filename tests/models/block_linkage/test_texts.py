@@ -13,7 +13,6 @@ from consilience.models.block_linkage.similar import TEXT, for_data
 from consilience.models.block_linkage.starting import starting_parameters
 from consilience.models.block_linkage.texts import DECAY, FAR, NEAR
 
-pytest.importorskip("rapidfuzz")
 TITLES = (
     "learning to rank papers", "learning to rank the papers", "a theory of hash tables", "a theory of the hash tables",
     "on the motion of planets", "learning to rank papers",

@@ -236,7 +236,7 @@ def test_zeros_of_em_stay_and_rows_that_nothing_tells_are_uniform():
     )
     fit = cs.fit("dawid-skene", data, method="em")
     np.testing.assert_array_equal(fit.prevalence()["share"].to_numpy()[2], 0)
-    table = fit.confusion().set_index(["annotator", "class"])
+    table = fit.confusion().set_index(["annotator", "true_label"])
     np.testing.assert_allclose(table.loc[("1", "0"), "probability"], 1 / 3, rtol=1e-6)
     np.testing.assert_array_equal(table.loc[("1", "0"), "annotations"], 0)
     np.testing.assert_allclose(table.loc[("0", "1"), "probability"], [0, 1, 0], atol=1e-6)

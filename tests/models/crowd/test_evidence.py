@@ -122,7 +122,7 @@ def test_a_fitted_crowd_annotates_by_its_parameters(data, name, method):
     crowd, label, many = fit.truth.crowd, np.arange(data.num_items) % 3, 3000
     random = np.random.default_rng(0)
     said = np.stack([crowd.annotate(random, draw % 300, label) for draw in range(many)])
-    table = fit.confusion().sort_values(["annotator", "class", "label"])
+    table = fit.confusion().sort_values(["annotator", "true_label", "label"])
     mean = table["probability"].to_numpy().reshape(4, 3, 3)[data.annotator, label[data.item]]
     shares = (said[:, :, None] == np.arange(3)).mean(0)
     # The draws of a closed form have an error of their own: 300 of them are used, many times each.

@@ -122,7 +122,7 @@ def test_columns(fits):
         assert annotators["annotator"].tolist() == ["0", "1", "2", "3"]
         amount = np.bincount(fit.data.annotator, minlength=4)
         np.testing.assert_array_equal(annotators["annotations"], amount)
-        sums = confusion.groupby(["annotator", "class"])
+        sums = confusion.groupby(["annotator", "true_label"])
         np.testing.assert_allclose(sums["probability"].sum(), 1, rtol=1e-5)
         expected = sums["annotations"].first().groupby("annotator").sum()
         np.testing.assert_allclose(expected, amount, rtol=1e-5)
@@ -134,7 +134,7 @@ def test_columns(fits):
 
 
 def test_a_row_of_a_matrix_is_who_true_given(fits):
-    table = fits["dawid-skene", "cavi"].confusion().set_index(["annotator", "class", "label"])["probability"]
+    table = fits["dawid-skene", "cavi"].confusion().set_index(["annotator", "true_label", "label"])["probability"]
     posterior = fits["dawid-skene", "cavi"].posterior.confusion
     assert table[("2", "0", "1")] == pytest.approx(float(posterior[2, 0, 1] / posterior[2, 0].sum()), rel=1e-6)
 

@@ -9,13 +9,14 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
-from scipy.special import betaln
+from scipy.special import betaln, gammaln
 
 import consilience as cs
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.expert_views import MODEL, gibbs, loops
+from consilience.models.expert_views.likelihood import accuracies, own_view
 from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
-from consilience.models.expert_views.settings import EXPERTS
+from consilience.models.expert_views.simulation import constraints_of
 from tests.models.expert_views.worked import (
     ANSWERS,
     DATA,
@@ -26,53 +27,93 @@ from tests.models.expert_views.worked import (
     PAIRS,
     SAME_VIEW,
     SENSITIVITY,
-    VIEWS,
 )
 
 STATES = np.array(list(itertools.product(range(2), repeat=4)))  # all clusterings of a view
-LOG_VIEWS = np.log([1 / 3, 1 / 6, 1 / 6, 1 / 3])
 SAME = STATES[:, PAIRS[:, 0]] == STATES[:, PAIRS[:, 1]]
+HALVES = [(*row[:3], answer, order) for row, answer, order in zip(
+    ANSWERS, (1, 1, 0, 0, 1, 1, 1, 0, 0), (0, 1, 0, 1, 1, 0, 0, 1, 1), strict=True
+)]  # fmt: skip
+BY_QUESTION = [(row[0] if place < 3 else row[0] + 1, *row[1:]) for place, row in enumerate(ANSWERS)]
 
 
-def prepare(priors, **settings):
-    return gibbs.prepare(MODEL.resolve(DATA, priors, settings))
+def answered(answers, grades=(), **kind):
+    """Return the worked example with other answers: grades, some that say nothing, or pairs shown in two ways."""
+    columns = [np.array(column) for column in zip(*answers, strict=True)]
+    columns[3] = np.array(grades or columns[3])
+    kind |= {"order": columns[4]} if len(columns) > 4 else {}
+    return constraints_of(*columns[:4], FEATURE, int(columns[0].max()) + 1, **kind)
 
 
-def posteriors(experts="two-coin", exponent=1.0):
-    """Return the Beta parameters of each expert's sites in every state, ``(expert, state, site, 2)``."""
-    found = np.zeros((2, 16, 2, 2))
-    for expert, a, b, together in ANSWERS:
+LINKS = {
+    "two answers": DATA,
+    "grades": answered(ANSWERS, (2, 2, 0, 1, 1, 2, 1, 0, 0), num_grades=3, num_blanks=0),
+    "don't know": answered(ANSWERS, (1, 2, 0, 0, 2, 1, 1, 0, 2), num_grades=2, num_blanks=1),
+    "orders": answered(HALVES),
+    "grades by order": answered(HALVES, (2, 3, 0, 1, 1, 2, 1, 0, 3), num_grades=3, num_blanks=1),
+    "questions": answered(BY_QUESTION),
+}
+
+
+def prepare(priors, data=DATA, **settings):
+    return gibbs.prepare(MODEL.resolve(data, priors, settings))
+
+
+def log_beta(cells):
+    return gammaln(cells).sum(axis=-1) - gammaln(cells.sum(axis=-1))
+
+
+def posteriors(data=DATA, experts="two-coin", exponent=1.0):
+    """Return prior and posterior parameters of each expert's rows in every state, ``(expert, state, row, answer)``.
+
+    Rows are of pairs that are apart, then together, of the first way of showing, then of the second; answers go from
+    the one that fits least to the one that fits best, and one that says nothing comes last.
+    """
+    known, number = data.num_grades or 2, data.num_answers
+    found = np.zeros((data.num_experts, 16, 2 * data.num_orders, number))
+    order = np.zeros(data.num_constraints, int) if data.order is None else data.order
+    for expert, a, b, answer, way in zip(data.expert, data.item_a, data.item_b, data.together, order, strict=True):
         same = STATES[:, a] == STATES[:, b]
-        found[expert, same, 0, 1 - together] += 1
-        found[expert, ~same, 1, together] += 1
+        found[expert, same, 2 * way + 1, answer] += 1
+        found[expert, ~same, 2 * way, known - 1 - answer if answer < known else answer] += 1
     if experts == "symmetric":
-        found = found.sum(axis=2, keepdims=True)
-    return exponent * found + [10, 1]
+        found = found.reshape(data.num_experts, 16, -1, 2, number).sum(axis=3)
+    prior = np.array([1.0, 10.0])
+    if number > 2:
+        share = np.linspace(1, 2, known)
+        prior = np.append(4.5 * share / share.sum(), [0.5] * (number - known))
+    return prior, exponent * found + prior
 
 
-def brute_force(log_prior, experts="two-coin", exponent=1.0):
+def brute_force(log_prior, data=DATA, experts="two-coin", exponent=1.0):
     """Return the exact posterior, from the log prior probability of the states of each view ``(view, state)``."""
-    parameters = posteriors(experts, exponent)
-    evidence = (betaln(parameters[..., 0], parameters[..., 1]) - betaln(10, 1)).sum(axis=-1)
+    prior, parameters = posteriors(data, experts, exponent)
+    evidence = (log_beta(parameters) - log_beta(prior)).sum(axis=-1)
+    number = data.num_experts
+    choices = np.array(list(itertools.product(range(2), repeat=number)))
+    size = (choices == 0).sum(axis=1)
+    log_views = betaln(1 + size, 1 + number - size)
     joint = np.stack([
-        np.where(views[0] == 0, evidence[0], 0)[:, None] + np.where(views[1] == 0, evidence[1], 0)[:, None]
-        + np.where(views[0] == 1, evidence[0], 0) + np.where(views[1] == 1, evidence[1], 0)
-        + log_prior[0][:, None] + log_prior[1] + log_view for views, log_view in zip(VIEWS, LOG_VIEWS, strict=True)
+        evidence[views == 0].sum(axis=0)[:, None] + evidence[views == 1].sum(axis=0) + log_prior[0][:, None]
+        + log_prior[1] + log_view for views, log_view in zip(choices, log_views, strict=True)
     ])  # fmt: skip
     weight = np.exp(joint - joint.max())
     total = joint.max() + np.log(weight.sum())
     weight /= weight.sum()
     # Of each expert: how probable each state is in the view that is his.
     of_expert = [
-        np.sum([w.sum(axis=1 - view) for w, view in zip(weight, VIEWS[:, expert], strict=True)], axis=0)
-        for expert in range(2)
+        np.sum([w.sum(axis=1 - view) for w, view in zip(weight, choices[:, expert], strict=True)], axis=0)
+        for expert in range(number)
     ]
-    mean = parameters[..., 0] / parameters.sum(axis=-1)
+    known = parameters[..., : data.num_grades or 2]
+    mean = (known * np.linspace(0, 1, known.shape[-1])).sum(axis=-1) / known.sum(axis=-1)
+    mean = np.array([own @ mean[expert] for expert, own in enumerate(of_expert)])  # (expert, row)
+    mean = np.repeat(mean, 2, axis=1) if experts == "symmetric" else mean
     return SimpleNamespace(
         evidence=evidence, log_choice=joint.max() + np.log(np.exp(joint - joint.max()).sum(axis=(1, 2))), total=total,
-        same_view=weight[[0, 3]].sum(), together=np.stack([own @ SAME for own in of_expert]),
-        sensitivity=np.array([own @ mean[expert, :, 0] for expert, own in enumerate(of_expert)]),
-        specificity=np.array([own @ mean[expert, :, -1] for expert, own in enumerate(of_expert)]),
+        same_view=weight[choices[:, 0] == choices[:, 1]].sum(), together=np.stack([own @ SAME for own in of_expert]),
+        specificity=mean[:, 0], sensitivity=mean[:, 1], specificity_swapped=mean[:, -2],
+        sensitivity_swapped=mean[:, -1],
     )  # fmt: skip
 
 
@@ -125,10 +166,9 @@ def integrated_own():
 def test_the_accuracies_integrate_out_as_worked():
     problem, counts = prepare(PAPER_PRIORS, **OPTIONS), np.zeros((1, 2, 16, 2))
     judged = problem.judged
-    answers = judged.answer_expert, judged.answer_pair, judged.together, judged.apart
+    answers = judged.answer_expert, judged.answer_pair, judged.said
     loops.count_together(STATES[None].astype(np.int8), judged.first, judged.second, *answers, counts)
-    cells = gibbs._conditional(counts, np.ones((1, 1, 1)), problem)[0]
-    evidence = betaln(cells[..., 0], cells[..., 1]).sum(axis=2) - 2 * betaln(10, 1)
+    evidence = gibbs._log_beta(gibbs._conditional(counts, 1.0, problem)[0]).sum(axis=2) - 2 * betaln(10, 1)
     np.testing.assert_allclose(evidence, brute_force(np.zeros((2, 16))).evidence, atol=1e-6)
     worked = [[-2.929592, -9.845647, -4.916325], [-8.379309, -0.364643, -4.693181]]
     np.testing.assert_allclose(evidence[:, [3, 5, 0]], worked, atol=1e-6)
@@ -152,9 +192,9 @@ def test_the_weights_integrate_out_as_worked():
 # ---- the sampler ----
 
 
-def chain_means(priors, experts, exponent=1.0, num_chains=400, warmup=40, kept=120):
+def chain_means(priors, data, experts, exponent=1.0, num_chains=400, warmup=40, kept=120):
     """Return the means of label-free quantities along chains, ``(chain, …)``: rungs of one exponent that never swap."""
-    problem, random = prepare(priors, **OPTIONS, experts=experts), np.random.default_rng(0)
+    problem, random = prepare(priors, data, **OPTIONS, experts=experts), np.random.default_rng(0)
     state, rung = gibbs._prior_state(random, problem, np.full(num_chains, exponent)), np.arange(num_chains)
     total = {}
     for number in range(warmup + kept):
@@ -164,29 +204,34 @@ def chain_means(priors, experts, exponent=1.0, num_chains=400, warmup=40, kept=1
         view = state.view_of_expert
         own = state.cluster[rung[:, None], view]  # (chain, expert, item)
         answers = gibbs._answering(state.experts, problem)
+        own_rows = gibbs.Answering(*(own_view(part, view)[:, :, None] for part in answers))
         found = {
             "together": own[..., PAIRS[:, 0]] == own[..., PAIRS[:, 1]], "same_view": view[:, 0] == view[:, 1],
-            "sensitivity": np.exp(gibbs._own(answers.hit, view)),
-            "specificity": np.exp(gibbs._own(answers.rejection, view)),
+            **{site: values[:, :, 0] for site, values in accuracies(own_rows, data.scale, np).items()},
         }  # fmt: skip
         total = {site: total.get(site, 0.0) + values / kept for site, values in found.items()}
     return total
 
 
 CASES = [
-    pytest.param(PAPER_PRIORS, "two-coin", integrated, 1.0, id="two-coin"),
-    pytest.param(PAPER_PRIORS, "two-coin", integrated, 0.5, id="half"),
-    pytest.param(PAPER_PRIORS, "two-coin", integrated, 0.0, id="none"),
-    pytest.param(PAPER_PRIORS, "symmetric", integrated, 0.5, id="symmetric"),
-    pytest.param(PAPER_PRIORS, "per-view", integrated, 0.5, id="per-view"),
-    pytest.param(OWN_PRIORS, "two-coin", integrated_own, 1.0, id="a link of one's own", marks=pytest.mark.slow),
+    pytest.param(PAPER_PRIORS, "two answers", "two-coin", integrated, 1.0, id="two-coin"),
+    pytest.param(PAPER_PRIORS, "two answers", "two-coin", integrated, 0.0, id="none"),
+    pytest.param(PAPER_PRIORS, "two answers", "symmetric", integrated, 0.5, id="symmetric"),
+    pytest.param(PAPER_PRIORS, "two answers", "per-view", integrated, 0.5, id="per-view"),
+    *(pytest.param(PAPER_PRIORS, link, "two-coin", integrated, 1.0, id=link) for link in [*LINKS][1:]),
+    pytest.param(PAPER_PRIORS, "grades by order", "symmetric", integrated, 0.5, id="symmetric grades"),
+    pytest.param(PAPER_PRIORS, "grades", "per-view", integrated, 1.0, id="grades by view"),
+    pytest.param(
+        OWN_PRIORS, "two answers", "two-coin", integrated_own, 1.0, id="a link of one's own", marks=pytest.mark.slow
+    ),
 ]
 
 
-@pytest.mark.parametrize(("priors", "experts", "log_prior", "exponent"), CASES)
-def test_the_sampler_agrees_with_brute_force(priors, experts, log_prior, exponent):
-    exact = brute_force(log_prior(), experts, exponent)
-    means = chain_means(priors, experts, exponent)
+@pytest.mark.parametrize(("priors", "link", "experts", "log_prior", "exponent"), CASES)
+def test_the_sampler_agrees_with_brute_force(priors, link, experts, log_prior, exponent):
+    exact = brute_force(log_prior(), LINKS[link], experts, exponent)
+    means = chain_means(priors, LINKS[link], experts, exponent, num_chains=300)
+    assert ("sensitivity_swapped" in means) == ("order" in link)
     for site, values in means.items():
         error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
         assert np.abs((values.mean(axis=0) - getattr(exact, site)) / error).max() < 4.5, site
@@ -249,7 +294,7 @@ def test_sites_have_their_shapes_and_types(experts, priors, views, event):
     state = gibbs.sweep(random, gibbs.start(random, problem), problem)
     found = {name: (values.shape, values.dtype.kind) for name, values in gibbs.sites(state, problem).items()}
     of_expert = (2, views) if experts == "per-view" else (2,)
-    expected = {site: (of_expert, "f") for site in ("sensitivity", "specificity", *EXPERTS[experts])}
+    expected = {site: (of_expert, "f") for site in ("sensitivity", "specificity", *problem.table.sites)}
     expected |= {"view_of_expert": ((2,), "i"), "weight": ((views, *event), "f"), "cluster": ((views, 4), "i")}
     expected |= {"log_likelihood": ((), "f"), gibbs.LADDER: ((32, 4), "f")}
     assert found == expected | ({"stick": ((1,), "f")} if views == 2 else {})

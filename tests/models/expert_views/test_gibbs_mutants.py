@@ -40,8 +40,9 @@ def quantities(state, problem):
     logits = problem.link.logits(state.weight)[:, 1]
     share = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
     found = {
-        "hit": np.exp(answers.hit[:, 0, 0]), "hit of another": np.exp(answers.hit[:, 3, -1]),
-        "rejection": np.exp(answers.rejection[:, 0, 0]), "stick": np.exp(state.stick[:, 0, 0]),
+        "hit": np.exp(answers.together[:, 0, 0, 1]), "hit of another": np.exp(answers.together[:, 3, -1, 1]),
+        "rejection": np.exp(answers.apart[:, 0, 0, 0]), "last answer": np.exp(answers.apart[:, 1, 0, -1]),
+        "stick": np.exp(state.stick[:, 0, 0]),
         "view": view[:, 0] == 0, "another view": view[:, 2] == 0, "cluster": cluster[:, 0, 0] == 0,
         "another cluster": cluster[:, 1, 3] == 2, "log likelihood": state.log_likelihood,
         "weight": state.weight.reshape(len(view), -1)[:, 0], "last weight": state.weight.reshape(len(view), -1)[:, -1],
@@ -49,16 +50,16 @@ def quantities(state, problem):
     found = with_second_moments({name: np.asarray(values, float) for name, values in found.items()})
     return found | {
         "same view": 1.0 * (view[:, 0] == view[:, 1]), "together": 1.0 * (cluster[:, 0, 0] == cluster[:, 0, 1]),
-        "both accuracies": np.exp(answers.hit + answers.rejection).sum(axis=(1, 2)),
+        "both accuracies": np.exp(answers.together[..., 1] + answers.apart[..., 0]).sum(axis=(1, 2)),
         "clusters given weights": np.take_along_axis(share, cluster[:, 1, None].astype(int), axis=1).sum(axis=(1, 2)),
     }  # fmt: skip
 
 
-def largest(num_chains, priors=PRIORS, experts="two-coin", *, seed=0, rounds=6, sweeps=4, mutant=None):
+def largest(num_chains, priors=PRIORS, experts="two-coin", *, seed=0, rounds=6, sweeps=4, mutant=None, **kind):
     """Return the largest |z|; a mutant is planted in sweeps alone."""
-    data, _ = MODEL.simulate(jax.random.key(0), priors, **SIZES, clusters=3, views=2, experts=experts)
+    data, _ = MODEL.simulate(jax.random.key(0), priors, **SIZES, **kind, clusters=3, views=2, experts=experts)
     template = gibbs.prepare(MODEL.resolve(data, priors, {"clusters": 3, "views": 2, "experts": experts}))
-    assert len(template.judged.together[0]) == np.asarray(data.expert).size  # one answer a pair, as `redraw` draws them
+    assert len(template.judged.said[0]) == np.asarray(data.expert).size  # one answer a pair, as `redraw` draws them
 
     def random(key):
         return np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
@@ -87,14 +88,24 @@ def test_a_short_run_passes():
     assert largest(4000) < PASSES
 
 
+@pytest.mark.parametrize("kind", [
+    {"num_grades": 4}, {"num_orders": 2}, {"num_blanks": 1, "experts": "symmetric", "num_orders": 2},
+    {"num_grades": 3, "num_blanks": 1, "experts": "per-view"},
+], ids=["grades", "orders", "don't know", "grades by view"])  # fmt: skip
+def test_a_short_run_of_other_answers_passes(kind):
+    assert largest(2500, rounds=4, **kind) < PASSES
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("experts", "priors"),
-    [("two-coin", PRIORS), ("symmetric", PRIORS), ("per-view", PRIORS), ("spammer", PRIORS), ("two-coin", OWN)],
-    ids=["two-coin", "symmetric", "per-view", "spammer", "own link"],
-)
-def test_the_sampler_of_every_kind_passes(experts, priors):
-    assert largest(20_000, priors, experts, seed=1) < PASSES
+    ("experts", "priors", "kind"),
+    [("two-coin", PRIORS, {}), ("symmetric", PRIORS, {}), ("per-view", PRIORS, {}), ("spammer", PRIORS, {}),
+     ("two-coin", OWN, {}), ("two-coin", PRIORS, {"num_grades": 4}), ("two-coin", PRIORS, {"num_orders": 2}),
+     ("two-coin", PRIORS, {"num_blanks": 1})],
+    ids=["two-coin", "symmetric", "per-view", "spammer", "own link", "grades", "orders", "don't know"],
+)  # fmt: skip
+def test_the_sampler_of_every_kind_passes(experts, priors, kind):
+    assert largest(20_000, priors, experts, seed=1, **kind) < PASSES
 
 
 # ---- planted bugs ----
@@ -104,7 +115,7 @@ def wrong_sign_of_apart(right):
     """What an answer "apart" adds for a pair to be together."""
 
     def draw_clusters(uniform, cluster, logits, gain, *rest):
-        return right(uniform, cluster, logits, gain * np.array([1.0, -1.0]), *rest)
+        return right(uniform, cluster, logits, gain * np.array([-1.0, 1.0]), *rest)
 
     return draw_clusters
 
@@ -135,7 +146,7 @@ def drawn_anew(right):
         view, experts = right(random, state, log_weight, problem)
         conditional = gibbs._conditional(state.counts, 0.5 * np.ones((len(view), 1, 1, 1)), problem)
         cells = np.take_along_axis(conditional, view[:, :, None, None, None], axis=2)
-        return view, gibbs._log_betas(random, cells)
+        return view, gibbs._log_shares(random, cells)
 
     return drawn_experts
 
@@ -145,12 +156,12 @@ MUTANTS = {
     "no one in the stick": (
         gibbs, "_stick_cells", lambda right: lambda view, problem: right(view, problem) - np.array([0.7, 0.0])
     ),
-    "sites exchanged": (gibbs, "_log_betas", sites_exchanged),
+    "sites exchanged": (gibbs, "_log_shares", sites_exchanged),
     "hits for misses": (gibbs, "_conditional", hits_for_misses),
     "half of the answers": (gibbs, "_drawn_experts", drawn_anew),
     "prior of views left out": (gibbs, "_log_view_weight", lambda right: lambda stick: 0 * right(stick)),
     "weights by the prior": (links.LinearLink, "moved", weights_by_the_prior),
-    "views by the prior": (gibbs, "betaln", lambda right: lambda a, b: 0 * right(a, b)),
+    "views by the prior": (gibbs, "_log_beta", lambda right: lambda cells: 0 * right(cells)),
 }  # fmt: skip
 
 

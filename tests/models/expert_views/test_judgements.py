@@ -29,7 +29,7 @@ def test_answers_are_counted_by_expert_and_pair():
     counted = {
         (expert, *ends[pair]): (together, apart)
         for expert, pair, together, apart in zip(
-            found.answer_expert, found.answer_pair, found.together, found.apart, strict=True
+            found.answer_expert, found.answer_pair, *found.said.T[::-1], strict=True
         )
     }
     rows = collections.Counter(zip(data.expert, data.item_a, data.item_b, data.together, strict=True))
@@ -39,8 +39,21 @@ def test_answers_are_counted_by_expert_and_pair():
     assert len({tuple(pair) for pair in ends}) == len(ends)
     assert (found.first < found.second).all()
     assert (np.diff(found.answer_expert) >= 0).all()
-    np.testing.assert_array_equal(found.num_together, np.bincount(data.expert, data.together))
-    np.testing.assert_array_equal(found.num_apart, np.bincount(data.expert, 1 - data.together))
+    np.testing.assert_array_equal(found.number[:, 1], np.bincount(data.expert, data.together))
+    np.testing.assert_array_equal(found.number[:, 0], np.bincount(data.expert, 1 - data.together))
+
+
+def test_grades_by_order_are_kinds_of_answers():
+    data, random = random_constraints(), np.random.default_rng(1)
+    data = data.replace(
+        together=random.integers(0, 4, 80), order=random.integers(0, 2, 80), num_grades=3, num_blanks=1
+    )
+    found, _ = judgements(data)
+    assert (found.num_experts, found.num_orders, found.num_answers) == (4, 2, 4)
+    for expert in range(4):
+        for kind in range(8):
+            own = (data.expert == expert) & (4 * data.order + data.together == kind)
+            assert found.number[expert, kind] == own.sum() == found.said[found.answer_expert == expert, kind].sum()
 
 
 def test_items_that_nobody_spoke_about_are_left_out_but_scale_the_features():
@@ -123,7 +136,7 @@ def test_schedule_and_rows_hold_everything_once(number):
     assert edges == expected
     assert done == np.concatenate([colour.node for colour in found.colours]).tolist()
 
-    answers = {*zip(found.answer_expert, found.answer_pair, found.together, found.apart, strict=True)}
+    answers = {*zip(found.answer_expert, found.answer_pair, *found.said.T[::-1], strict=True)}
     for rows, flipped, owners in ((problem.by_expert, False, 4), (problem.by_pair, True, num_pairs + 1)):
         assert sorted({*rows.owner}) == [*range(owners)]
         owner = np.broadcast_to(rows.owner[:, None], rows.other.shape)

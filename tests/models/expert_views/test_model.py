@@ -18,8 +18,9 @@ from consilience.inference.nuts import run_nuts
 from consilience.inference.posterior import summarise
 from consilience.inference.svi import run_svi
 from consilience.models.expert_views import MODEL, PAPER_PRIORS, Priors, model
-from consilience.models.expert_views.model import GIBBS_SITES, arranged, density, gibbs_function, log_joint
-from consilience.models.expert_views.settings import EXPERTS
+from consilience.models.expert_views.likelihood import answer_table
+from consilience.models.expert_views.model import GIBBS_SITES, arranged, density, gibbs_function
+from tests.models.expert_views.joint import log_joint
 from tests.models.expert_views.worked import (
     ANSWERS,
     DATA,
@@ -47,11 +48,22 @@ OWN = Priors(
 )  # fmt: skip
 
 
-def random_values(priors, experts="two-coin", views=2, seed=0):
+OTHER = Priors(weight_scale=1.7, concentration=2.5)
+GRADED = DATA.replace(
+    together=np.array([2, 3, 0, 1, 2, 2, 1, 0, 3], np.int32), order=np.arange(9, dtype=np.int32) % 2, num_grades=3,
+    num_blanks=1,
+)  # fmt: skip
+
+
+def random_values(priors, experts="two-coin", views=2, seed=0, data=DATA):
     """Return values of all sites, anywhere in their supports; and without the discrete ones."""
     random = np.random.default_rng(seed)
     shape = (2, views) if experts == "per-view" else (2,)
-    values = {site: random.uniform(0.3, 0.95, shape) for site in EXPERTS[experts]}
+    sites = answer_table(MODEL.resolve(data, priors, {**OPTIONS, "experts": experts})).sites
+    values = {
+        site: random.dirichlet(np.ones(data.num_answers), shape) if site.startswith("answers")
+        else random.uniform(0.3, 0.95, shape) for site in sites
+    }  # fmt: skip
     values |= {"weight": random.gamma(2.0, 0.5, (views, 3, 2) if priors.logits is None else (views, 3))}
     values |= {"stick": random.uniform(0.1, 0.9, views - 1)} if views > 1 else {}
     discrete = {"cluster": random.integers(2, size=(views, 4)), "view_of_expert": random.integers(views, size=2)}
@@ -79,22 +91,21 @@ def both_forms(data, values):
 # ---- densities ----
 
 
-OTHER = Priors(weight_scale=1.7, concentration=2.5)
-
-
 @pytest.mark.parametrize(
-    ("priors", "experts", "views"),
-    [(OTHER, "two-coin", 2), (OWN, "symmetric", 1), (OWN, "per-view", 2), (OTHER, "spammer", 2), (OWN, "two-coin", 2)],
-)
-def test_the_density_is_the_log_joint(priors, experts, views):
+    ("priors", "experts", "views", "data"),
+    [(OTHER, "two-coin", 2, DATA), (OWN, "symmetric", 1, DATA), (OWN, "per-view", 2, DATA), (OTHER, "spammer", 2, DATA),
+     (OWN, "two-coin", 2, DATA), (OTHER, "two-coin", 2, GRADED), (OTHER, "per-view", 2, GRADED),
+     (OTHER, "symmetric", 2, GRADED)],
+)  # fmt: skip
+def test_the_density_is_the_log_joint(priors, experts, views, data):
     @jax.jit
     def both(values):
         return height(resolved, values), log_joint(values, resolved)
 
     with jax.enable_x64(True):
-        resolved = resolved_of(priors, experts=experts, views=views)
+        resolved = resolved_of(priors, data, experts=experts, views=views)
         for seed in range(5):
-            of_model, own = both(random_values(priors, experts, views, seed)[0])
+            of_model, own = both(random_values(priors, experts, views, seed, data)[0])
             assert abs(of_model - own) < 1e-10 * (1 + abs(own))
 
 
@@ -119,11 +130,14 @@ def test_the_log_joint_is_what_the_paper_says():
     assert abs(found - expected) < 1e-10
 
 
-@pytest.mark.parametrize("experts", ["two-coin", pytest.param("per-view", marks=pytest.mark.slow)])
-def test_enumeration_sums_over_clusters_and_views(experts):
+@pytest.mark.parametrize(
+    ("priors", "experts", "data"),
+    [(OWN, "two-coin", DATA), (OTHER, "two-coin", GRADED), pytest.param(OWN, "per-view", DATA, marks=pytest.mark.slow)],
+)
+def test_enumeration_sums_over_clusters_and_views(priors, experts, data):
     with jax.enable_x64(True):
-        resolved = resolved_of(OWN, experts=experts, cluster="enumerate")
-        _, values = random_values(OWN, experts)
+        resolved = resolved_of(priors, data, experts=experts, cluster="enumerate")
+        _, values = random_values(priors, experts, data=data)
 
         def joint(cluster, view):
             return log_joint({**values, "cluster": cluster, "view_of_expert": view}, resolved)

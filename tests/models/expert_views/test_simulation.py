@@ -3,9 +3,9 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 
+from benchmarks.views_experts import PROTOCOLS, k_views, simulate_experts, three_clusters
 from consilience.errors import UnsupportedRequest
 from consilience.models.expert_views import Priors, simulate
-from consilience.models.expert_views.simulation import PROTOCOLS, k_views, simulate_experts, three_clusters
 
 
 @pytest.fixture(scope="module")

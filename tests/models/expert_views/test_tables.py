@@ -165,13 +165,19 @@ def test_an_expert_who_seldom_says_together_does_not_contradict_himself(constrai
     assert (table["together"][~said] > 0.5).all()
 
 
+def both(sensitivity, specificity):
+    """Return how probable apart and together are, of pairs that are apart, and that are together."""
+    return np.array([specificity, 1 - specificity]), np.array([1 - sensitivity, sensitivity])
+
+
 def test_information():
-    assert tables.information(0.5, 1.0, 1.0) == pytest.approx(np.log(2))
-    assert tables.information(0.3, 0.6, 0.4) == pytest.approx(0)  # says nothing
-    joint = np.array([[0.3 * 0.9, 0.3 * 0.1], [0.7 * 0.2, 0.7 * 0.8]])
+    assert tables.information(0.5, *both(1.0, 1.0)) == pytest.approx(np.log(2))
+    assert tables.information(0.3, *both(0.6, 0.4)) == pytest.approx(0)  # says nothing
+    together, apart = np.array([0.1, 0.2, 0.7]), np.array([0.6, 0.3, 0.1])
+    joint = np.stack([0.3 * together, 0.7 * apart])
     independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     expected = (joint * np.log(joint / independent)).sum()
-    assert tables.information(0.3, 0.9, 0.8) == pytest.approx(expected)
+    assert tables.information(0.3, apart, together) == pytest.approx(expected)
 
 
 def test_questions(constraints, posterior, views):
@@ -190,7 +196,7 @@ def test_questions(constraints, posterior, views):
         for expert in np.flatnonzero(posterior.view_probability.argmax(axis=1) == view):
             accuracy = [stats.beta(*getattr(posterior, site)[expert]).mean() for site in ("sensitivity", "specificity")]
             everything += [
-                tables.information(share, *accuracy)
+                tables.information(share, *both(*accuracy))
                 for pair, share in zip(itertools.combinations(range(8), 2), together, strict=True)
                 if (expert, *pair) not in judged
             ]

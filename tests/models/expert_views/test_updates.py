@@ -177,7 +177,7 @@ def test_sums_are_those_of_brute_force(monkeypatch, block):
     logs = updates.log_accuracies(q)
     yes, no = (np.asarray(q.phi * part) for part in (logs.hit - logs.alarm, logs.miss - logs.rejection))
     for expert, pair, said, denied in zip(
-        found.answer_expert, found.answer_pair, found.together, found.apart, strict=True
+        found.answer_expert, found.answer_pair, *found.said.T[::-1], strict=True
     ):
         together[:, expert] += said * same[pair]
         apart[:, expert] += denied * same[pair]

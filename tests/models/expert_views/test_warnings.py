@@ -33,3 +33,16 @@ def test_a_view_whose_items_are_all_in_one_cluster(constraints, posterior, fitte
     probability[:, 0] = [0.01, 0.98, 0.01]
     both = fitted(posterior._replace(cluster_probability=probability), constraints).said(WHOLE)
     assert both[0].startswith("in views 0, 1 every item")
+
+
+def test_few_round_trips_are_said_where_ladders_do_not_agree(sites, constraints, fitted):
+    drawn = fitted({site: values.copy() for site, values in sites[0].items()}, constraints)
+    drawn.posterior.hidden["ladder_trips"] = np.array([1, 2])
+    assert not drawn.said("the tempered chains exchanged")
+    drawn.posterior.chains["view_of_expert"][0, :30, 1] = 1 - drawn.posterior.chains["view_of_expert"][0, :30, 0]
+    (found,) = drawn.said("the tempered chains exchanged")
+    assert "exchanged 3 times between free and full answers, and ladders differ by 0." in found
+    drawn.posterior.hidden["ladder_trips"] = np.array([10, 2])
+    assert not drawn.said("the tempered chains exchanged")
+    drawn.posterior.hidden["ladder_trips"] = np.array([0])
+    assert "between free and full answers; groupings" in drawn.said("the tempered chains exchanged")[0]

@@ -85,7 +85,7 @@ def test_a_saved_fit_comes_back(fitted, tmp_path):
 def test_a_report_can_be_made(fitted, tmp_path):
     cs.report(fitted, path=tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
-    assert "How many entities" in text
+    assert "Clusters" in text
     assert "Between files" in text
 
 

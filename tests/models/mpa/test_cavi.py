@@ -387,7 +387,7 @@ def test_a_prior_per_class():
 @pytest.mark.parametrize("method", ["cavi", "gibbs"])
 def test_known_labels_are_true_and_the_others_are_not(method):
     own = {} if method == "cavi" else {"chains": 2, "draws": 50, "warmup": 10}
-    fitted = cs.fit("mpa", with_gold(), method=method, gold="use", **own)
+    fitted = cs.fit("mpa", with_gold(), coreference="links", method=method, gold="use", **own)
     labels, candidates = fitted.labels().set_index("item"), fitted.candidates()
     assert labels.loc[["m1", "m3"], "label"].tolist() == ["DN", "NR"]
     assert labels.loc[["m1", "m3"], "probability"].tolist() == [1, 1]
@@ -406,7 +406,7 @@ def test_what_was_learned_is_shown_and_becomes_the_prior_of_a_sampler():
         ["sensitivity", "DN"], ["sensitivity", "DO"], ["specificity", "DN"], ["specificity", "DO"],
     ]  # fmt: skip
     np.testing.assert_allclose(table["a"][:2], fitted.posterior.sensitivity_prior[:2, 0])
-    assert fitted.elbo[-1] > cs.fit("mpa", data).elbo[-1]
+    assert fitted.elbo[-1] > cs.fit("mpa", data, coreference="links").elbo[-1]
     learned = learned_priors(fitted.posterior)
     problem = gibbs.prepare(MODEL.resolve(data, learned))
     np.testing.assert_allclose(problem.prior.specificity, fitted.posterior.specificity_prior)

@@ -89,7 +89,7 @@ def test_annotators_choose_in_these_proportions(make, option):
 
 
 def test_the_gain_of_another_label_is_that_of_loops():
-    fitted = cs.fit("mpa", mentions(), draws=9)
+    fitted = cs.fit("mpa", mentions(), coreference="links", draws=9)
     truth, found = fitted.truth, fitted.truth.candidates
     share = np.bincount(fitted.data.annotator) / fitted.data.num_annotations
     drawn = [[np.exp(np.asarray(part)) for part in crowd._log_yes(truth.crowd.profiles, draw)] for draw in range(9)]
@@ -112,7 +112,8 @@ def test_the_gain_of_another_label_is_that_of_loops():
 @pytest.mark.parametrize("method", ["cavi", "gibbs"])
 def test_agreement_of_a_fit_of_mentions(method):
     data = mentions()
-    fitted = cs.fit("mpa", data, method=method, draws=40, **({} if method == "cavi" else {"chains": 2, "warmup": 20}))
+    more = {} if method == "cavi" else {"chains": 2, "warmup": 20}
+    fitted = cs.fit("mpa", data, coreference="links", method=method, draws=40, **more)
     found = cs.agreement(fitted, num_predictive=20)
     assert found.num_items == 5
     assert found.observed == cs.agreement(data).value

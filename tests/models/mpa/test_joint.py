@@ -100,7 +100,7 @@ def test_it_is_as_sure_as_it_is_right(crowd):
     gold = crowd.label_codes().gold
     excess = {}
     for decisions in ("separate", "joint"):
-        fit = cs.fit("mpa", crowd, draws=200, decisions=decisions)
+        fit = cs.fit("mpa", crowd, coreference="links", draws=200, decisions=decisions)
         table = leading(fit.truth)
         right, sure = table["label"] == gold, table["probability"]
         excess[decisions] = (sure - right).mean() / np.sqrt((sure * (1 - sure)).sum()) * len(gold)

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import re
 import signal
 import types
 import warnings
@@ -13,8 +14,9 @@ import pytest
 from scipy import optimize
 
 import consilience as cs
-from consilience.errors import UnsupportedRequest
+from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.chains import spans_of
+from consilience.models.mpa import BetaPrior, Priors
 from consilience.models.mpa.partition import field, moves, profiles, sampler
 from consilience.models.mpa.partition.annotations import BIN_LATER, BIN_NEW, FIRST_RANK
 from consilience.models.mpa.partition.state import PROPERTY, known_links, linked, texts_of
@@ -172,6 +174,30 @@ def test_worked_number_of_errors():
     assert sparse == pytest.approx(math.log(1 / 60))
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, None), ({"method": "gibbs"}, None), ({"coreference": "links"}, ""), ({"method": "cavi"}, "use method="),
+        ({"decisions": "joint"}, "leave out decisions="), ({"author": 1}, "leave out author="),
+        ({"priors": Priors(sensitivity=BetaPrior(2.0, 1.0))}, "leave out priors="),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_partitions_are_the_default_where_they_can_be(options, said):
+    fit = cs.fit("mpa", random_mentions(1, 6), **{"max_steps": 3, **options})
+    assert ("link" in fit.posterior.hidden) == (said is None)
+    notes = [note.words() for note in fit.findings() if "one by one" in note.text]
+    assert len(notes) == bool(said)
+    assert said in "".join(notes) if said else True
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_labels_of_items_are_fitted_as_before():
+    fit = cs.fit("mpa", random_mentions(1, 6).to_annotations(), max_steps=3)
+    assert fit.method == "cavi"
+    assert not [note for note in fit.findings() if "one by one" in note.text]
+
+
 def test_the_field_is_where_the_likelihood_of_the_choices_and_its_prior_are_largest():
     random, sizes = np.random.default_rng(0), [3, 4, 2, 5]
     features, begin = random.normal(size=(sum(sizes), len(field.START))), np.cumsum([0, *sizes[:-1]])
@@ -190,6 +216,7 @@ def test_a_setting_that_has_no_part_is_refused():
     for options, words in (
         ({"decisions": "joint"}, "decisions has no part"), ({"method": "cavi"}, "no posterior of chains"),
         ({"method": "nuts"}, "a sampler of its own"),
+        ({"priors": Priors(sensitivity=BetaPrior(2.0, 1.0))}, "priors have no part"),
     ):  # fmt: skip
         with pytest.raises(UnsupportedRequest, match=words):
             cs.fit("mpa", data, coreference="partition", **options)
@@ -235,7 +262,7 @@ def in_python(*changes):
         assert old in source
         source = source.replace(old, new)
     own = types.ModuleType("plain_moves")
-    exec(compile(source.replace("@machine_code\n", ""), "plain_moves", "exec"), own.__dict__)
+    exec(compile(re.sub("@(inner|machine_code)\n", "", source), "plain_moves", "exec"), own.__dict__)
     return own
 
 
@@ -304,6 +331,16 @@ def fitted(crowd):
         return cs.fit("mpa", crowd, coreference="partition", draws=20, warmup=20)
 
 
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+def test_a_run_that_was_interrupted_goes_on(fitted, crowd, tmp_path):
+    run = {"coreference": "partition", "draws": 20, "warmup": 20, "checkpoint": tmp_path / "run"}
+    part = cs.fit("mpa", crowd, **run, time_limit=0.0)
+    assert str(part.result) == "interrupted"
+    whole = cs.fit("mpa", crowd, **run, resume=True)
+    for name in ("link", "field"):
+        np.testing.assert_array_equal(whole.posterior.hidden[name], fitted.posterior.hidden[name])
+
+
 def test_a_fit_says_the_same_in_labels_chains_and_partition(fitted, crowd):
     truth, silver = fitted.truth, cs.silver_chains(fitted)
     drawn = truth.chains.entities
@@ -333,6 +370,19 @@ def test_a_witness_who_knows_is_believed(fitted, crowd):
     assert asked.value > alone.value
     assert "knows no more than the crowd" in alone.title
     assert "the system is a witness" in asked.title
+    both = {"key": key, "silver": cs.silver_chains(fitted).to_chains()}
+    ranked = cs.compare(fitted, both, responses="annotator")
+    own = ranked.table.set_index("system")
+    np.testing.assert_allclose(own.value_alone["key"], alone.value)
+    np.testing.assert_allclose(own.value_own_look["key"], asked.value)
+    assert (own.value_own_look >= own.value_alone).all()
+    assert "is a witness" in ranked.notes[0]
+    assert "know no more than the crowd" in ranked.notes[0]
+    assert 'responses="annotator"' in cs.compare(fitted, both).notes[0]
+    strange = np.full(crowd.num_mentions, NEW)
+    strange[100] = 7
+    with pytest.raises(InputError, match="“.*” of document “two” to “.*” of document “one”"):
+        fitted.truth.witnessed(strange)
     with pytest.raises(UnsupportedRequest, match="witness of chains alone"):
         cs.evaluate(cs.fit("majority-vote", crowd), key, responses="annotator")
 

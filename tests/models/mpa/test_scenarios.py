@@ -9,7 +9,8 @@ from scipy import stats
 
 from consilience.data import read_mentions
 from consilience.data.conll import Chains, read_conll
-from consilience.data.mentions import MENTION_TYPES, write_mentions
+from consilience.data.mentions import MENTION_TYPES
+from consilience.data.mentions_writer import write_mentions
 from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
 from consilience.models.mpa.scenarios import SCENARIOS, SYNTHETIC_PROFILES, simulate_mentions
 

@@ -1,4 +1,4 @@
-r"""A skeleton to copy for a new member: yes-no answers with a Beta posterior (docs/contributing.md walks through it).
+r"""A skeleton to copy for a new member: yes-no answers with a Beta posterior (contributing.md explains each part).
 
 Annotators answer a question about each item with one of two labels. The share of annotators who would say the second
 label is the item's plausibility:

@@ -1,0 +1,243 @@
+"""What a report says of the items: how certain each is, and what it was given, the least certain first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from consilience import figures
+from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit
+from consilience.models.intervals import ends
+from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
+from consilience.printing import counted
+
+# Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
+_LEADING, _DRAWN, _BARS, _LINES = 3, 5, 8, 40
+
+# Mean plausibilities below this are not shown; items above this are as good as decided.
+_LEAST_SHOWN, _SURE = 0.005, 0.9
+
+_MOST_BARS = 100
+
+
+def below(score: Score, bound: float = _SURE) -> int:
+    """Return how many items have a certainty below a bound."""
+    return int((score.items[np.isfinite(score.items)] < bound).sum())
+
+
+def items_section(fit: Fit, truth: Any, certainties: list[Score]) -> Section:
+    """Return the section on the items of a fit.
+
+    Parameters
+    ----------
+    fit : of classes.
+    truth : of the fit.
+    certainties : of the top 1, 2, … classes.
+    """
+    best, unit = certainties[0], fit.data.unit
+    blocks: list[Any] = [_trust(best, truth, unit)]
+    if truth.num_draws > 1:
+        curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
+        blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(best)])
+        blocks.append(certainty_table(certainties, f"Certainty over all {unit}s."))
+    shown = np.argsort(best.items, kind="stable")
+    shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
+    if fit.data.rows == "report":
+        blocks += [_plausibilities(truth, int(item)) for item in shown[:_DRAWN]]
+    blocks.append(_table(fit, truth, certainties, shown))
+    blocks.append(_how(best, truth))
+    gist = f"{below(best):,} of {counted(truth.num_units, f'{unit}s')} have a certainty below {_SURE}"
+    return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
+
+
+def _trust(best: Score, truth: Any, unit: str) -> str:
+    if truth.num_draws == 1:
+        return (
+            f"This model gives a point estimate, one truth without uncertainty, so the certainty of every {unit} is 1. "
+            "That is a property of the method and says nothing about how well the annotators agree; a model with "
+            "draws of the truth would."
+        )
+    return (
+        f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is the probability of its most plausible class "
+        f"(or set of classes). It is {best.value:.4f} on average; {below(best, 0.99):,} of "
+        f"{counted(truth.num_units, f'{unit}s')} are below 0.99 and {below(best):,} below {_SURE}."
+    )
+
+
+def _how(best: Score, truth: Any) -> str:
+    if truth.num_draws == 1:
+        return ""
+    if not len(best.draws):
+        return "Certainties of the top class are exact."
+    return (
+        f"Certainties were counted among {truth.num_draws:,} draws of the truth, and are slightly too high: each is "
+        "the largest of several frequencies."
+    )
+
+
+def certainty_table(scores: list[Score], caption: str) -> Table:
+    """Tabulate certainties, a row for each kind of them."""
+    import pandas
+
+    rows = [{
+        "score": score.title.removesuffix(", exact"), "mean over items": score.value, "sd over draws": score.sd,
+        "lowest": np.nanmin(score.items), "median": np.nanmedian(score.items),
+        "items below 0.99": below(score, 0.99), f"items below {_SURE}": below(score),
+    } for score in scores]  # fmt: skip
+    return Table(pandas.DataFrame(rows), caption)
+
+
+def _table(fit: Fit, truth: Any, certainties: list[Score], shown: np.ndarray) -> Table:
+    """Tabulate items with what they may be and what was said of them."""
+    import pandas
+
+    unit = fit.data.unit
+    columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
+    columns["leading classes, with their probability"] = leading_classes(truth, shown)
+    certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
+    columns |= {
+        "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
+        for number, score in certain
+    }
+    tips = {}
+    votes = _Votes(fit) if "pairs" in fit.data.agreements else None
+    if votes is not None:
+        columns["votes"], tips["votes"] = votes.texts(shown), votes.details(shown)
+    gold = getattr(fit.data, "gold_codes", None)
+    if gold is not None and "label" in truth.ids:
+        labels = np.append(np.asarray(truth.ids["label"], object).astype(str), "")
+        columns["gold"] = labels[np.asarray(gold)[shown]]
+    caption = f"{unit.capitalize()}s, the least certain first." if truth.num_draws > 1 else "All of them."
+    return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units)
+
+
+class _Votes:
+    """What was said of each item, and by whom."""
+
+    def __init__(self, fit: Fit) -> None:
+        data: Any = fit.data
+        item = np.asarray(data.item)
+        self.order = np.argsort(item, kind="stable")
+        self.first = np.searchsorted(item[self.order], np.arange(data.num_items + 1))
+        self.label, self.weight = np.asarray(data.label), np.asarray(data.weight)
+        self.labels = np.arange(data.num_labels) if data.labels is None else data.labels
+        self.annotator = None if not data.num_annotators else np.asarray(data.annotator)
+        self.names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
+        known = "annotators" in fit.member.table_names and self.annotator is not None
+        frame = fit.table("annotators") if known else {}
+        self.accuracy = dict(zip(frame["annotator"], frame["accuracy"], strict=True)) if "accuracy" in frame else {}
+
+    def _rows(self, item: int) -> np.ndarray:
+        return self.order[self.first[item] : self.first[item + 1]]
+
+    def texts(self, items: np.ndarray) -> list[str]:
+        """Return the votes of some items, most first: "3 × dog, 1 × cat"."""
+        texts = []
+        for item in items.tolist():
+            rows = self._rows(item)
+            votes = np.bincount(self.label[rows], self.weight[rows], len(self.labels))
+            chosen = np.argsort(-votes, kind="stable")[: np.count_nonzero(votes)]
+            texts.append(", ".join(f"{votes[label]:g} × {self.labels[label]}" for label in chosen.tolist()))
+        return texts
+
+    def details(self, items: np.ndarray) -> list[str]:
+        """Return who gave which label, a line each, with the accuracy of each where it is known."""
+        if self.annotator is None:
+            return [""] * len(items)
+        return ["\n".join(self._lines(item)) for item in items.tolist()]
+
+    def _lines(self, item: int) -> list[str]:
+        rows = self._rows(item)
+        lines = []
+        for row in rows[:_LINES].tolist():
+            name = self.names[self.annotator[row]]  # type: ignore[index]
+            right = f" (accuracy {self.accuracy[name]:.2f})" if name in self.accuracy else ""
+            lines.append(f"{self.labels[self.label[row]]}: {name}{right}")
+        return [*lines, f"and {len(rows) - _LINES:,} more"] if len(rows) > _LINES else lines
+
+
+def leading_classes(truth: Any, positions: np.ndarray) -> list[str]:
+    """Return the leading classes of some items with their mean plausibility, in words."""
+    texts, classes = [], truth.ids.get("class")
+    for codes, mean in truth.mean_shares(positions.tolist()):
+        order = np.argsort(-mean, kind="stable")[:_LEADING]
+        names = codes if classes is None else np.asarray(classes, object)[codes]
+        leading = [f"{names[place]} ({mean[place]:.2f})" for place in order if mean[place] >= _LEAST_SHOWN]
+        rest = 1 - mean[order].sum()
+        texts.append(", ".join(leading + ([f"all others ({rest:.2f})"] if rest >= _LEAST_SHOWN else [])))
+    return texts
+
+
+def _plausibilities(truth: Any, item: int) -> Bars:
+    """Draw the mean plausibilities of the classes of an item."""
+    ((codes, mean),) = truth.mean_shares([item])
+    classes = truth.ids.get("class")
+    order = np.argsort(-mean, kind="stable")[:_BARS]
+    rows = [
+        Bar(str(code if classes is None else classes[code]), float(share), f"{share:.3f}")
+        for code, share in zip(np.asarray(codes)[order], mean[order], strict=True)
+    ]
+    rest = 1 - float(mean[order].sum())
+    rows += [Bar("all others", rest, f"{rest:.3f}")] if rest >= _LEAST_SHOWN else []
+    return Bars(rows, f"Plausibilities of {truth.names()[item]}.", ("class", "plausibility", "mean"))
+
+
+# Ratings --------------------------------------------------------------------------------------------------------------
+
+
+def scale_sections(fit: Any, best: Score) -> list[Section]:
+    """Return the sections on rated items, along their scale, and on what annotators add to it."""
+    frame, threshold = fit.table("means"), float(fit.options["threshold"])
+    item, rating = np.asarray(fit.data.item), np.asarray(fit.data.rating, float)
+    order = np.argsort(best.items, kind="stable")
+    drawn = order[:_MOST_BARS]
+    drawn = drawn[np.argsort(-frame["mean"].to_numpy()[drawn], kind="stable")]
+    rows = [
+        Bar(
+            str(frame["item"].iloc[place]), float(frame["mean"].iloc[place]),
+            f"{frame['mean'].iloc[place]:.2f} ({frame['lower'].iloc[place]:.2f} to {frame['upper'].iloc[place]:.2f})",
+            interval=(float(frame["lower"].iloc[place]), float(frame["upper"].iloc[place])),
+            ticks=rating[item == place].tolist(),
+        )
+        for place in drawn.tolist()
+    ]  # fmt: skip
+    which = "" if len(drawn) == len(frame) else f" Drawn are the {len(drawn)} whose side is least certain."
+    words = (
+        "A dot is the posterior mean of an item's ratings, the bar its 95 % interval, thin lines are single ratings; "
+        f"the dashed line is the threshold, {threshold:g}. The side of an item is the one of its mean."
+    )
+    heads = ("item", "rating", "mean (95 %)")
+    scale = Bars(rows, f"Items along the scale, the highest first.{which}", heads, threshold)
+    table = frame.rename(columns={"lower": "95 % from", "upper": "to"})
+    table.insert(1, "side", np.where(frame["mean"] >= threshold, "above", "below"))
+    table.insert(2, "certainty of the side", best.items)
+    shown = Table(table.iloc[order], "Items, the least certain side first.", of="means")
+    unsure = f"{below(best):,} of {counted(len(frame), 'items')} are on an unsure side of {threshold:g}"
+    return [Section("Items", [words, scale, shown, _how(best, fit.truth)], unsure), _offsets(fit, frame, item, rating)]
+
+
+def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Section:
+    residual, who = rating - frame["mean"].to_numpy()[item], np.asarray(fit.data.annotator)
+    number = np.bincount(who, minlength=fit.data.num_annotators)
+    names = np.arange(len(number)) if fit.data.annotators is None else fit.data.annotators
+    rows = []
+    for one in np.flatnonzero(number).tolist():
+        own = residual[who == one]
+        half = special.ndtri(ends()[1]) * own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0
+        mean = float(own.mean())
+        text = f"{mean:+.2f} ({mean - half:+.2f} to {mean + half:+.2f}), {counted(len(own), 'ratings')}"
+        rows.append(Bar(str(names[one]), mean, text, interval=(mean - half, mean + half)))
+    rows = sorted(rows, key=lambda row: -row.value)
+    apart = sum(row.interval[0] > 0 or row.interval[1] < 0 for row in rows if row.interval)
+    words = (
+        "How much each annotator's ratings are above the means of their items, with a 95 % interval of that average. "
+        "The model takes annotators for alike; these means include the annotator's own ratings, so offsets look "
+        "smaller than they are."
+    )
+    heads = ("annotator", "offset", "mean (95 %), ratings")
+    bars = Bars(rows[:_MOST_BARS], "Mean residual of each annotator, the highest first.", heads)
+    return Section("Annotator offsets", [words, bars], f"{apart} of {len(rows)} annotators are off on average")
+

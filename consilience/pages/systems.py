@@ -1,0 +1,186 @@
+"""What a report says of systems that predict classes: the leaderboard, all their scores, and scores by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from consilience import figures
+from consilience.evaluation.classes import Metric
+from consilience.evaluation.leaderboard import Comparison
+from consilience.evaluation.readings import range_text
+from consilience.evaluation.scores import Score
+from consilience.models.truth import Truth
+from consilience.pages import Alert, Heading, Section, Table, capital
+from consilience.pages.items import below
+from consilience.printing import counted
+
+
+def leaderboard_section(
+    comparison: Comparison, top: Score, truth: Truth, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
+    metrics: list[Metric],
+) -> Section:  # fmt: skip
+    """Return the section on systems.
+
+    Parameters
+    ----------
+    comparison : of the systems.
+    top : certainty of the top class.
+    truth : that they are scored against.
+    said : alerts on the systems.
+    scores : by system and metric.
+    metrics : in order.
+    """
+    names = {
+        "rank": "rank", "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
+        "upper": "to", "sd_truth": "sd on these items", "sd_items": "sd from items",
+        "sd_shared": "sd from what items share", "value_alone": "annotators alone",
+        "value_own_look": "own look counted", "p_best": "P(best)", "point_estimate": "against point estimate",
+        "rank_by_point_estimate": "rank by it",
+    }  # fmt: skip
+    table = comparison.table.assign(p_best=comparison.p_best_texts)
+    left_out = {"sd_truth", "sd_shared"} if truth.num_draws == 1 else set()
+    left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
+    left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
+    names = {name: words for name, words in names.items() if name not in left_out}
+    shown = table[[name for name in names if name in table]].rename(columns=names)
+    shown.attrs["numbers"] = (names.get("p_best"),)
+    why, read = _how_to_read(comparison, top, truth)
+    blocks = [
+        *said, verdict(comparison), *comparison.notes, why, Table(shown, f"Systems by {comparison.title}, best first."),
+        figures.leaderboard(comparison), read, *([figures.beats_matrix(comparison)] if len(table) > 1 else []),
+        *_scores(scores, metrics, truth),
+    ]  # fmt: skip
+    title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
+    gist = f"“{first['system']}” {first['value']:.4f} [{first['lower']:.4f}, {first['upper']:.4f}]"
+    return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
+
+
+def leaderboard_numbers(comparison: Comparison) -> dict[str, str]:
+    """Return the key figures of a leaderboard."""
+    first = comparison.table.iloc[0]
+    if len(comparison.table) == 1:
+        return {f"{comparison.title} of “{first['system']}”": f"{first['value']:.3f}"}
+    pair = comparison.pairs.iloc[0]
+    beats = range_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"], comparison.digits)
+    return {
+        f"P(“{first['system']}” is the best system)": comparison.p_best_texts[0],
+        f"P(it beats the runner-up “{pair['b']}”)": beats,
+    }
+
+
+def verdict(comparison: Comparison) -> str:
+    """Say in words which system is the best, and how sure that is."""
+    table = comparison.table
+    first = table.iloc[0]
+    words = (
+        f"“{first['system']}” scores {first['value']:.4f} in {comparison.title}, with {100 * comparison.level:g} % "
+        f"between {first['lower']:.4f} and {first['upper']:.4f}."
+    )
+    if len(table) > 1:
+        pair = comparison.pairs.iloc[0]
+        best, beats = (_probability(*ends, comparison.digits) for ends in (
+            (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
+        ))  # fmt: skip
+        assumed = comparison.takes_for_copies
+        it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
+        words += (
+            f" {it} the best of {len(table)} systems with probability {best}, and {'beat' if assumed else 'beats'} the "
+            f"runner-up “{pair['b']}” with probability {beats}."
+        )
+    if "point_estimate" in table:
+        difference = first["point_estimate"] - first["value"]
+        words += f" Against the point estimate it would be reported as {first['point_estimate']:.4f}"
+        words += f", {abs(difference):.4f} {'higher' if difference > 0 else 'lower'}" if abs(difference) >= 5e-5 else ""
+        words += "."
+        if first["rank_by_point_estimate"] != 1:
+            ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
+            words += f" The point estimate would put “{ahead}” first."
+    return words
+
+
+def _probability(low: float, high: float, digits: int) -> str:
+    """Write a probability that was counted among draws, without claiming what they cannot show."""
+    return range_text(low, high, digits).replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
+
+
+def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str, str]:
+    if truth.num_draws == 1:
+        why = (
+            "This model gives a point estimate: it has no uncertainty of the truth to pass on, and the spread comes "
+            "from the finite number of items alone."
+        )
+    else:
+        why = (
+            f"The truth of {below(top, 0.99):,} of {counted(truth.num_units, 'items')} is not certain (certainty "
+            "below 0.99), so the score of a system changes from one draw of the truth to the next. Another "
+            f"{counted(comparison.num_items, 'items')} would also have given other scores (“sd from items”, Bayesian "
+            "bootstrap). Intervals are of the score among all such items; what items share, such as the errors of "
+            "annotators, widens them."
+        )
+    read = ""
+    if len(comparison.systems) > 1:
+        read = (
+            "All systems are scored on the same draws and the same items, so P(best) and P(row beats column) compare "
+            "them pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these "
+            "data do not say which of two systems is better. "
+        )
+    if comparison.points is not None:
+        read += "The cross is what standard practice would report: one aggregated truth, taken as if it were known."
+    return why, read
+
+
+def _scores(scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth) -> list[Any]:
+    import pandas
+
+    rows = [
+        _score_row(metric.title, name, results[metric.name]) for metric in metrics for name, results in scores.items()
+    ]
+    frame = pandas.DataFrame(rows)
+    if truth.num_draws == 1:
+        frame = frame[["metric", "system", "value", "items"]]
+    frame = frame.dropna(axis="columns", how="all")
+    first = {name: results[metrics[0].name] for name, results in scores.items()}
+    drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}, each curve sorted")]
+    words = "Each metric is averaged over items."
+    if truth.num_draws > 1:
+        drawn.append(figures.score_histogram(first, title=f"{capital(metrics[0].title)} over draws of the truth"))
+        words = "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted)."
+        if "worst draw" in frame:
+            words += (
+                " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
+                "far a single aggregated truth, had it fallen out differently, could have moved the result."
+            )
+    return [Heading("Scores of each system"), words, Table(frame, "All metrics of all systems."), drawn]
+
+
+def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:
+    low, high = score.interval
+    point = np.nan if score.point is None else score.point
+    row = {"metric": title, "system": system, "value": score.value, "sd over draws": score.sd}
+    row |= {"truth alone, 95 % from": low, "to": high, "worst draw": score.worst, "best draw": score.best}
+    return row | {"against point estimate": point, "items": int(np.isfinite(score.items).sum())}
+
+
+def group_scores(scores: Mapping[str, Score]) -> list[Any]:
+    """Return what there is to say of the scores of systems by group of classes."""
+    import pandas
+
+    names = {
+        "system": "system", "group": "group", "value": "value", "sd": "sd over draws",
+        "items_expected": "items, expected", "value_by_point_estimate": "value, items by point estimate",
+        "items_by_point_estimate": "items by point estimate",
+    }  # fmt: skip
+    tables = [score.by_group.assign(system=name) for name, score in scores.items()]
+    frame = pandas.concat(tables, ignore_index=True)
+    frame = frame[[name for name in names if name in frame]].rename(columns=names)
+    words = (
+        "Scores by group. Which group an item belongs to is itself uncertain: “value” weighs each item by how often a "
+        "draw puts it into the group. The usual version, items selected by the group of the point estimate's top "
+        "class, stands beside it."
+    )
+    return [words, Table(frame, "Scores by group.")]
+
+

@@ -1,0 +1,276 @@
+"""Every kind of page: what earlier ones said wrongly stands on none, and no name in the data makes an element."""
+
+import dataclasses
+import re
+import shutil
+import subprocess
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.evaluation.agreement import Agreement
+from consilience.pages.classes import _metrics
+from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
+
+# Small data are poor data, and fits of them say so.
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+PAYLOADS = (
+    "<script>hit()</script>", "</script><script>hit()</script>", "<img src=x onerror=hit()>", "<svg onload=hit()>",
+    "\"><b onclick=hit()>", "' autofocus onfocus='hit()", "</title><h1>x", "</style><i>x", "--><u>x", "<!--",
+    "]]><em>x", "{{ 7*7 }}", "javascript:hit()", "&lt;script&gt;hit()&lt;/script&gt;", "</td></tr></table><hr>",
+    "<a href='data:text/html,x'>x</a>", "<iframe srcdoc='<script>hit()</script>'>",
+)  # fmt: skip
+
+TAGS = {
+    "html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "h3", "p", "div", "strong", "dl",
+    "dt", "dd", "ul", "li", "a", "code", "pre", "details", "summary", "span", "table", "caption", "thead", "tbody",
+    "tr", "th", "td", "i", "sub", "figure", "script",
+}  # fmt: skip
+"""Elements of the template; those of figures are told apart."""
+
+WRONG = (
+    "Nobody observed", "rises with the reliability", "averaged over draws of it", "of the links alone",
+    "1 if learning includes", "links that these pairs were worth", "By its own account", "mean plausibility of above",
+    "certainty of the top class, exact", "95.5%", "particular draw", "95%",
+)  # fmt: skip
+
+
+def hostile(data):
+    """Return data whose names are payloads, numbered so that they stay apart."""
+    names = [field.name for field in dataclasses.fields(data) if field.metadata.get("kind") == "ids"]
+    renamed = {}
+    for name in names:
+        own = getattr(data, name)
+        if isinstance(own, np.ndarray) and own.ndim == 1 and own.dtype == object:
+            texts = [f"{PAYLOADS[place % len(PAYLOADS)]} {place}" for place in range(len(own))]
+            renamed[name] = np.array(texts, object)
+    return data.replace(**renamed)
+
+
+def words_of(data):
+    """Return the words of documents, all of them payloads."""
+    rows = [(name, token, PAYLOADS[token % len(PAYLOADS)]) for name in data.documents for token in range(26)]
+    return dict(zip(("document", "token", "word"), zip(*rows, strict=True), strict=True))
+
+
+def _labels():
+    study = crowd()
+    gold = np.arange(study.data.num_items) % 3
+    fit = cs.fit("dawid-skene", hostile(study.data.replace(gold=gold.astype(np.int32))))
+    items, labels = fit.truth.ids["item"], list(fit.truth.ids["label"])
+    systems = {}
+    for name, shift in ((PAYLOADS[0], 0), (PAYLOADS[2], 1)):
+        lists = [[labels[(place + shift) % 3]] for place in range(len(items))]
+        systems[name] = cs.Predictions.from_lists(lists, items=items, classes=labels, name=name)
+    return fit, {"predictions": systems}
+
+
+def _rankings():
+    fit = cs.fit("prirn", hostile(rankings().data), reliability=5, draws=64)
+    classes = fit.truth.ids["class"]
+    risk = {"class": list(classes), "group": [place % 3 for place in range(len(classes))]}
+    lists = [[classes[place % 6], classes[(place + 1) % 6], classes[(place + 2) % 6]] for place in range(14)]
+    systems = {PAYLOADS[1]: cs.Predictions.from_lists(lists, items=fit.truth.ids["item"], classes=list(classes))}
+    return fit, {"class_groups": risk, "predictions": systems}
+
+
+def _coreference():
+    data = hostile(mentions().data)
+    fit = cs.fit("mpa", data)
+    systems = {PAYLOADS[0]: cs.silver_chains(fit).to_chains()}
+    return fit, {"text": words_of(data), "predictions": systems}
+
+
+KINDS = {
+    "labels": _labels,
+    "rankings": _rankings,
+    "ratings": lambda: (cs.fit("normal-inverse-gamma", hostile(ratings().data), threshold=0.0), {}),
+    "coreference": _coreference,
+    "linkage": lambda: (cs.fit("block-linkage", hostile(records().data)), {}),
+    "views": lambda: (cs.fit("expert-views", hostile(constraints().data), clusters=2, method="cavi", restarts=2), {}),
+    "agreement": lambda: (cs.agreement(hostile(crowd().data)), {}),
+    "vote": lambda: (cs.fit("majority-vote", hostile(crowd().data)), {}),
+}
+
+
+class Elements(HTMLParser):
+    """Keeps tags outside of figures, their attributes, and what tables and controls lack."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.inside = [], set(), 0
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.inside += tag == "svg"
+        if not self.inside:
+            self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag):
+        self.inside -= tag == "svg"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Write the page of each kind, with payloads for names, and return the paths, fits and HTML."""
+    folder, made = tmp_path_factory.mktemp("pages"), {}
+    for name, build in KINDS.items():
+        fit, options = build()
+        path = cs.report(fit, path=folder / f"{name}.html", title=f"{PAYLOADS[0]} {name}", **options)
+        made[name] = (path, fit, path.read_text(encoding="utf-8"))
+    return made
+
+
+def words(html, tag=r"\w+"):
+    """Return the texts of a page, or those of one tag, without styles and script."""
+    html = re.sub(r"<(style|script).*?</\1>", " ", html, flags=re.DOTALL)
+    if tag != r"\w+":
+        found = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", html, flags=re.DOTALL)
+        return [" ".join(unescape(re.sub(r"<[^>]+>", " ", one)).split()) for one in found]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def section(html, title):
+    """Return the HTML of a section."""
+    return next(part for part in html.split('<details class="section"') if f"<h2>{title}</h2>" in part)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_page_says_what_was_wrong(pages, kind):
+    text = words(pages[kind][2])
+    assert not [wrong for wrong in WRONG if wrong in text]
+    assert not re.search(r"\d%", text)  # a share in per cent is written in one way
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_make_no_element_and_everything_has_a_name(pages, kind):
+    html = pages[kind][2]
+    page = Elements(html)
+    assert set(page.tags) <= TAGS
+    assert [page.tags.count(tag) for tag in ("script", "style", "title", "h1", "html")] == [1] * 5
+    assert not [name for name in page.attributes if name.startswith("on") or name in ("srcdoc", "autofocus")]
+    assert page.tags.count("caption") == page.tags.count("table")
+    regions = re.findall(r'<(?:div|pre)[^>]*role="region" aria-label="([^"]+)"', html)
+    assert len(regions) == len(set(regions)) == page.tags.count("table") + page.tags.count("pre")
+    # The first screen: four numbers, four findings, five things to do at most, and every link has a place.
+    head = html[: html.index("</header>")]
+    assert head.count("<dt>") <= 4
+    assert head.count("<li>") <= 9
+    assert set(re.findall(r'href="#([^"]+)"', head)) <= set(re.findall(r'<details class="section" id="([^"]+)"', html))
+    assert re.findall(r'<details class="section" id="[^"]*"( open)?>', html)[:3] == [" open", " open", ""]
+
+
+def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
+    html = pages["labels"][2]
+    heads = words(section(html, "Leaderboard"), "th")
+    assert {"truth and items, 95 % from", "truth alone, 95 % from"} <= set(heads)
+    assert "against the point estimate" not in words(section(html, "Leaderboard"))
+    assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
+
+
+def test_the_risk_of_rankings_has_the_certainty_of_the_page(pages):
+    html = pages["rankings"][2]
+    items, risk = (words(section(html, title), "td") for title in ("Items", "Risk"))
+    name = "certainty of the top class"
+    assert items[items.index(name) + 1] == risk[risk.index(name) + 1]
+    assert "top-1 accuracy" in words(html, "th")
+
+
+@pytest.mark.parametrize(("classes", "depth"), [(2, 1), (3, 1), (4, 1), (5, 2), (7, 3), (30, 3)])
+def test_metrics_begin_with_the_top_class_and_leave_half_of_the_classes(classes, depth):
+    class Truth:
+        num_classes = classes
+
+        def answers(self, question):
+            return True
+
+    class System:
+        num_positions = 9
+
+    found = [one.name for one in _metrics(None, Truth(), {"a": System()})]
+    assert found[0] == "top-1"
+    assert (f"top-{depth}" in found, f"top-{depth + 1}" in found) == (True, False)
+
+
+def test_schemes_of_agreement_that_are_alike_have_one_row(pages, tmp_path):
+    _, found, html = pages["agreement"]
+    assert isinstance(found, Agreement)
+    assert "Weights make no difference here." in words(section(html, "Agreement"))
+    other = cs.agreement(cs.Annotations.from_counts([[3, 0], [1, 1], [0, 4], [2, 3]]))
+    html = cs.report(other, path=tmp_path / "other.html").read_text(encoding="utf-8")
+    assert "Weights make no difference" not in html
+    assert "expected" not in words(section(html, "Agreement"), "th")
+
+
+def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
+    _, fit, html = pages["linkage"]
+    count = cs.num_entities(fit)
+    assert words(html, "dt")[1].startswith("entities")
+    unsure = bool(count.no_interval or count.links_alone or count.doubt)
+    assert (words(html, "dt")[1] == "entities") == unsure
+    what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Lost to blocking")) if "<td" in row]
+    assert len(what) == len({words(row) for row in what})
+    assert not [row for row in what if words(row).endswith(" 0")]
+
+
+def test_coreference_counts_mentions_and_gives_no_interval(pages):
+    html = pages["coreference"][2]
+    assert not {"items", "classes"} & set(words(html, "dt"))
+    assert "95 % from" not in words(section(html, "Systems"), "th")
+    assert "no interval is given" in words(section(html, "Systems"))
+
+
+def test_ratings_have_a_scale_and_no_classes(pages):
+    _, fit, html = pages["ratings"]
+    assert set(words(html, "dt")) == {
+        "mean of the means", "threshold", "items on an unsure side", "mean certainty of the side"
+    }  # fmt: skip
+    items = section(html, "Items")
+    assert items.count('<i class="dot"') == fit.data.num_items
+    assert items.count('<i class="tick"') == fit.data.num_ratings
+
+
+# ---- in a browser ----
+
+MEASURE = """<script>
+const frame = document.createElement("iframe");
+frame.style = "border:0;width:WIDTHpx;height:900px"; frame.srcdoc = document.getElementById("page").textContent;
+frame.onload = () => {
+  const page = frame.contentDocument, root = page.documentElement, sort = page.querySelector("button.sort");
+  page.querySelectorAll("details").forEach((one) => { one.open = true; });
+  sort.click();
+  const unnamed = [...page.querySelectorAll("button, input, a, summary")].filter((one) =>
+    !(one.textContent.trim() || one.getAttribute("aria-label")));
+  document.body.textContent = [
+    root.scrollWidth, root.clientWidth, page.querySelectorAll("script").length, "hit" in frame.contentWindow,
+    unnamed.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
+    sort.parentElement.getAttribute("aria-sort")].join(" ");
+};
+document.body.append(frame);
+</script>"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="there is no chromium")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+def test_a_page_fits_the_window_and_its_script_runs(pages, tmp_path, kind, width, dark):
+    text = pages[kind][2].replace("&", "&amp;").replace("<", "&lt;")
+    outer = tmp_path / "outer.html"
+    measure = MEASURE.replace("WIDTH", str(width))
+    outer.write_text(f'<!DOCTYPE html><body><textarea id="page" hidden>{text}</textarea>{measure}', encoding="utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--dump-dom",
+             "--disable-background-networking", "--hide-scrollbars", "--virtual-time-budget=9000",
+             "--window-size=1400,1000", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
+    flags += ["--blink-settings=preferredColorScheme=0"] if dark else []
+    command = ["chromium", *flags, outer.as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert words(shown.stdout) == f"{width} {width} 1 false 0 {str(dark).lower()} ascending"
