@@ -14,7 +14,9 @@ from consilience.data import Annotations
 from consilience.errors import ConsilienceWarning, InvalidPrior, UnsupportedRequest
 from consilience.models import dawid_skene, mace, one_coin
 from consilience.models.beta_priors import BetaPrior
+from consilience.models.crowd.votes import vote_shares, votes_of
 from consilience.models.dawid_skene import Diagonal
+from consilience.models.interface import unsharded
 from consilience.models.mace import KnowsGuesses
 from tests.models.crowd.channels import (
     CHANNELS,
@@ -347,3 +349,11 @@ def test_smoothed_em_of_the_1979_table():
     penalty = np.log(estimate["competence"]).sum() + np.log1p(-estimate["competence"]).sum()
     penalty += np.log(estimate["guess"]).sum()
     assert fit.elbo[-1] == pytest.approx(log_likelihood + 0.01 / 4 * penalty, abs=1e-9)
+
+
+def test_an_ascent_starts_at_the_shares_of_votes():
+    """Of an item without votes it has the shares of all of them, and what pads has none."""
+    data = Annotations.from_codes([0, 0, 0, 1], [0, 1, 2, 0], [0, 0, 1, 2], num_items=3, num_labels=3)
+    found = np.asarray(vote_shares(votes_of(dawid_skene.MODEL.resolve(data, None, {})), unsharded))
+    np.testing.assert_allclose(found[:3], [[2 / 3, 1 / 3, 0], [0, 0, 1], [1 / 2, 1 / 4, 1 / 4]], rtol=1e-6)
+    assert not found[3:].any()
