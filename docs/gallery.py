@@ -1,6 +1,7 @@
 """The gallery of figures: what each draws, and the lines that draw it.
 
-A name of `consilience.figures.__all__` without an entry is an error. `page` runs the entries, keeps a picture of each, and returns the page that shows them.
+A name of `consilience.figures.__all__` without an entry is an error. `page` runs the entries, keeps a
+picture of each, and returns the page that shows them.
 """
 
 from __future__ import annotations
