@@ -95,7 +95,7 @@ ENTRIES = {
     ),
     "figures.probability_matrix": (
         "The confusion matrix of one annotator: paler cells are less certain.",
-        'table = fit.confusion()\nannotator_figures.probability_matrix(table[table["annotator"] == "lee"], "lee")',
+        'table = fit.confusion()\nfigures.probability_matrix(table[table["annotator"] == "lee"], "lee")',
     ),
     "figures.sensitivity_scatter": (
         "The sensitivity of each annotator to two classes.",
