@@ -66,7 +66,8 @@ def posterior_problem(posterior: Posterior, data: Contract, sites: Sites) -> str
     """Return in words why a posterior cannot be one of these data; None where it can.
 
     The axes of a name have one length, and items, annotators and so on are those of the data. Whole numbers are codes,
-    places or counts of what is there: -1 or more, and no more than anything has entries.
+    places or counts of what is there: -1 or more, and no more than anything has entries; below that in draws that are
+    hidden, whose links may be properties of a mention.
 
     Parameters
     ----------
@@ -81,9 +82,10 @@ def posterior_problem(posterior: Posterior, data: Contract, sites: Sites) -> str
     for name, values in arrays.items():
         if values.dtype.kind not in "biuf":
             return f"'{name}' of the posterior holds {values.dtype}, and not numbers"
-        if values.dtype.kind in "iu" and values.size and not (-1 <= values.min() and values.max() <= most):
-            return f"'{name}' of the posterior has a value of {values.min()} or {values.max()}, outside -1 to {most}"
         hidden = name.removeprefix("hidden.")
+        least = -most - 3 if "chain" in sites.hidden.get(hidden, ()) else -1  # draws of links have codes of two kinds
+        if values.dtype.kind in "iu" and values.size and not (least <= values.min() and values.max() <= most):
+            return f"'{name}' of the posterior has a value of {values.min()} or {values.max()}, outside {least} to {most}"
         axes = sites.hidden.get(hidden) if hidden != name else posterior.axes(name, values.ndim, sites.dims)
         if axes is None:
             continue

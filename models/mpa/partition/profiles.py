@@ -219,7 +219,8 @@ def log_errors(base: Float[np.ndarray, "kind bin"], counts: Counts) -> Float[np.
     each, whole, errors = base[kind, bins] / available, _wholes(base, counts), counts.mention[:, 3]
     of_labels = counts.error_number * (gammaln(each + votes) - gammaln(each))
     of_mentions = counts.mention_number * (gammaln(whole) - gammaln(whole + errors))
-    return np.bincount(kind, of_labels, KINDS) + np.bincount(counts.mention[:, 0], of_mentions, KINDS)
+    # Without any error NumPy counts in whole numbers.
+    return np.bincount(kind, of_labels, KINDS) + np.bincount(counts.mention[:, 0], of_mentions, KINDS) + 0.0
 
 
 def _scaled(random: np.random.Generator, base: np.ndarray, counts: Counts) -> np.ndarray:
