@@ -65,7 +65,7 @@ def as_contract(
     """
     if isinstance(source, contracts):
         if read:
-            raise UnsupportedRequest("{read} says how data are read, and these are read; leave it out", Remedy("read"))
+            raise UnsupportedRequest("read= says how data are read, and these are read; leave it out")
         return source
     reading |= read or {}
     taken = DATA if Contract in contracts else contracts
