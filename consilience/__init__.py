@@ -28,7 +28,7 @@ _HOME = {
     "consilience.data.coded": ("shards",),
     "consilience.inference.compilation": ("keep_compiled",),
     "consilience.inference.fitting": ("Fit", "fit"),
-    "consilience.inference.result": ("load_fit",),
+    "consilience.inference.loading": ("load_fit",),
     "consilience.evaluation.adjustment": ("adjusted", "evaluate"),
     "consilience.evaluation.agreement": ("Agreement", "PosteriorAgreement", "agreement"),
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),

@@ -38,7 +38,7 @@ from consilience.data.coding import code as code
 from consilience.data.coded import shards as shards
 from consilience.inference.compilation import keep_compiled as keep_compiled
 from consilience.inference.fitting import Fit as Fit
-from consilience.inference.result import load_fit as load_fit
+from consilience.inference.loading import load_fit as load_fit
 from consilience.evaluation.adjustment import adjusted as adjusted
 from consilience.evaluation.agreement import Agreement as Agreement
 from consilience.evaluation.agreement import PosteriorAgreement as PosteriorAgreement

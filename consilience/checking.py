@@ -49,7 +49,7 @@ from consilience.models.sites import Resolved
 from consilience.models.truth import Ranked
 from consilience.models.truth.truth import Mass
 from consilience.printing import rows_of, table_text
-from consilience.replications import Replications, Skipped, replications_of
+from consilience.replications import Replications, Skipped, autocorrelation, replications_of
 from consilience.scores_of_density import scores_of
 
 _GENERIC = ("nuts", "svi")
@@ -473,7 +473,7 @@ def _calibration(subject: _Subject, replications: int) -> tuple[Findings, Any]:
     worst = np.minimum(uniform.chi_square, uniform.kolmogorov_smirnov).argmin()
     findings = [_above(_SMALLEST_P, figure, uniform.smallest, names[int(worst)])]
     if subject.method != "exact":
-        correlation = _autocorrelation(draws)
+        correlation = autocorrelation(draws)
         figure, worst = "autocorrelation of the draws that are ranked", correlation.argmax()
         findings.append(_below(_MOST_AUTOCORRELATION, figure, correlation.max(), names[int(worst)]))
     return tuple(findings), _rank_table(names, ranks)
@@ -569,14 +569,6 @@ def _leading(truth: Any) -> np.ndarray:
 def _shares(weight: Any) -> np.ndarray:
     weight = np.asarray(weight, float)
     return weight / weight.sum(axis=1, keepdims=True)
-
-
-def _autocorrelation(draws: np.ndarray) -> np.ndarray:
-    """Return the correlation of successive draws, over all replications together, ``(quantity,)``."""
-    centred = draws - draws.mean(axis=1, keepdims=True)
-    variance = (centred**2).mean(axis=(0, 1))
-    covariance = (centred[:, 1:] * centred[:, :-1]).mean(axis=(0, 1))
-    return np.divide(covariance, variance, out=np.zeros_like(variance), where=variance > 0)
 
 
 def _rank_table(names: list[str], ranks: np.ndarray) -> Any:

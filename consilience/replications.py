@@ -188,3 +188,11 @@ def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     size = int(np.prod(shape))
     flat = np.unique(np.linspace(0, size - 1, _SCALARS).round().astype(int) if size > _SCALARS else np.arange(size))
     return [tuple(int(index) for index in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]
+
+
+def autocorrelation(draws: np.ndarray) -> np.ndarray:
+    """Return the correlation of successive draws, over all replications together, ``(quantity,)``."""
+    centred = draws - draws.mean(axis=1, keepdims=True)
+    variance = (centred**2).mean(axis=(0, 1))
+    covariance = (centred[:, 1:] * centred[:, :-1]).mean(axis=(0, 1))
+    return np.divide(covariance, variance, out=np.zeros_like(variance), where=variance > 0)

@@ -1,7 +1,7 @@
 """The gallery of figures: what each draws, and the lines that draw it.
 
-A name of `consilience.figures.__all__` without an entry is an error. `page` runs the entries, keeps a picture of each,
-and returns the page that shows them.
+A name of `consilience.figures.__all__` without an entry is an error. `page` runs the entries, keeps a
+picture of each, and returns the page that shows them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ ENTRIES = {
     ),
     "figures.probability_matrix": (
         "The confusion matrix of one annotator: paler cells are less certain.",
-        'table = fit.confusion()\nannotator_figures.probability_matrix(table[table["annotator"] == "lee"], "lee")',
+        'table = fit.confusion()\nfigures.probability_matrix(table[table["annotator"] == "lee"], "lee")',
     ),
     "figures.sensitivity_scatter": (
         "The sensitivity of each annotator to two classes.",

@@ -83,6 +83,7 @@ _WITNESSES = (
     "independent of the crowd's; one made from the crowd's chains gets too good a score. State provenance= to rank by "
     "one of the two."
 )
+_NOT_ANCHORED = "gold labels anchor scores whatever a system knows; leave out {responses}"
 _NO_WITNESS = ' responses="annotator" also counts each system as a witness.'
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
@@ -202,8 +203,7 @@ def compare(
         require_exact(moments, name)
     if gold == "use":
         if responses == "annotator":
-            text = "gold labels anchor scores whatever a system knows; leave out {responses}"
-            raise UnsupportedRequest(text, Remedy("responses"))
+            raise UnsupportedRequest(_NOT_ANCHORED, Remedy("responses"))
         if name in scoring.of_means or scoring.bounds.get(name, ()) is None:
             text = f"gold labels anchor means of scores with bounds, and {name} is none; choose another"
             raise UnsupportedRequest(text)

@@ -136,7 +136,7 @@ def read(
 
     Parameters
     ----------
-    path, model, truth : see `consilience.inference.result.load_fit`.
+    path, model, truth : see `consilience.inference.loading.load_fit`.
 
     Raises
     ------

@@ -111,7 +111,7 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     from consilience.data.accept import as_class_map, lists_groups
 
     risk = source if source is None or lists_groups(source) else _class_map(source)
-    from consilience.inference.result import load_fit
+    from consilience.inference.loading import load_fit
 
     fitted = load_fit(folder)
     _say_if_poor(fitted, folder)
