@@ -85,7 +85,8 @@ def posterior_problem(posterior: Posterior, data: Contract, sites: Sites) -> str
         hidden = name.removeprefix("hidden.")
         least = -most - 3 if "chain" in sites.hidden.get(hidden, ()) else -1  # draws of links have codes of two kinds
         if values.dtype.kind in "iu" and values.size and not (least <= values.min() and values.max() <= most):
-            return f"'{name}' of the posterior has a value of {values.min()} or {values.max()}, outside {least} to {most}"
+            ends = f"{values.min()} or {values.max()}, outside {least} to {most}"
+            return f"'{name}' of the posterior has a value of {ends}"
         axes = sites.hidden.get(hidden) if hidden != name else posterior.axes(name, values.ndim, sites.dims)
         if axes is None:
             continue
