@@ -28,7 +28,7 @@ def _in_a_folder_of_mentions(monkeypatch, tmp_path):
 
 
 def test_mentions_are_fitted_and_looked_at(run, printed, tmp_path):
-    shown = printed("fit", "mpa", "mentions.csv", "-o", "fit", "--draws", "100", "--quiet")
+    shown = printed("fit", "mpa", "mentions.csv", "-o", "fit", "--coreference", "links", "--draws", "100", "--quiet")
     assert "10 annotations, 5 mentions, 3 annotators, 2 documents" in shown
     labels = {row["item"]: row["label"] for row in json.loads(run("table", "fit", "labels", "--json")[1])}
     assert labels["d1/m2"] == "DO(d1/m1)"

@@ -307,7 +307,7 @@ def test_changed_bytes_are_read_or_refused(fuzzed, seed, changes):
 
 
 def test_a_folder_is_fitted_and_labelled(corpus):
-    fitted = cs.fit("mpa", read(corpus))
+    fitted = cs.fit("mpa", read(corpus), coreference="links")
     labels = dict(zip(fitted.labels()["item"], fitted.labels()["label"], strict=True))
     assert list(labels) == list(fitted.data.mentions)
     assert labels["b-ferry/ne1"] == "DN"

@@ -300,8 +300,8 @@ def test_mentions_are_compared_with_antecedent_and_all():
         "annotation": ["DN", "DN", "DO(m1)", "DO(m1)", "DO(m1)", "DO(m1)"],
         "gold": ["DN", "DN", "DO(m1)", "DO(m1)", "DO(m2)", "DO(m2)"],
     }  # fmt: skip
-    for name in ("majority-vote", "mpa"):
-        score = cs.fit(name, cs.read_mentions(rows), progress=False).calibration_score()
+    for name, own in (("majority-vote", {}), ("mpa", {"coreference": "links"})):
+        score = cs.fit(name, cs.read_mentions(rows), progress=False, **own).calibration_score()
         assert (score.items, score.right) == (3, pytest.approx(2 / 3))
 
 
