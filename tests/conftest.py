@@ -10,6 +10,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# The benchmarks are a package of the checkout that is never installed.
+sys.path.append(str(Path(__file__).parents[1]))
+
 _FOLDERS = {"public_data": "CONSILIENCE_DATA", "oracles": "CONSILIENCE_ORACLES"}
 _LEFT_OUT = pytest.StashKey[list[str]]()
 
