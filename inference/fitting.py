@@ -38,7 +38,7 @@ from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.compilation import keep_compiled_at_first_fit
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
-from consilience.inference.limits import Limits
+from consilience.inference.limits import USUAL, Limits
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
 from consilience.inference.precision import in_dtype, prepared_ascent
@@ -521,7 +521,7 @@ def _account(plan: Plan, run: GenericRun | None, attributes: dict[str, Any]) -> 
         run = run._replace(samples={})
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,
-        draws=plan.limits.draws or _USUAL["draws"], posterior=posterior, result=result, run=run, attributes=attributes,
+        draws=plan.limits.draws or USUAL["draws"], posterior=posterior, result=result, run=run, attributes=attributes,
         engine=None if plan.limits.engine in ("auto", "local") else plan.limits.engine,
     )  # fmt: skip
     attributes |= _worst(found)

@@ -11,7 +11,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.inference.precision import DTYPES
 from consilience.models.interface import Starts
 
-_USUAL = {"draws": 1000, "chains": 4, "warmup": 500}
+USUAL = {"draws": 1000, "chains": 4, "warmup": 500}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Limits:
 
     def filled(self, starts: Starts | None) -> Limits:
         """Return the limits with draws, chains and warm-up of these starts, or the usual ones, where none are given."""
-        usual = _USUAL if starts is None else {name: getattr(starts, name) for name in _USUAL}
+        usual = USUAL if starts is None else {name: getattr(starts, name) for name in USUAL}
         missing: dict[str, Any] = {name: one for name, one in usual.items() if getattr(self, name) is None}
         return dataclasses.replace(self, **missing)
 

@@ -156,7 +156,9 @@ class Mentions(Contract):
         )  # fmt: skip
 
     def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
-        return {name: np.asarray(values, object)[rows] for name, values in _table_of(self).items()}
+        from consilience.data.mentions_writer import table_of
+
+        return {name: np.asarray(values, object)[rows] for name, values in table_of(self).items()}
 
     @classmethod
     def read(

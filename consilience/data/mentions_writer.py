@@ -8,16 +8,16 @@ import gzip
 import os
 import re
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from consilience.data.codes import object_array
 from consilience.data.mentions import Mentions
 from consilience.data.problems import warn_input
+from consilience.data.spreadsheets import as_written
 from consilience.errors import UnsupportedRequest
 from consilience.output import STANDARD_OUTPUT, text_stream, write_output
-from consilience.spreadsheets import as_written
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _UNREADABLE = re.compile(r"[()\0]|^\s|\s$|^$")
@@ -65,7 +65,7 @@ def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool =
     ending = next((ending for ending in _DELIMITERS if name.lower().endswith(ending)), "")
     if not ending:
         raise UnsupportedRequest(f"'{name}' cannot be written; end it in {', '.join(_DELIMITERS)}")
-    table = _table_of(mentions)
+    table = table_of(mentions)
     rows = zip(*table.values(), strict=True)
     without = mentions.num_mentions - len(np.unique(mentions.mention))
     if without:
@@ -83,7 +83,7 @@ def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool =
     write_output(path, write, force=force)
 
 
-def _table_of(mentions: Mentions) -> dict[str, list[Any]]:
+def table_of(mentions: Mentions) -> dict[str, list[Any]]:
     """Return the columns of a table of mentions, one entry for each annotation."""
     mention, documents = np.asarray(mentions.mention), _ids(mentions.documents, mentions.num_documents)
     document = np.asarray(mentions.document)

@@ -77,6 +77,7 @@ from consilience.models.mpa.partition.tables import CHAINS_PRIOR, HIDDEN, links_
 from consilience.models.mpa.priors import BetaPrior, Priors, check_fixed, learned_priors
 from consilience.models.mpa.simulation import draw_data
 from consilience.models.mpa.tables import TABLES
+from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Truth
