@@ -30,7 +30,7 @@ def conditions_per_case(cases: Rankings) -> np.ndarray:
 
 def by_risk(cases: Rankings, risk: ClassMap, weights: str) -> dict[str, np.ndarray]:
     """Return which cases have which risk, that of the top class under inverse rank normalisation."""
-    top = cs.fit("irn", cases, weights=weights).truth.estimate()
+    top = cs.fit("irn", cases, rank_weights=weights).truth.estimate()
     of_case = np.asarray(risk.align(cases.classes).group)[top]
     return {name: of_case == number for number, name in enumerate(_RISKS)}
 

@@ -84,7 +84,7 @@ PLACES = {
 
 # What commands begin with.
 WORK = (
-    "consilience.inference.result.load_fit", "consilience.data.accept.choose_contract",
+    "consilience.inference.loading.load_fit", "consilience.data.accept.choose_contract",
     "consilience.data.conll.read_conll",
 )  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_too_little_memory_is_said(here, capsys, monkeypatch, error):
     def fail(*words):
         raise error
 
-    monkeypatch.setattr("consilience.inference.result.load_fit", fail)
+    monkeypatch.setattr("consilience.inference.loading.load_fit", fail)
     if str(error) == "x":
         with pytest.raises(RuntimeError):
             main(["table", "run"])

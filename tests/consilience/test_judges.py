@@ -12,7 +12,7 @@ import consilience as cs
 from consilience.cli import main
 from consilience.notes import Level
 
-PAGE = Path(__file__).parents[2] / "docs" / "judges.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "judges.md"
 JUDGES = ["strict", "lenient", "careful", "lenient-2"]
 
 

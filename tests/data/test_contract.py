@@ -81,7 +81,7 @@ def test_a_copy_that_went_through_jax_has_no_ids(contract):
 
 
 def test_the_guide_names_every_column_and_reader(contract):
-    guide = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "data.md").read_text(encoding="utf-8")
     (line,) = [line for line in guide.splitlines() if line.startswith("|") and f"`cs.{contract.reader}`" in line]
     words = set(re.findall(r"\w+", line.replace("an id,", "id")))
     assert {column.name for column in contract.columns} <= words
