@@ -155,7 +155,8 @@ def _files_of_chains(arguments: Arguments) -> tuple[str | None, list[Path]]:
         raise UnsupportedRequest("--to conll writes files; leave out --json and --csv")
     template = None if arguments.template is None else _template(arguments.template)
     into_folder = template is not None and Path(template).is_dir()
-    target = Path(arguments.output or ("chains" if into_folder else "chains.conll"))
+    usual = "chains" if into_folder else "chains.conll"
+    target = Path(usual if arguments.output is None else arguments.output)
     of_draws = [target.with_name(_numbered(target, number)) for number in range(1, (arguments.draws or 0) + 1)]
     for path in (target, *of_draws):
         if into_folder:

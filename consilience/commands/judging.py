@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace as Arguments
 
-from consilience.commands.files import write_csv
 from consilience.commands.systems import print_comparison
 
 
@@ -25,5 +24,4 @@ def verdicts(arguments: Arguments) -> None:
         found, gold=arguments.gold, anchor=arguments.anchor, missing=arguments.missing, level=arguments.level,
         seed=arguments.seed,
     )  # fmt: skip
-    write_csv(comparison.table, arguments)
     print_comparison(comparison, arguments)

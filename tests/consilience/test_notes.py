@@ -138,7 +138,7 @@ def flags():
 
 
 # The command has its own checkpoint, in the folder of its output.
-OF_PYTHON_ALONE = {"checkpoint"}
+OF_PYTHON_ALONE = {"checkpoint", "priors"}
 
 
 def test_remedies_were_found():

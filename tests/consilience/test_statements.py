@@ -221,11 +221,11 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     assert not [row for row in what if words(row).endswith(" 0")]
 
 
-def test_coreference_counts_mentions_and_gives_no_interval(pages):
+def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     assert not {"items", "classes"} & set(words(html, "dt"))
-    assert "95 % from" not in words(section(html, "Systems"), "th")
-    assert "no interval is given" in words(section(html, "Systems"))
+    assert "95 % from" in words(section(html, "Systems"), "th")
+    assert "still too sure" in words(section(html, "Systems"))
 
 
 def test_ratings_have_a_scale_and_no_classes(pages):
