@@ -54,8 +54,8 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             "answers against the model": f"{'≥ ' if against == _LOOKED_AT else ''}{against:,}",
         },
         findings=[
-            f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a probability "
-            f"of {_SURE} or more. On average over draws there are {count.value:.1f} views.",
+            f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
+            f"probability of {_SURE} or more. On average over draws there are {count.value:.1f} views.",
         ],
         actions=[
             Action("Ask these pairs next", section="Pairs to ask next"),
