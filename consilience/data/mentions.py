@@ -23,6 +23,7 @@ from consilience.data.columns import Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.files import holds_coded
 from consilience.data.mas_xml import mas_xml_table
+from consilience.data.mentions_table import table_of
 from consilience.data.policies import filled_rows, flag_or_warn, keep_repeated, require_rows, said_first
 from consilience.data.problems import check_option, warn_input
 from consilience.data.tables import read_table
@@ -156,8 +157,6 @@ class Mentions(Contract):
         )  # fmt: skip
 
     def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
-        from consilience.data.mentions_writer import table_of
-
         return {name: np.asarray(values, object)[rows] for name, values in table_of(self).items()}
 
     @classmethod

@@ -6,21 +6,19 @@ import contextlib
 import csv
 import gzip
 import os
-import re
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
-from consilience.data.codes import object_array
 from consilience.data.mentions import Mentions
+from consilience.data.mentions_table import table_of
 from consilience.data.problems import warn_input
 from consilience.data.spreadsheets import as_written
 from consilience.errors import UnsupportedRequest
 from consilience.output import STANDARD_OUTPUT, text_stream, write_output
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-_UNREADABLE = re.compile(r"[()\0]|^\s|\s$|^$")
 
 
 def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool = False) -> None:
@@ -81,41 +79,3 @@ def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool =
             writer.writerows([as_written(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
     write_output(path, write, force=force)
-
-
-def table_of(mentions: Mentions) -> dict[str, list[Any]]:
-    """Return the columns of a table of mentions, one entry for each annotation."""
-    mention, documents = np.asarray(mentions.mention), _ids(mentions.documents, mentions.num_documents)
-    document = np.asarray(mentions.document)
-    names = _own_names(_ids(mentions.mentions, mentions.num_mentions), documents[document])
-    labels = mentions.replace(mentions=names).label_codes()
-    targets = names[np.unique(labels.antecedent[labels.antecedent >= 0])]
-    unreadable = [name for name in targets.tolist() if _UNREADABLE.search(name)]
-    if unreadable:
-        raise UnsupportedRequest(
-            f"an annotation points to {unreadable[0]!r}, which could not be read again; give ids without brackets"
-        )
-    # The last one stands for unknown gold labels, whose code is -1.
-    texts = np.append(labels.names, "")
-    annotators = _ids(mentions.annotators, mentions.num_annotators)
-    table = {"mention_id": names[mention], "annotator_id": annotators[np.asarray(mentions.annotator)]}
-    if mentions.gold_type is not None:
-        table["gold"] = texts[labels.gold[mention]]
-    table |= {"annotation": texts[labels.label], "document_id": documents[document[mention]]}
-    if mentions.start is not None:
-        table |= {"start": np.asarray(mentions.start)[mention], "end": np.asarray(mentions.end)[mention]}
-    return {name: values.tolist() for name, values in table.items()}
-
-
-def _ids(names: Any, size: int) -> np.ndarray:
-    return object_array(map(str, range(size))) if names is None else np.asarray(names)
-
-
-def _own_names(names: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Return ids as they were within their documents, if these had to be put before them to make them unique."""
-    prefixes = [f"{document}/" for document in documents.tolist()]
-    if not all(map(str.startswith, names.tolist(), prefixes)):
-        return names
-    own = object_array(map(str.removeprefix, names.tolist(), prefixes))
-    # Ids that are unique without their documents are read as they stand, and have to keep them.
-    return own if len(set(own.tolist())) < len(own) else names

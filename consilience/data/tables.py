@@ -406,7 +406,9 @@ def _by_narwhals(frame: Any, problems: Problems) -> Any:
     if isinstance(found, narwhals.DataFrame):
         return found
     if hasattr(frame, "__arrow_c_stream__"):
-        return narwhals.from_native(_pyarrow(problems).table(frame))
+        pyarrow = _pyarrow(problems)
+        with contextlib.suppress(pyarrow.ArrowInvalid):  # a stream of a column, and not of a table
+            return narwhals.from_native(pyarrow.table(frame))
     raise problems.fail(
         f"a {type(frame).__name__} cannot be read as a table",
         "pass a path, a data frame, or a dict of equally long columns",

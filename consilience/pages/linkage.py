@@ -332,8 +332,10 @@ def _fields(fit: Any) -> Section | None:
         return None
     words = (
         "How many values each field has, in how many records it is missing, and how often it is distorted, as the "
-        "records themselves say."
+        "records themselves say. "
     )
+    similar = fit.attributes.get("similar")
+    words += f"Values are compared for equality{f', but by similarity {similar}' if similar else ''}."
     blocks: list[Any] = [words, Table(fit.table("fields"), "Fields.", of="fields")]
     title, gist = "Fields", ""
     with contextlib.suppress(UnsupportedRequest):

@@ -220,7 +220,7 @@ WRITING = {
 # By module: `write_text` of `durable` goes through the writer, and a command keeps its standard input in a temporary
 # folder.
 ALLOWED = {
-    ("consilience/commands/files.py", "open"),
+    ("consilience/piped.py", "open"),
     ("consilience/output.py", "open"), ("consilience/output.py", "replace"), ("consilience/output.py", "link"),
     ("inference/durable.py", "savez"), ("inference/checkpoints.py", "write_text"), ("inference/saved.py", "write_text"),
 }  # fmt: skip

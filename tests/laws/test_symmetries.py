@@ -92,6 +92,7 @@ OPTIONS = {
     "plackett-luce": {"reliability": 2.0, "chains": 2, "warmup": 200},
     "dirichlet-entity": {"support": "dense"},  # an anchored support looks at earlier records only
     "hit-miss": {"chains": 1, "warmup": 200}, "expert-views": {"clusters": 2},
+    "mpa": {"coreference": "links"},  # of whole chains the order of mentions counts
 }  # fmt: skip
 SUBJECTS = [
     (name, contract) for name in models.names() for contract in models.place(name).takes

@@ -244,7 +244,9 @@ def _base(random: np.random.Generator, base: np.ndarray, counts: Counts, there: 
     own, others, last, errors = np.repeat(counts.mention, counts.mention_number, axis=0).T
     whole = np.repeat(_wholes(base, counts), counts.mention_number)
     one, rest = random.standard_gamma(whole), random.standard_gamma(errors)
-    rate = np.log1p(rest / np.maximum(one, np.finfo(float).tiny))  # - log x
+    with np.errstate(over="ignore"):
+        odds = np.minimum(rest / np.maximum(one, np.finfo(float).tiny), np.finfo(float).max)
+    rate = np.log1p(odds)  # - log x
     rates = np.zeros(base.shape)
     np.add.at(rates, own, rate[:, None] * ranked_bins()[others])
     rates[:, BIN_LATER] -= np.bincount(own, rate * last, KINDS)

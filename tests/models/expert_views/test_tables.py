@@ -295,7 +295,11 @@ def test_what_is_said_of_a_fit(constraints, posterior, fitted):
     assert fitted(posterior, constraints).said("who shares one and the accuracies are of one optimum")
     few = fitted({}, constraints)
     few.posterior.hidden["ladder_trips"] = np.array([3, 4])
-    assert few.said("exchanged 7 times between free and full answers")
+    few.posterior.chains["view_of_expert"] = np.repeat([[[0, 0, 0, 0]], [[0, 0, 0, 1]]], 5, axis=1)
+    assert few.said("exchanged 7 times between free and full answers, and ladders differ by 1.00 on who shares a view")
+    few.posterior.chains["view_of_expert"] = np.zeros((2, 5, 4), int)  # of a grouping that is sure
+    assert not few.said("exchanged")
+    few.posterior.chains["view_of_expert"] = np.repeat([[[0, 0, 0, 0]], [[0, 0, 0, 1]]], 5, axis=1)
     few.posterior.hidden["ladder_trips"] = np.array([3, 7])
     assert not few.said("exchanged")
     lonely = posterior._replace(
