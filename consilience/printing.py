@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from consilience.data.spreadsheets import as_written, may_be_run
 from consilience.notes import Level, Note
 from consilience.output import text_stream, write_output
+from consilience.spreadsheets import as_written, may_be_run
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -153,7 +153,7 @@ def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -
 
     For ``path`` and ``force`` see `consilience.output.write_output`. Of a CSV file some rows at a time are Python's own
     objects, which take ten times the memory of the arrays. Texts that a spreadsheet would run are written as
-    `consilience.data.spreadsheets` says.
+    `consilience.spreadsheets` says.
     """
     columns = table if isinstance(table, Mapping) else columns_of(table)
     number = len(next(iter(columns.values()), ()))

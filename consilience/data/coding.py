@@ -24,11 +24,11 @@ from consilience.data.codes import as_names, sorted_names
 from consilience.data.columns import choose_columns
 from consilience.data.files import MANIFEST, delimiter_of, digest, find_file, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, check_option, shorten, warn_input
-from consilience.data.spreadsheets import WRITTEN
 from consilience.data.tables import column_names
 from consilience.errors import OutputRefused, TooLarge, UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import GENERATOR, check_folder, write_output
+from consilience.spreadsheets import WRITTEN
 
 FORMAT = 1
 

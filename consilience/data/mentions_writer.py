@@ -14,9 +14,9 @@ import numpy as np
 from consilience.data.mentions import Mentions
 from consilience.data.mentions_table import table_of
 from consilience.data.problems import warn_input
-from consilience.data.spreadsheets import as_written
 from consilience.errors import UnsupportedRequest
 from consilience.output import STANDARD_OUTPUT, text_stream, write_output
+from consilience.spreadsheets import as_written
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 

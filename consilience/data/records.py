@@ -22,11 +22,11 @@ from consilience.data.contract import Contract, array, ids, per, size
 from consilience.data.files import name_of
 from consilience.data.pair_labels import named_columns, pair_codes, read_pair_labels
 from consilience.data.problems import Problems, warn_input
-from consilience.data.spreadsheets import as_written
 from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, text_stream, write_folder, write_output
+from consilience.spreadsheets import as_written
 
 _ROW = "row"  # the id that numbers the rows, where no column has that name
 _FIELDS = Remedy("fields")

@@ -14,7 +14,7 @@ What counts as what:
   JSON become their text; whole numbers are written without a decimal point, because pandas turns integers into floats
   as soon as one is missing.
 * An apostrophe before a text that a spreadsheet would run, ``'=1+1``, is not part of it: our own files have it; see
-  `consilience.data.spreadsheets`.
+  `consilience.spreadsheets`.
 * Only an **empty cell** is missing; in data frames and JSON also ``None``, NaN and pandas' ``NA``.
 * A CSV file is comma-separated; where the first line has no comma but semicolons (or tabs), those separate. It is
   UTF-8, with or without a byte order mark, and its first row names the columns. Blank lines are skipped.
@@ -45,9 +45,9 @@ from consilience.data.cells import Cells, Encoder, Table, from_series, from_valu
 from consilience.data.columns import Choose, check_names
 from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text, unchanged
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
-from consilience.data.spreadsheets import as_read, may_be_run
 from consilience.errors import InputError
 from consilience.piped import is_open_file, kept, kept_inputs
+from consilience.spreadsheets import as_read, may_be_run
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _CHUNK_ROWS = 65536

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import tables
 from consilience.data.columns import all_columns
-from consilience.data.spreadsheets import as_read, as_written, may_be_run
 from consilience.printing import printable, write_columns
+from consilience.spreadsheets import as_read, as_written, may_be_run
 
 WRITTEN = {
     "=1+1": "'=1+1", "@ann": "'@ann", "-cmd|' /C calc'!A0": "'-cmd|' /C calc'!A0", "+49 1": "'+49 1", "＝x": "'＝x",
