@@ -178,7 +178,7 @@ def largest_z(seed, bugs, repeats, num_chains=NUM_CHAINS):
     return np.abs(sum(test.z for test in tests)).max() / np.sqrt(repeats)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_correct_sampler_passes(seed):
     assert largest_z(seed, {}, repeats=4) < 4.5
 
