@@ -69,8 +69,8 @@ def current(
     for old in names.keys() & given.keys():
         new = names[old]
         if new in found:
-            text = "{new} and {old} are one thing under two names; leave out {old}"
-            raise UnsupportedRequest(text.format(new=f"{{{new}}}", old=f"{{{old}}}"), Remedy(new), Remedy(old))
+            text = f"{{{new}}} and {{{old}}} are one thing under two names; leave out {{{old}}}"
+            raise UnsupportedRequest(text, Remedy(new), Remedy(old))
         text = f"{{{old}}} is called {{{new}}} now; the old name works until version {GONE}"
         remedies = (Remedy(old), Remedy(new))
         warnings.warn(ConsilienceDeprecationWarning(text, *remedies), stacklevel=stacklevel)

@@ -100,6 +100,15 @@ def compilations():
     return events
 
 
+@pytest.fixture
+def double_precision():
+    """Compute in double precision for the time of a test."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield
+
+
 @pytest.fixture(scope="module")
 def exact_sizes():
     """Problems of the size of their data, for tests that count; that padding changes nothing is a law of its own."""

@@ -88,6 +88,12 @@ class Constraints(Contract):
         return (self.num_grades or 2) + (self.num_blanks or 0)
 
     @property
+    def answer_names(self) -> np.ndarray:
+        """The answers as texts, shape ``(answer,)``."""
+        said = ("apart", "together") if self.num_grades in (None, 2) else map(str, range(1, self.num_grades + 1))
+        return np.array([*said, *DONT_KNOW[:1] * (self.num_blanks or 0)], object)
+
+    @property
     def num_orders(self) -> int:
         """In how many ways pairs were shown, as far as that is known."""
         return 1 if self.order is None else 2
@@ -111,7 +117,8 @@ class Constraints(Contract):
             name: self._called(np.asarray(getattr(self, name))[rows], dimension)
             for name, dimension in (("expert", "expert"), ("item_a", "item"), ("item_b", "item"))
         }
-        return {**found, "answer": np.array(["apart", "together"], object)[np.asarray(self.together)[rows]]}
+        found["answer"] = self.answer_names[np.asarray(self.together)[rows]]
+        return found if self.order is None else {**found, "order": np.asarray(self.order)[rows]}
 
     @classmethod
     def read(

@@ -65,14 +65,14 @@ def classes_page(
     parts = [
         *read, *chain_score_sections(fit, chains, [str(name) for name in names], singletons=singletons),
         *([] if gold is None else [gold_section(gold)]),
-        *(rated or [items_section(fit, found.truth, found.certainties)]),
+        *(rated or [items_section(fit, found.truth, found.certainties, found.annotators)]),
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
         board = leaderboard_section(found.comparison, found.top, found.truth, said, found.scores, found.metrics)
         parts.insert(0 if fit.data.rows == "report" else 1, board)
     parts += [_risk_section(found, risk)] if risk is not None else []
-    parts += annotator_sections(fit)
+    parts += annotator_sections(fit, found.annotators)
     parts += _agreement_parts(fit, found.truth, found.top)
     parts += next_label_sections(found.truth, fit.data.unit)
     mentions = fit.data.unit == "mention"
@@ -99,11 +99,16 @@ class _Found:
         self, fit: Fit, systems: Mapping[str, Predictions], metric: Any, risk: ClassMap | None, provenance: Any,
         policies: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        self.truth, self.unit = _remembering(fit.truth), fit.data.unit
+        self.fit, self.truth, self.unit = fit, _remembering(fit.truth), fit.data.unit
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
         # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them.
         self.compared = self.truth if self.truth.dependence is None else fit
         self.metrics = _metrics(metric, self.truth, systems) if systems else []
+
+    @functools.cached_property
+    def annotators(self) -> Any:
+        """The table of the annotators; an empty one where the model has none."""
+        return self.fit.table("annotators") if "annotators" in self.fit.member.table_names else {}
 
     @functools.cached_property
     def certainties(self) -> list[Score]:
@@ -191,7 +196,7 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
-    if (poor := no_better_than_chance(fit)) is not None:
+    if (poor := no_better_than_chance(found.annotators, truth)) is not None:
         numbers |= {"annotators no better than chance": poor}
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), "classes": truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
@@ -260,7 +265,7 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
     if "left-out" not in fit.data.agreements:
         return []
     data: Any = fit.data
-    left_out = annotator_agreement(data, fit.options.get("weights", "equation-14"))
+    left_out = annotator_agreement(data, fit.options.get("rank_weights", "equation-14"))
     several = int(np.isfinite(left_out.items).sum())
     if not several:
         return []

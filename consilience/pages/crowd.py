@@ -25,11 +25,8 @@ _MOST_CLASSES, _MOST_CONFUSIONS = 8, 25
 _MOST_ITEMS = 25
 
 
-def annotator_sections(fit: Fit) -> list[Section]:
-    """Return the sections on the annotators that the tables of the model allow; none where it has no such tables."""
-    if "annotators" not in fit.member.table_names:
-        return []
-    frame = fit.table("annotators")
+def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
+    """Return the sections on the annotators that their table and others allow; none where it has no such columns."""
     if "accuracy" in frame:
         parts = [_accuracy(fit, frame)]
     elif "sensitivity" in frame:
@@ -44,13 +41,9 @@ def annotator_sections(fit: Fit) -> list[Section]:
     return parts
 
 
-def no_better_than_chance(fit: Fit) -> int | None:
+def no_better_than_chance(frame: Any, truth: Any) -> int | None:
     """Return how many annotators are no better than chance, by their means; None where the model does not tell."""
-    if "annotators" not in fit.member.table_names:
-        return None
-    frame = fit.table("annotators")
     if "accuracy" in frame:
-        truth: Any = fit.truth
         return int((frame["accuracy"][frame["annotations"] > 0] <= 1 / truth.num_classes).sum())
     if "sensitivity" not in frame:
         return None
@@ -126,7 +119,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     table = frame.sort_values("accuracy", kind="stable").dropna(axis="columns", how="all")
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
     blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators"))
-    poor = no_better_than_chance(fit)
+    poor = no_better_than_chance(frame, truth)
     gist = f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}; {poor} of "
     return Section("Annotators", blocks, f"{gist}{counted(len(frame), 'annotators')} no better than chance")
 

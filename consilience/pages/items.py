@@ -28,7 +28,7 @@ def below(score: Score, bound: float = _SURE) -> int:
     return int((score.items[np.isfinite(score.items)] < bound).sum())
 
 
-def items_section(fit: Fit, truth: Any, certainties: list[Score]) -> Section:
+def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: Any) -> Section:
     """Return the section on the items of a fit.
 
     Parameters
@@ -36,6 +36,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score]) -> Section:
     fit : of classes.
     truth : of the fit.
     certainties : of the top 1, 2, … classes.
+    annotators : the table of the annotators.
     """
     best, unit = certainties[0], fit.data.unit
     blocks: list[Any] = [_trust(best, truth, unit)]
@@ -47,7 +48,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score]) -> Section:
     shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
     if fit.data.rows == "report":
         blocks += [_plausibilities(truth, int(item)) for item in shown[:_DRAWN]]
-    blocks.append(_table(fit, truth, certainties, shown))
+    blocks.append(_table(fit, truth, certainties, annotators, shown))
     blocks.append(_how(best, truth))
     gist = f"{below(best):,} of {counted(truth.num_units, f'{unit}s')} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
@@ -90,7 +91,7 @@ def certainty_table(scores: list[Score], caption: str) -> Table:
     return Table(pandas.DataFrame(rows), caption)
 
 
-def _table(fit: Fit, truth: Any, certainties: list[Score], shown: np.ndarray) -> Table:
+def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, shown: np.ndarray) -> Table:
     """Tabulate items with what they may be and what was said of them."""
     import pandas
 
@@ -103,10 +104,10 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], shown: np.ndarray) ->
         for number, score in certain
     }
     tips = {}
-    votes = _Votes(fit) if "pairs" in fit.data.agreements else None
+    votes = _Votes(fit.data, annotators) if "pairs" in fit.data.agreements else None
     if votes is not None:
         columns["votes"], tips["votes"] = votes.texts(shown), votes.details(shown)
-    gold = getattr(fit.data, "gold_codes", None)
+    gold = fit.data.gold_codes
     if gold is not None and "label" in truth.ids:
         labels = np.append(np.asarray(truth.ids["label"], object).astype(str), "")
         columns["gold"] = labels[np.asarray(gold)[shown]]
@@ -117,8 +118,7 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], shown: np.ndarray) ->
 class _Votes:
     """What was said of each item, and by whom."""
 
-    def __init__(self, fit: Fit) -> None:
-        data: Any = fit.data
+    def __init__(self, data: Any, annotators: Any) -> None:
         item = np.asarray(data.item)
         self.order = np.argsort(item, kind="stable")
         self.first = np.searchsorted(item[self.order], np.arange(data.num_items + 1))
@@ -126,9 +126,8 @@ class _Votes:
         self.labels = np.arange(data.num_labels) if data.labels is None else data.labels
         self.annotator = None if not data.num_annotators else np.asarray(data.annotator)
         self.names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
-        known = "annotators" in fit.member.table_names and self.annotator is not None
-        frame = fit.table("annotators") if known else {}
-        self.accuracy = dict(zip(frame["annotator"], frame["accuracy"], strict=True)) if "accuracy" in frame else {}
+        known = "accuracy" in annotators
+        self.accuracy = dict(zip(annotators["annotator"], annotators["accuracy"], strict=True)) if known else {}
 
     def _rows(self, item: int) -> np.ndarray:
         return self.order[self.first[item] : self.first[item + 1]]
@@ -223,21 +222,23 @@ def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Sect
     residual, who = rating - frame["mean"].to_numpy()[item], np.asarray(fit.data.annotator)
     number = np.bincount(who, minlength=fit.data.num_annotators)
     names = np.arange(len(number)) if fit.data.annotators is None else fit.data.annotators
+    mean = np.bincount(who, residual, len(number)) / np.maximum(number, 1)
+    squares = np.bincount(who, (residual - mean[who]) ** 2, len(number))
+    half = special.ndtri(ends()[1]) * np.sqrt(squares / np.maximum(number - 1, 1) / np.maximum(number, 1))
+    there = np.flatnonzero(number)
+    there = there[np.argsort(-mean[there], kind="stable")]
+    apart = int((np.abs(mean) > half)[there].sum())
     rows = []
-    for one in np.flatnonzero(number).tolist():
-        own = residual[who == one]
-        half = special.ndtri(ends()[1]) * own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0
-        mean = float(own.mean())
-        text = f"{mean:+.2f} ({mean - half:+.2f} to {mean + half:+.2f}), {counted(len(own), 'ratings')}"
-        rows.append(Bar(str(names[one]), mean, text, interval=(mean - half, mean + half)))
-    rows = sorted(rows, key=lambda row: -row.value)
-    apart = sum(row.interval[0] > 0 or row.interval[1] < 0 for row in rows if row.interval)
+    for one in there[:_MOST_BARS].tolist():
+        low, high = float(mean[one] - half[one]), float(mean[one] + half[one])
+        text = f"{mean[one]:+.2f} ({low:+.2f} to {high:+.2f}), {counted(int(number[one]), 'ratings')}"
+        rows.append(Bar(str(names[one]), float(mean[one]), text, interval=(low, high)))
     words = (
         "How much each annotator's ratings are above the means of their items, with a 95 % interval of that average. "
         "The model takes annotators for alike; these means include the annotator's own ratings, so offsets look "
         "smaller than they are."
     )
     heads = ("annotator", "offset", "mean (95 %), ratings")
-    bars = Bars(rows[:_MOST_BARS], "Mean residual of each annotator, the highest first.", heads)
-    return Section("Annotator offsets", [words, bars], f"{apart} of {len(rows)} annotators are off on average")
+    bars = Bars(rows, "Mean residual of each annotator, the highest first.", heads)
+    return Section("Annotator offsets", [words, bars], f"{apart} of {len(there)} annotators are off on average")
 

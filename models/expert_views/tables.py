@@ -136,7 +136,7 @@ def contradictions(
         gain[rows] = information(pairs[:, one, None], *says).max(axis=1)
     return {
         "expert": expert[order], "item_a": item_a[order], "item_b": item_b[order],
-        "answer": _named(data)[answer[order]], "probability": probability[order],
+        "answer": data.answer_names[answer[order]], "probability": probability[order],
         "together": together[order], "gain": gain,
     }  # fmt: skip
 
@@ -304,7 +304,7 @@ def answers(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict
     probability, lower, upper = np.stack(parts, axis=2).reshape(-1, 3).T
     return {
         "expert": expert, "order": order, "pair": np.array(["apart", "together"], object)[pair],
-        "answer": _named(data)[answer], "probability": probability, "lower": lower, "upper": upper,
+        "answer": data.answer_names[answer], "probability": probability, "lower": lower, "upper": upper,
     }  # fmt: skip
 
 
@@ -325,12 +325,6 @@ def _placed(truth: ViewsTruth) -> tuple[Int[np.ndarray, " item"], Float[np.ndarr
         stacklevel=4,
     )
     return truth.judged, truth.judged_probability
-
-
-def _named(data: Any) -> np.ndarray:
-    """Return the answers as texts."""
-    grades = ("apart", "together") if data.num_grades in (None, 2) else map(str, range(1, data.num_grades + 1))
-    return np.array([*grades, *["dont_know"] * (data.num_blanks or 0)], object)
 
 
 def _candidates(probability: Float[np.ndarray, "item cluster"]) -> tuple[np.ndarray, np.ndarray]:

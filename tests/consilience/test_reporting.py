@@ -16,6 +16,7 @@ from markupsafe import Markup
 import consilience as cs
 from consilience import pages
 from consilience.errors import OutputRefused, UnsupportedRequest
+from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
 from consilience.models import dirichlet
@@ -159,6 +160,16 @@ def test_metrics_given_as_a_list_are_those_reported(fit, tmp_path):
     systems = {"A": predictions(fit, depth=2)}
     page = checked(report(fit, systems, path=tmp_path / "report.html", metric=["set-2", "top-1"]))
     assert [text for text in page.text["td"] if "accuracy" in text] == ["set-2 accuracy", "top-1 accuracy"]
+
+
+def test_agreement_has_the_weights_of_the_fit(tmp_path):
+    """Of two tied classes each counts 1/2 by equation 14, and 1 in the published code."""
+    ranked = {"item": ["a"] * 8, "annotator": list("xxxyyvwu"), "class": list("pqrpqssp"), "rank": [1] * 8}
+    data = cs.read_rankings(ranked)
+    path = cs.report(cs.fit("irn", data, rank_weights="published-code"), path=tmp_path / "report.html")
+    own, other = (annotator_agreement(data, one).value for one in ("published-code", "equation-14"))
+    assert own != other
+    assert f"leave-one-out agreement {own:.3f}" in path.read_text()
 
 
 @pytest.mark.parametrize("depth", [1, 2])

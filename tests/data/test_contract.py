@@ -1,5 +1,6 @@
 """What all contracts share: columns, ids by dimension, and the symmetries that follow from their declarations."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -309,6 +310,12 @@ def test_data_as_a_frame_are_read_as_they_were(read):
 def test_answers_and_chains_as_frames():
     answers = cs.example("answers.csv").to_pandas()
     assert set(answers["answer"]) == {"together", "apart"}
+    pairs = {"expert": ["x"] * 3, "item_a": list("aab"), "item_b": list("bcc")}
+    read = functools.partial(cs.read_constraints, grades=3, dont_know="informative")
+    data = read({**pairs, "answer": ["1", "3", "?"], "order": [0, 1, 1]})
+    assert data.to_pandas()["answer"].tolist() == ["1", "3", "dont_know"]
+    assert "<td>dont_know</td>" in data._repr_html_()
+    assert read(data.to_pandas()).fingerprint() == data.fingerprint()
     chains = cs.Chains.from_spans([0, 0], [0, 2], [1, 2], [0, -1], documents=["news"]).to_pandas().fillna("")
     assert chains.values.tolist() == [["news", 0, 1, "0"], ["news", 2, 2, ""]]
 

@@ -25,11 +25,7 @@ from consilience.models.block_linkage.priors import Hyperprior, Priors
 VALUES = np.array([[0, 0, 1, 1, 2, -1], [0, 0, 0, 1, 1, 1], [3, 3, -1, 4, 5, 5]])
 SIZES = np.array([0.6, 0.25, 0.15])
 
-
-@pytest.fixture(autouse=True)
-def _double_precision():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def density_by_clusters(records, parameters, likelihood, allowed=lambda cluster: True):

@@ -16,11 +16,7 @@ from consilience.models.special import log_beta
 from tests.models.expert_views.joint import log_joint
 from tests.models.expert_views.worked import DATA, FEATURE, LOG_EVIDENCE
 
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def worked_problem(data=DATA, views=2, **options):

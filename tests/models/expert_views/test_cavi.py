@@ -29,11 +29,7 @@ from consilience.models.expert_views.updates import agreement
 BEST = {"group": -3125.14, "all": -3179.85, "own": -3163.48}
 OPTIONS = {"clusters": 3, "views": 5}
 
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def small_data(seed=0):

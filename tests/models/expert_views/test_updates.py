@@ -14,11 +14,7 @@ from consilience.models.expert_views.tied import update_tied_weights
 
 ITEMS, EXPERTS, VIEWS, RESTARTS, FEATURES = 14, 5, 3, 2, 2
 
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def random_problem(seed, clusters=3, **options):

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections import namedtuple
 
-import jax
 import numpy as np
 import pytest
 
@@ -90,10 +89,3 @@ def tiny():
         return Tiny(data, records, settings, state, np.array(found), np.exp(log_weight - log_total), log_total)
 
     return make
-
-
-@pytest.fixture
-def double_precision():
-    """Compute in double precision for the time of a test."""
-    with jax.enable_x64(True):
-        yield

@@ -21,14 +21,7 @@ from consilience.models.mpa.priors import BetaParameters, BetaPrior
 from consilience.models.truth import leading
 from tests.models.mpa.mentions import TOY, mentions_of, of_decisions
 
-pytestmark = pytest.mark.usefixtures("exact_sizes")
-
-
-@pytest.fixture(autouse=True)
-def _double_precision():
-    with jax.enable_x64(True):
-        yield
-
+pytestmark = pytest.mark.usefixtures("exact_sizes", "double_precision")
 
 sweep, learn = jax.jit(cavi.step), jax.jit(cavi.learn)
 
