@@ -248,8 +248,8 @@ def tell_intervals(
     """Record how often the intervals of annotators hold what they are of."""
     record.say(
         f"Nominal {LEVEL:.0%} intervals of accuracy: {_ANNOTATORS} annotators, {_ITEMS} items, {_PER_ITEM} labels an "
-        "item, 3 labels unless said, errors independent, `dawid-skene` unless said, with `dependence=0`. 'Held' is the "
-        "share of annotators whose interval holds the true accuracy on items drawn by the prevalence, 'realised held' whose "
+        "item, 3 labels unless said, errors independent, `dawid-skene` unless said, `dependence=0`. 'Held' is the "
+        "share of annotators whose interval holds the true accuracy on items by the prevalence, 'realised held' whose "
         "`share_lower` and `share_upper` hold the share of their own labels that are right. Gibbs: 4 chains of 250 "
         "draws after 250 sweeps. 'A quarter hard': everybody guesses on one item in four, which the model does not "
         "know, and the true accuracy counts these."
