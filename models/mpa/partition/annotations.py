@@ -105,8 +105,7 @@ class Given(NamedTuple):
         more, of mentions that are not the last of their document, and of those that are.
     log, harmonic : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1, and sums 1 + 1/2 + … + 1/n.
     by_size, by_number : shape ``(number,)``; what a size of an entity, and a number of entities, add to the prior.
-    recency, nothing, of : b, and what NR and PR add.
-    unreferring : whether any label is NR.
+    field : of `tables.PARAMETERS`.
     choice, weight : shapes ``(choice, 2)`` and ``(choice,)``; where what is moved may be put.
     seen : bool, shape ``(mention,)``; whether an entity is among the choices.
     """
@@ -125,10 +124,7 @@ class Given(NamedTuple):
     harmonic: Any
     by_size: Any
     by_number: Any
-    recency: float
-    nothing: float
-    of: float
-    unreferring: bool
+    field: Any
     choice: Any
     weight: Any
     seen: Any
@@ -186,13 +182,13 @@ def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
     longest = int(np.diff(texts.first).max(initial=0)) + 2
     by_size, by_number, whole_numbers = *size_terms(parameters.field, longest), np.arange(longest + 1.0)
     nearest, other = (float(np.log(max(one, _TINY))) for one in (parameters.nearest, 1 - parameters.nearest))
-    choices = int((mention["end"] - mention["begin"] + mention["last_namer"] - mention["first_namer"]).max(initial=0)) + 8
+    choices = mention["end"] - mention["begin"] + mention["last_namer"] - mention["first_namer"]
+    most = int(choices.max(initial=0)) + 8
     return Given(
         mention, candidate, texts.namer, none, nearest, other, any_antecedent, parameters.base,
         np.pad(rising, ((0, 0), (0, 0), (1, 0))), _whole(parameters.base),
         np.log(np.maximum(whole_numbers, 1)), np.cumsum(1 / np.maximum(whole_numbers, 1)) - 1, by_size, by_number,
-        *map(float, parameters.field[[1, 4, 5]]), bool((target == NOTHING).any()),
-        np.zeros((choices, 2), np.int64), np.zeros(choices), np.zeros(len(mention), bool),
+        parameters.field, np.zeros((most, 2), np.int64), np.zeros(most), np.zeros(len(mention), bool),
     )  # fmt: skip
 
 
@@ -215,7 +211,9 @@ class Errors(NamedTuple):
     mentions: np.ndarray
 
 
-def drawn(random: np.random.Generator, parameters: Parameters, place: np.ndarray, texts: Texts, known: Given) -> Parameters:
+def drawn(
+    random: np.random.Generator, parameters: Parameters, place: np.ndarray, texts: Texts, known: Given
+) -> Parameters:
     """Draw profiles, λ, and how errors fall, each given the rest.
 
     Parameters

@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from consilience.models.machine_code import inner, machine_code
-from consilience.models.mpa.partition.annotations import BIN, BIN_PROPERTY, ERROR, LIMIT, LOWEST_RANK, NEAREST, OWN, WIDTH
+from consilience.models.mpa.partition import annotations
 
 _AT_RANDOM = 2
 """Mentions of the document whose entities are offered to one that is moved, beside those that labels name."""
@@ -67,7 +69,7 @@ def weigh(places, first, given, priors, likelihoods):
                 link = row[mention]["link"]
                 likelihood += log_mention(mention, link, row[mention]["ordinal"], row, given)
                 if link >= 0:
-                    prior -= given.recency * given.log[mention - link]
+                    prior -= given.field[1] * given.log[mention - link]
                 elif link == -1:
                     number += 1
                     prior += given.by_size[row[mention]["size"]]
@@ -80,7 +82,7 @@ def weigh(places, first, given, priors, likelihoods):
 def _log_apart(link, mention, given):
     """Return what a mention that does not refer, or is a property, adds to the logarithm of the prior weight."""
     own = given.mention[mention]
-    return given.nothing if link == -2 else given.of - given.log[own["high"] - own["low"]]
+    return given.field[4] if link == -2 else given.field[5] - given.log[own["high"] - own["low"]]
 
 
 @machine_code
@@ -98,7 +100,7 @@ def log_mention(mention, link, ordinal, row, given):
         return 0.0
     kind = 1 if link >= 0 else 0 if link == -1 else 2 if link == -2 else 3
     others = mention - own["low"] - (0 if kind > 1 else ordinal if given.any else kind)
-    whole = given.whole[kind, min(others, LIMIT), own["last"]]
+    whole = given.whole[kind, min(others, annotations.LIMIT), own["last"]]
     if whole <= 0:
         return 0.0  # nothing else could be said
     total, errors = given.wrong[mention, min(kind, 2)], 0
@@ -116,18 +118,18 @@ def log_mention(mention, link, ordinal, row, given):
                 total += votes * (given.other - given.log[ordinal - 1])
             elif target >= 0 and ordinal > 1 and given.any:
                 total += votes * given.nearest
-            candidate["what"] = OWN if passed > 0 and target >= 0 else NEAREST
+            candidate["what"] = annotations.OWN if passed > 0 and target >= 0 else annotations.NEAREST
             continue
         its, available = candidate["bin"], candidate["available"]
         if 0 <= target < mention:
-            its = BIN[min(mention - target - passed, LIMIT)]
-            available = min(others - LOWEST_RANK[its] + 1, WIDTH[its])
+            its = annotations.BIN[min(mention - target - passed, annotations.LIMIT)]
+            available = min(others - annotations.LOWEST_RANK[its] + 1, annotations.WIDTH[its])
             candidate["bin"], candidate["available"] = its, available
-        elif its == BIN_PROPERTY:
+        elif its == annotations.BIN_PROPERTY:
             available -= kind == 3
-        candidate["what"] = ERROR
+        candidate["what"] = annotations.ERROR
         errors += votes
-        if available == WIDTH[its]:
+        if available == annotations.WIDTH[its]:
             total += given.rising[kind, its, votes]
         else:
             each = given.base[kind, its] / available
@@ -207,33 +209,32 @@ def _log_put(mention, before, later, most, row, given):
     """
     if before < -1:
         return log_mention(mention, before, 0, row, given) + _log_apart(before, mention, given)
-    weight, own = _log_tail(mention, before, mention, most, row, given), row[mention]["size"]
+    weight, own = _log_tail(mention, before, most, row, given), row[mention]["size"]
     if before < 0 and later < 0:
         number = row[given.mention[mention]["low"]]["entities"]
         return weight + given.by_number[number] - given.by_number[number - 1] + given.by_size[own]
     size = row[row[before if before >= 0 else later]["entity"]]["size"]
     weight += given.by_size[size + own] - given.by_size[size]
     if before >= 0:
-        weight -= given.recency * given.log[mention - before]
+        weight -= given.field[1] * given.log[mention - before]
     if later >= 0:                                          # only a single mention has later ones
-        weight -= _log_tail(later, before, mention, 1, row, given)
+        weight -= _log_tail(later, before, 1, row, given)
         row[mention]["link"], row[mention]["ordinal"] = before, row[later]["ordinal"]
-        weight += _log_tail(later, mention, mention, 1, row, given)
+        weight += _log_tail(later, mention, 1, row, given)
         row[mention]["link"], row[mention]["ordinal"] = -1, 0
-        weight -= given.recency * given.log[later - mention]
+        weight -= given.field[1] * given.log[later - mention]
         if before >= 0:
-            weight += given.recency * given.log[later - before]
+            weight += given.field[1] * given.log[later - before]
     return weight
 
 
 @inner
-def _log_tail(first, link, changed, most, row, given):
+def _log_tail(first, link, most, row, given):
     """Return the log probability of what is said of a tail, where it depends on what is before it in the entity.
 
     Parameters
     ----------
     first, link : its first mention, and the link of that.
-    changed : later mentions do not come and go: annotations that reach no further hold the same ranks.
     most : by how many more mentions may be before each of it than are now.
     """
     held, shift = row[first]["link"], -row[first]["ordinal"]
@@ -243,29 +244,13 @@ def _log_tail(first, link, changed, most, row, given):
     total = log_mention(first, link, row[first]["ordinal"] + shift, row, given)
     mention, second = row[first]["following"] if given.any else -1, True
     while mention >= 0:
-        ordinal, own = row[mention]["ordinal"], given.mention[mention]
-        near = own["reach"] <= changed or mention - own["low"] - ordinal - most <= LIMIT
-        # The second of a tail may have one earlier mention, or several.
-        if near or second or _names_own(mention, row, given):
-            total += log_mention(mention, row[mention]["link"], ordinal + shift, row, given)
+        ordinal, now, own = row[mention]["ordinal"], row[mention]["link"], given.mention[mention]
+        # The second of a tail may have one earlier mention, or several; one that is named shares with all of these.
+        if second or own["reach"] < now or mention - own["low"] - ordinal - most <= annotations.LIMIT:
+            total += log_mention(mention, now, ordinal + shift, row, given)
         mention, second = row[mention]["following"], False
     row[first]["link"] = held
     return total
-
-
-@inner
-def _names_own(mention, row, given):
-    """Return whether a label names a mention of the entity that is not the nearest: it shares with all of these."""
-    own, link, entity = given.mention[mention], row[mention]["link"], row[mention]["entity"]
-    if own["reach"] >= link:
-        return False
-    for place in range(own["begin"], own["end"]):
-        target = given.candidate[place]["target"]
-        if target < 0:
-            return False
-        if target < link and row[target]["entity"] == entity:
-            return True
-    return False
 
 
 # ---- moves ----
@@ -310,7 +295,7 @@ def _move(random, mention, exponent, row, given):
     for _ in range(_AT_RANDOM):
         other = own["low"] + int(random.random() * (own["high"] - own["low"]))
         number = _offer(other, mention, number, row, given)
-    if given.unreferring:
+    if given.base[1, annotations.BIN_NOTHING] > 0:                      # somebody says so of some mention
         choice[number, 0], choice[number, 1] = -2, -1
         number += 1
     among = False
@@ -375,14 +360,7 @@ def _stray(random, mention, exponent, row, given):
         return
     whole = given.harmonic[earlier]
     if link < 0:
-        threshold, low, high = random.random() * whole, 0, earlier
-        while high - low > 1:
-            middle = (low + high) // 2
-            if given.harmonic[middle] <= threshold:
-                low = middle
-            else:
-                high = middle
-        target = mention - high
+        target = mention - np.searchsorted(given.harmonic[:earlier], random.random() * whole, side="right")
         if row[target]["link"] < -1 or row[target]["following"] >= 0:
             return
     for place in range(own["begin"], own["end"]):
