@@ -209,7 +209,7 @@ def _log_put(mention, before, later, most, row, given):
     """
     if before < -1:
         return log_mention(mention, before, 0, row, given) + _log_apart(before, mention, given)
-    weight, own = _log_tail(mention, before, most, row, given), row[mention]["size"]
+    weight, own = _log_tail(mention, before, mention, most, row, given), row[mention]["size"]
     if before < 0 and later < 0:
         number = row[given.mention[mention]["low"]]["entities"]
         return weight + given.by_number[number] - given.by_number[number - 1] + given.by_size[own]
@@ -218,9 +218,9 @@ def _log_put(mention, before, later, most, row, given):
     if before >= 0:
         weight -= given.field[1] * given.log[mention - before]
     if later >= 0:                                          # only a single mention has later ones
-        weight -= _log_tail(later, before, 1, row, given)
+        weight -= _log_tail(later, before, mention, 1, row, given)
         row[mention]["link"], row[mention]["ordinal"] = before, row[later]["ordinal"]
-        weight += _log_tail(later, mention, 1, row, given)
+        weight += _log_tail(later, mention, mention, 1, row, given)
         row[mention]["link"], row[mention]["ordinal"] = -1, 0
         weight -= given.field[1] * given.log[later - mention]
         if before >= 0:
@@ -229,12 +229,13 @@ def _log_put(mention, before, later, most, row, given):
 
 
 @inner
-def _log_tail(first, link, most, row, given):
+def _log_tail(first, link, changed, most, row, given):
     """Return the log probability of what is said of a tail, where it depends on what is before it in the entity.
 
     Parameters
     ----------
     first, link : its first mention, and the link of that.
+    changed : later mentions do not come and go: annotations that reach no further hold the same ranks.
     most : by how many more mentions may be before each of it than are now.
     """
     held, shift = row[first]["link"], -row[first]["ordinal"]
@@ -245,12 +246,28 @@ def _log_tail(first, link, most, row, given):
     mention, second = row[first]["following"] if given.any else -1, True
     while mention >= 0:
         ordinal, now, own = row[mention]["ordinal"], row[mention]["link"], given.mention[mention]
-        # The second of a tail may have one earlier mention, or several; one that is named shares with all of these.
-        if second or own["reach"] < now or mention - own["low"] - ordinal - most <= annotations.LIMIT:
+        near = own["reach"] <= changed or mention - own["low"] - ordinal - most <= annotations.LIMIT
+        # The second of a tail may have one earlier mention, or several.
+        if near or second or _names_own(mention, row, given):
             total += log_mention(mention, now, ordinal + shift, row, given)
         mention, second = row[mention]["following"], False
     row[first]["link"] = held
     return total
+
+
+@inner
+def _names_own(mention, row, given):
+    """Return whether a label names a mention of the entity that is not the nearest: it shares with all of these."""
+    own, link, entity = given.mention[mention], row[mention]["link"], row[mention]["entity"]
+    if own["reach"] >= link:
+        return False
+    for place in range(own["begin"], own["end"]):
+        target = given.candidate[place]["target"]
+        if target < 0:
+            return False
+        if target < link and row[target]["entity"] == entity:
+            return True
+    return False
 
 
 # ---- moves ----
