@@ -27,7 +27,7 @@ from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.evaluation.chains import said_links, spans_of
 from consilience.models.mpa import MODEL
 from consilience.models.mpa.partition import sampler
-from consilience.models.mpa.partition.annotations import BIN, BIN_NEW, FIRST_RANK, KINDS, LIMIT, LOWEST_RANK, WIDTH
+from consilience.models.mpa.partition.annotators import BIN, BIN_NEW, FIRST_RANK, KINDS, LIMIT, LOWEST_RANK, WIDTH
 from consilience.models.mpa.partition.state import texts_of
 from consilience.models.mpa.partition.truth import PartitionLabels
 from consilience.models.mpa.scenarios import SYNTHETIC_PROFILES, _shared_out

@@ -26,7 +26,7 @@ import math
 import numpy as np
 
 from consilience.models.machine_code import inner, machine_code
-from consilience.models.mpa.partition import annotations
+from consilience.models.mpa.partition import annotators
 
 _AT_RANDOM = 2
 """Mentions of the document whose entities are offered to one that is moved, beside those that labels name."""
@@ -100,7 +100,7 @@ def log_mention(mention, link, ordinal, row, given):
         return 0.0
     kind = 1 if link >= 0 else 0 if link == -1 else 2 if link == -2 else 3
     others = mention - own["low"] - (0 if kind > 1 else ordinal if given.any else kind)
-    whole = given.whole[kind, min(others, annotations.LIMIT), own["last"]]
+    whole = given.whole[kind, min(others, annotators.LIMIT), own["last"]]
     if whole <= 0:
         return 0.0  # nothing else could be said
     total, errors = given.wrong[mention, min(kind, 2)], 0
@@ -118,18 +118,18 @@ def log_mention(mention, link, ordinal, row, given):
                 total += votes * (given.other - given.log[ordinal - 1])
             elif target >= 0 and ordinal > 1 and given.any:
                 total += votes * given.nearest
-            candidate["what"] = annotations.OWN if passed > 0 and target >= 0 else annotations.NEAREST
+            candidate["what"] = annotators.OWN if passed > 0 and target >= 0 else annotators.NEAREST
             continue
         its, available = candidate["bin"], candidate["available"]
         if 0 <= target < mention:
-            its = annotations.BIN[min(mention - target - passed, annotations.LIMIT)]
-            available = min(others - annotations.LOWEST_RANK[its] + 1, annotations.WIDTH[its])
+            its = annotators.BIN[min(mention - target - passed, annotators.LIMIT)]
+            available = min(others - annotators.LOWEST_RANK[its] + 1, annotators.WIDTH[its])
             candidate["bin"], candidate["available"] = its, available
-        elif its == annotations.BIN_PROPERTY:
+        elif its == annotators.BIN_PROPERTY:
             available -= kind == 3
-        candidate["what"] = annotations.ERROR
+        candidate["what"] = annotators.ERROR
         errors += votes
-        if available == annotations.WIDTH[its]:
+        if available == annotators.WIDTH[its]:
             total += given.rising[kind, its, votes]
         else:
             each = given.base[kind, its] / available
@@ -246,7 +246,7 @@ def _log_tail(first, link, changed, most, row, given):
     mention, second = row[first]["following"] if given.any else -1, True
     while mention >= 0:
         ordinal, now, own = row[mention]["ordinal"], row[mention]["link"], given.mention[mention]
-        near = own["reach"] <= changed or mention - own["low"] - ordinal - most <= annotations.LIMIT
+        near = own["reach"] <= changed or mention - own["low"] - ordinal - most <= annotators.LIMIT
         # The second of a tail may have one earlier mention, or several.
         if near or second or _names_own(mention, row, given):
             total += log_mention(mention, now, ordinal + shift, row, given)
@@ -312,7 +312,7 @@ def _move(random, mention, exponent, row, given):
     for _ in range(_AT_RANDOM):
         other = own["low"] + int(random.random() * (own["high"] - own["low"]))
         number = _offer(other, mention, number, row, given)
-    if given.base[1, annotations.BIN_NOTHING] > 0:                      # somebody says so of some mention
+    if given.base[1, annotators.BIN_NOTHING] > 0:                      # somebody says so of some mention
         choice[number, 0], choice[number, 1] = -2, -1
         number += 1
     among = False

@@ -23,7 +23,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.interface import Gibbs, Starts
 from consilience.models.mpa.candidates import candidates_of, check_data
-from consilience.models.mpa.partition import annotations, field, moves
+from consilience.models.mpa.partition import annotators, field, moves
 from consilience.models.mpa.partition.state import Texts, injective, linked, recoded, texts_of
 from consilience.models.mpa.partition.tables import HIDDEN, refused
 from consilience.models.sites import Resolved
@@ -76,7 +76,7 @@ class Chain(NamedTuple):
     """
 
     place: Any
-    parameters: annotations.Parameters
+    parameters: annotators.Parameters
     exponents: Any
     rates: Any
     since: int
@@ -147,7 +147,7 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chai
 def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
     """Return a chain whose replicas all have these links."""
     texts, rungs = problem.texts, problem.rungs
-    parameters = annotations.first_parameters(texts, problem.any)
+    parameters = annotators.first_parameters(texts, problem.any)
     ladder = geometric_ladder(rungs, last=_LEAST, least=_LEAST ** ((rungs - 2) / max(rungs - 1, 1)))
     place = np.tile(linked(link, texts), (rungs, 1))
     return Chain(place, parameters, ladder, np.zeros(rungs - 1), 0, problem.certain, np.zeros(len(link)))
@@ -156,7 +156,7 @@ def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
 def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     """Move all mentions on all rungs, exchange rungs, draw what documents share."""
     texts, parameters, place = problem.texts, chain.parameters, chain.place.copy()
-    known = annotations.given(parameters, texts, problem.any)
+    known = annotators.given(parameters, texts, problem.any)
     visited = random.permutation(np.flatnonzero(~chain.certain | (random.random(len(chain.certain)) < _VISITED)))
     moves.sweep(random, visited, chain.exponents, place, known)
     prior, likelihood = np.empty((2, len(place), len(texts.first) - 1))
@@ -165,7 +165,7 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     place = np.take_along_axis(place, order[:, texts.mention["document"]], axis=0)
     moves.weigh(place[:1], texts.first, known, prior, likelihood)
     if problem.learns:
-        parameters = annotations.drawn(random, parameters, place[0], texts, known)
+        parameters = annotators.drawn(random, parameters, place[0], texts, known)
     return chain._replace(
         place=place, parameters=parameters, rates=chain.rates + rate.mean(axis=1), since=chain.since + 1,
         log_likelihood=likelihood[0].sum(),

@@ -63,7 +63,8 @@ class PartitionLabels(LabelDraws):
             raise InputError(InputProblem(f"the system links mention {one} to {other}", remedy))
         from consilience.models.mpa.partition.sampler import witnessed
 
-        return _labels(witnessed(*self.fitted, witness, 0), *self.fitted)
+        known, resolved = self.fitted
+        return _labels(witnessed(known, resolved, witness, 0), known, resolved)
 
     def __init__(self, link: Int[np.ndarray, "draw mention"], data: Mentions, gold: str) -> None:
         found = np.unique(link)

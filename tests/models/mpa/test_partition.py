@@ -17,8 +17,8 @@ import consilience as cs
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.chains import spans_of
 from consilience.models.mpa import BetaPrior, Priors
-from consilience.models.mpa.partition import annotations, field, moves, sampler
-from consilience.models.mpa.partition.annotations import BIN_LATER, BIN_NEW, FIRST_RANK
+from consilience.models.mpa.partition import annotators, field, moves, sampler
+from consilience.models.mpa.partition.annotators import BIN_LATER, BIN_NEW, FIRST_RANK
 from consilience.models.mpa.partition.state import PROPERTY, linked, texts_of
 from consilience.models.truth.chains import NEW, NOTHING, follow_links
 
@@ -84,7 +84,7 @@ def every_link(texts, number, nothing):
 def exact(problem, chain, nothing=False):
     """Return the logarithm of the weight of every state."""
     texts = problem.texts
-    known = annotations.given(chain.parameters, texts, problem.any)
+    known = annotators.given(chain.parameters, texts, problem.any)
     links = every_link(texts, len(texts.mention), nothing)
     return {link: weight_of(linked(np.array(link), texts)[None], texts, known).item() for link in links}
 
@@ -169,7 +169,7 @@ def test_worked_number_of_errors():
     base[:, BIN_LATER] = 7.0  # there are no mentions after the last one
     base[0, FIRST_RANK : FIRST_RANK + 4] = base[1, [BIN_NEW, *range(FIRST_RANK, FIRST_RANK + 3)]] = 1.0
     own = chain.parameters._replace(base=base, sensitivity=np.full_like(chain.parameters.sensitivity, 0.5))
-    known, place = annotations.given(own, problem.texts, True), chain.place[0]
+    known, place = annotators.given(own, problem.texts, True), chain.place[0]
     found = moves.log_mention(5, NEW, 0, place, known) - 3 * math.log(0.5)
     assert found == pytest.approx(math.log(1 / 60))
     sparse = moves.log_mention(5, 2, 1, place, known) - 3 * math.log(0.5)     # DN, and ranks 1 to 3 without m2
@@ -240,7 +240,7 @@ def test_what_a_move_weighs_is_the_whole_weight(crowd, any_antecedent):
     # At a very large exponent a move takes the best choice: were a change of the weight left out, one would lower it.
     problem, chain = held(crowd, any_antecedent=any_antecedent, rungs=1)
     texts, random = problem.texts, np.random.default_rng(0)
-    known, places, last = annotations.given(chain.parameters, texts, any_antecedent), chain.place, -np.inf
+    known, places, last = annotators.given(chain.parameters, texts, any_antecedent), chain.place, -np.inf
     for _ in range(4):
         for mention in random.permutation(len(texts.mention)):
             moves.sweep(random, np.array([mention]), np.array([1e7]), places, known)
@@ -280,7 +280,7 @@ def test_plain_python_draws_the_same(monkeypatch):
 
 MUTANTS = {
     "tails in any order": (" or link >= other or other_link >= mention:", ":"),
-    "not put back": ("    if taken == (link < 0):", "    if taken and link < 0:"),
+    "not put back": ("    _join(other, other_link, row, given)\n", ""),
     "put back anywhere": ("    _put(mention, choice[at, 0]", "    _put(mention, choice[0, 0]"),
     "annotations of the next forgotten": ("weight += _log_tail(later", "weight += 0 * _log_tail(later"),
     "sizes of tails forgotten": ("weight += given.by_size[size + own] - given.by_size[size]", "weight += 0"),
