@@ -280,7 +280,7 @@ def test_plain_python_draws_the_same(monkeypatch):
 
 MUTANTS = {
     "tails in any order": (" or link >= other or other_link >= mention:", ":"),
-    "not put back": ("    _join(other, other_link, row, given)\n", ""),
+    "not put back": ("    _join(mention, link, row, given)\n    _join(other, other_link, row, given)\n", ""),
     "put back anywhere": ("    _put(mention, choice[at, 0]", "    _put(mention, choice[0, 0]"),
     "annotations of the next forgotten": ("weight += _log_tail(later", "weight += 0 * _log_tail(later"),
     "sizes of tails forgotten": ("weight += given.by_size[size + own] - given.by_size[size]", "weight += 0"),
