@@ -23,8 +23,9 @@ rungs at once, each given all else,
    of more than two answers B is the multivariate Beta function, and pairs that were shown in two ways have rows of
    their own (`likelihood`);
 
-3. the weights of each view by Hamiltonian Monte Carlo (`links`); those of a view without experts from the prior;
-4. the clusters, item after item; those of a view without experts are then drawn from the prior, jointly with weights.
+3. the weights of each view by Hamiltonian Monte Carlo (`links`); those of a view without experts, and all where b is
+   0, from the prior;
+4. the clusters, item after item; with weights from the prior they are drawn from it too, jointly.
 
 Accuracies of spammers are no Beta variables given the answers: their views are drawn given what they know and how they
 guess, and these by random walks of several sizes on their log odds.
@@ -259,7 +260,8 @@ def _moved(random: np.random.Generator, state: State, problem: Problem) -> State
 
     stick = _log_shares(random, _stick_cells(state.view_of_expert, problem))
     view, experts = _drawn_experts(random, state, _log_view_weight(stick), problem)
-    used = (view[:, :, None] == np.arange(problem.views)).any(axis=1)
+    # What no answer is believed of is drawn from the prior: views without experts, and all of the last rung.
+    used = (view[:, :, None] == np.arange(problem.views)).any(axis=1) & (state.exponent > 0)[:, None]
     weight = problem.link.moved(random, state.weight, state.cluster, used)
     apart, together = (own_view(part, view) for part in _answering(experts, problem))
     gain = state.exponent[:, None, None] * (together - apart)

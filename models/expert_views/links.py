@@ -200,7 +200,7 @@ class OwnLink:
 
 def _product(values: Float[np.ndarray, "*batch row"], matrix: Float[np.ndarray, "row column"]) -> np.ndarray:
     """Multiply by a matrix, in one call: NumPy would make one for each of the leading axes."""
-    return (values.reshape(-1, len(matrix)) @ matrix).reshape(*values.shape[:-1], -1)
+    return (values.reshape(-1, len(matrix)) @ matrix).reshape(*values.shape[:-1], matrix.shape[1])
 
 
 def _keys(random: np.random.Generator, number: int) -> Key:
