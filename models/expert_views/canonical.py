@@ -83,7 +83,8 @@ def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str
     labels = flat
     if "cluster" not in flat:
         labels = {**flat, **most_probable(flat, resolved)}
-    found = relabel_draws(flat, match_draws(labels, chosen.clusters), clusters=given.logits is None)
+    known: Any = {} if given.logits is None else {"clusters": ()}
+    found = relabel_draws(flat, match_draws(labels, chosen.clusters), **known)
     chains = {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
     return chains if given.logits is None else {**chains, OWN_LINK: np.ones(shape, bool)}
 
@@ -205,28 +206,16 @@ def match_draws(sites: Mapping[str, np.ndarray], clusters: int, reference: Label
     return _match(expert, cluster, own, reference)
 
 
-def relabel_clusters(
-    cluster: Int[np.ndarray, "draw item"], place: Int[np.ndarray, "draw cluster"]
-) -> Int[np.ndarray, "draw item"]:
-    """Return the new numbers of clusters of one view.
-
-    Parameters
-    ----------
-    cluster : old numbers.
-    place : of each draw, the old number of the cluster that comes at each place.
-    """
-    number = np.argsort(place, axis=1).astype(cluster.dtype)
-    return np.take_along_axis(number, cluster.astype(np.intp), axis=1)
-
-
-def relabel_draws(sites: Mapping[str, np.ndarray], matching: Matching, *, clusters: bool) -> dict[str, np.ndarray]:
+def relabel_draws(
+    sites: Mapping[str, np.ndarray], matching: Matching, *, clusters: tuple[str, ...] = ("cluster", "weight")
+) -> dict[str, np.ndarray]:
     """Relabel the sites of all draws, as far as they are there.
 
     Parameters
     ----------
     sites : draws ``(draw, …)``.
     matching : how.
-    clusters : whether clusters are relabelled too.
+    clusters : the sites whose clusters are relabelled too.
     """
     view, place = matching
     found = dict(sites)
@@ -244,11 +233,10 @@ def relabel_draws(sites: Mapping[str, np.ndarray], matching: Matching, *, cluste
         if site in sites:
             extra = tuple(range(2, sites[site].ndim))
             found[site] = np.take_along_axis(sites[site], np.expand_dims(view, extra), axis=1)
-    if clusters and "cluster" in sites:
-        shape = found["cluster"].shape
-        flat = found["cluster"].reshape(-1, shape[2])
-        found["cluster"] = relabel_clusters(flat, place.reshape(-1, place.shape[2])).reshape(shape)
-    if clusters and "weight" in sites:
+    if "cluster" in clusters and "cluster" in sites:
+        number = np.argsort(place, axis=2).astype(found["cluster"].dtype)
+        found["cluster"] = np.take_along_axis(number, found["cluster"].astype(np.intp), axis=2)
+    if "weight" in clusters and "weight" in sites:
         found["weight"] = np.take_along_axis(found["weight"], place[:, :, None], axis=3)
     return found
 
