@@ -41,7 +41,6 @@ _BLOCK = 1 << 22                 # Numbers that are held at a time.
 _MOST_DRAWS = 1000               # Over which new items are averaged, evenly spread.
 _USED, _ROUNDING = 0.5, 1e-9     # A view is used where it has an expert with more than this probability.
 _SWEEPS = 50                     # Of what was summed out: a handful of items forgets its start long before.
-_TINY = 2.0**-54                 # The least uniform number of which the normal quantile is taken.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)    # Of splitmix64: 2^64 over the golden ratio.
 _EXPERTS, _ITEMS, _SILENT, _WEIGHTS = range(4)    # Numbers of streams of random numbers.
 
@@ -112,11 +111,11 @@ class FactorDraws:
 
     @functools.cached_property
     def weight(self) -> Float[np.ndarray, "draw view column cluster"]:
-        """Draw the weights."""
+        """Draw the weights: each at quantiles of equal steps, so that means over draws are nearly exact."""
         mean, variance = (np.asarray(self.posterior.hidden[f"weight_{name}"], float) for name in ("mean", "variance"))
-        noise = [_uniform(self.key, _WEIGHTS, self.draw, view, mean[0].size) for view in range(len(mean))]
-        noise = ndtri(np.maximum(np.stack(noise, axis=1), _TINY)).reshape(-1, *mean.shape)
-        return mean + np.sqrt(variance) * noise
+        noise = np.stack([_uniform(self.key, _WEIGHTS, self.draw, view, mean[0].size) for view in range(len(mean))], 1)
+        level = (noise.argsort(axis=0).argsort(axis=0) + 0.5) / len(noise)
+        return mean + np.sqrt(variance) * ndtri(level).reshape(-1, *mean.shape)
 
 
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ViewsTruth:
