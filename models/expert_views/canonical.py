@@ -11,18 +11,16 @@ as it was.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Float, Int
 from consilience.models.expert_views.judgements import judged_items, standard_of, standardised
 from consilience.models.expert_views.likelihood import SWAPPED
+from consilience.models.expert_views.prediction import memberships
 from consilience.models.expert_views.priors import link_of
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -134,17 +132,12 @@ def most_probable(sites: Mapping[str, np.ndarray], resolved: Resolved) -> dict[s
     values, link = np.asarray(resolved.data.feature), link_of(resolved.given)
     standard = standard_of(values, bool(resolved.settings.standardize))
     feature = standardised(values[judged_items(resolved.data)], standard)
-    cluster = _leading(jnp.asarray(sites["weight"]), jnp.asarray(feature, jnp.result_type(float)), link)
-    return {"view_of_expert": np.asarray(sites["view_probability"]).argmax(axis=2), "cluster": np.asarray(cluster)}
-
-
-@functools.partial(jax.jit, static_argnames="link")
-def _leading(weight: Array, feature: Array, link: Callable[[Any, Any], Any]) -> Int[Array, "draw view judged"]:
-    def one(of_draw: Array) -> Array:
-        logits = jax.vmap(link, (0, None))(of_draw, feature)
-        return jnp.argmax(logits, axis=-1).astype(jnp.int8)
-
-    return jax.lax.map(one, weight)
+    weight = np.asarray(sites["weight"])
+    cluster = np.empty((*weight.shape[:2], len(feature)), np.int8)
+    for rows in row_blocks(len(weight), len(feature) * int(resolved.settings.clusters), _BLOCK):
+        for view in range(weight.shape[1]):
+            cluster[rows, view] = memberships(weight[rows, view], feature, link).argmax(axis=-1)
+    return {"view_of_expert": np.asarray(sites["view_probability"]).argmax(axis=2), "cluster": cluster}
 
 
 # What coordinate ascent ended with ------------------------------------------------------------------------------------
@@ -311,15 +304,15 @@ def _mean_labels(
 ) -> Labels:
     """Return the shares of draws in which experts have each view, and items each cluster, after matching."""
     num_draws, num_views, num_clusters = matching.cluster.shape
-    view = np.take_along_axis(np.argsort(matching.view, axis=1), expert.astype(np.intp), axis=1)
-    of_expert = np.stack([(view == one).mean(axis=0) for one in range(num_views)], axis=-1)
-    total = np.zeros((cluster.shape[2], num_views, num_clusters))
+    total = np.zeros((cluster.shape[2], num_views, num_clusters)), np.zeros((expert.shape[1], num_views))
     for rows in row_blocks(num_draws, cluster[0].size, _BLOCK):
-        moved = np.take_along_axis(cluster[rows], matching.view[rows, :, None], axis=1)
-        number = np.argsort(matching.cluster[rows], axis=2)
-        named = np.take_along_axis(number, moved.astype(np.intp), axis=2)
-        total += np.stack([(named == one).sum(axis=0).T for one in range(num_clusters)], axis=-1)
-    return Labels(of_expert, total / num_draws)
+        part = Matching(matching.view[rows], matching.cluster[rows])
+        found = relabel_draws({"view_of_expert": expert[rows], "cluster": cluster[rows]}, part)
+        for one in range(num_clusters):
+            total[0][..., one] += (found["cluster"] == one).sum(axis=0).T
+        for one in range(num_views):
+            total[1][:, one] += (found["view_of_expert"] == one).sum(axis=0)
+    return Labels(total[1] / num_draws, total[0] / num_draws)
 
 
 def num_distinct(code: Int[np.ndarray, "*row member"]) -> Int[np.ndarray, "*row"]:

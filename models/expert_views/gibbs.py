@@ -66,6 +66,7 @@ from consilience.models.expert_views.likelihood import (
     accuracies,
     answer_table,
     log_likelihood,
+    log_view_weight,
     own_view,
     spammer_answering,
 )
@@ -364,10 +365,7 @@ def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Floa
 
 def _log_view_weight(stick: Float[np.ndarray, "rung stick 2"]) -> Float[np.ndarray, "rung view"]:
     """Return the log prior probability of each view."""
-    weight = np.zeros((len(stick), stick.shape[1] + 1))
-    np.cumsum(stick[..., 1], axis=1, out=weight[:, 1:])
-    weight[:, :-1] += stick[..., 0]
-    return weight
+    return log_view_weight(stick[..., 0], stick[..., 1], np)
 
 
 def _log_shares(

@@ -21,6 +21,7 @@ import numpy as np
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Bool, Float
+from consilience.models.expert_views.likelihood import log_view_weight
 from consilience.models.expert_views.problem import OfClusters, OfItems, OfPairs, OfWeights, Problem, Q, Rows, Schedule
 
 # Lengths that a search along a line tries, one after the other, until the bound does not fall.
@@ -261,8 +262,7 @@ def log_view_weights(stick: Float[Array, "restart stick 2"]) -> Float[Array, "re
     """Return the expected logarithms of the weights of the views; the last stick is one."""
     values = digamma(jnp.concatenate([stick, stick.sum(-1, keepdims=True)], axis=-1))
     taken, left = values[..., 0] - values[..., 2], values[..., 1] - values[..., 2]
-    nothing = jnp.zeros_like(stick, shape=(len(stick), 1))
-    return jnp.concatenate([taken, nothing], axis=1) + jnp.concatenate([nothing, jnp.cumsum(left, axis=1)], axis=1)
+    return log_view_weight(taken, left)
 
 
 def update_views(q: Q, found: Agreement, problem: Problem) -> Q:
