@@ -311,7 +311,7 @@ def settled(state: State, problem: Problem) -> Bool[Array, ""]:
 
 
 def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
-    """Return what the best restart ended with; views by falling number of experts, clusters by falling size.
+    """Return what the best restart ended with, views and clusters under the numbers that it has.
 
     Returns
     -------
@@ -326,27 +326,25 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
     feature_mean, feature_scale : shape ``(feature,)``; by which features were standardised.
     """
     bounds = _all_bounds(state, problem, total)
-    q = update_sticks(ordered(state.q), problem)
     mine = _own(problem) == bounds.argmax()
 
     def best(name: str, values: Array) -> Array:
         chosen = jnp.where(_along_restarts(mine, name, values), values, 0)
         return total(chosen.sum(_restart_axis(name), keepdims=True))
 
-    one = Q(*(best(name, values) for name, values in q._asdict().items()))
-    order = jnp.argsort(-one.eta[:, 0].sum(0), axis=-1)
-    num_experts, own = q.sensitivity.shape[1:3]
+    one = Q(*(best(name, values) for name, values in state.q._asdict().items()))
+    num_experts, own = one.sensitivity.shape[1:3]
     shape = (num_experts, own, 2) if problem.settings.per_view else (num_experts, 2)
     return {
         "sensitivity": one.sensitivity[0].reshape(shape),
         "specificity": one.specificity[0].reshape(shape),
         "stick": one.stick[0],
         "view_probability": one.phi[0],
-        "weight_mean": jnp.take_along_axis(one.weight_mean[0], order[:, None], axis=-1),
-        "weight_variance": jnp.take_along_axis(one.weight_variance[0], order[:, None], axis=-1),
-        "cluster_probability": jnp.take_along_axis(one.eta[:, 0], order[None], axis=-1),
+        "weight_mean": one.weight_mean[0],
+        "weight_variance": one.weight_variance[0],
+        "cluster_probability": one.eta[:, 0],
         "restart_bound": bounds,
-        "restart_view_probability": _everywhere(q.phi, problem, total),
+        "restart_view_probability": _everywhere(state.q.phi, problem, total),
         "feature_mean": jnp.asarray(problem.mean),
         "feature_scale": jnp.asarray(problem.scale),
     }
