@@ -344,7 +344,7 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
         "weight_variance": one.weight_variance[0],
         "cluster_probability": one.eta[:, 0],
         "restart_bound": bounds,
-        "restart_view_probability": _everywhere(state.q.phi, problem, total),
+        "restart_view_probability": _everywhere(ordered(state.q).phi, problem, total),
         "feature_mean": jnp.asarray(problem.mean),
         "feature_scale": jnp.asarray(problem.scale),
     }
