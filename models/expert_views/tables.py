@@ -250,7 +250,7 @@ def directions(
     shown = truth.used_views()
     weight = np.take_along_axis(truth.drawn.weight, truth.drawn.place[:, :, None], axis=3)[:, shown, :-1]
     weight = weight - weight.mean(axis=3, keepdims=True)
-    mean, lower, upper = weight.mean(axis=0), *np.quantile(weight, _ENDS, axis=0)
+    mean, (lower, upper) = weight.mean(axis=0), np.quantile(weight, _ENDS, axis=0)
     importance = np.sqrt((mean**2).mean(axis=2))
     varies = np.flatnonzero(np.ptp(np.asarray(resolved.data.feature), axis=0) > 0)
     order = varies[np.argsort(-importance[:, varies], axis=1, kind="stable")[:, :limit]]
@@ -358,7 +358,7 @@ def _accuracies(
 
     Those of coordinate ascent are quantiles of equal steps, of which each is taken once, at random beside each other.
     """
-    found = []
+    found: list[np.ndarray] = []
     for site in _ACCURACIES:
         values = np.asarray(posterior.value(site), float)
         values = np.moveaxis(values, 0, -1) if posterior.form == "draws" else values

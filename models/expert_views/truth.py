@@ -2,7 +2,7 @@
 
 After a coordinate ascent they are drawn from its independent factors, the same ones whenever they are asked for; after
 sampling they are the stored draws. All that is said of views follows from draws, but for what the factors tell exactly
-(`Marginals`). Items that nobody judged are drawn given the weights. How views read as partitions says
+(`Factors`). Items that nobody judged are drawn given the weights. How views read as partitions says
 `consilience.models.truth.views`.
 """
 
@@ -58,7 +58,7 @@ OfShares = Float[np.ndarray, "draw item cluster"]
 """Probabilities: of pairs in each view, of the clusters of items, and of those in one view of each draw."""
 
 
-class Marginals(NamedTuple):
+class Factors(NamedTuple):
     """How probable each view of an expert and each cluster of a judged item is, exactly; all are independent."""
 
     view: Float[np.ndarray, "expert view"]
@@ -85,28 +85,28 @@ class FactorDraws:
 
     Parameters
     ----------
-    posterior, exact : what it ended with.
+    posterior, factors : what it ended with.
     key, num_draws : the draws are a function of these.
     """
 
-    def __init__(self, posterior: Posterior, exact: Marginals, key: Key, num_draws: int) -> None:
-        self.posterior, self.exact, self.key, self.draw = posterior, exact, key, np.arange(num_draws)
-        self.place = np.broadcast_to(np.arange(exact.cluster.shape[2]), (num_draws, *exact.cluster.shape[1:]))
+    def __init__(self, posterior: Posterior, factors: Factors, key: Key, num_draws: int) -> None:
+        self.posterior, self.factors, self.key, self.draw = posterior, factors, key, np.arange(num_draws)
+        self.place = np.broadcast_to(np.arange(factors.cluster.shape[2]), (num_draws, *factors.cluster.shape[1:]))
 
     @functools.cached_property
     def view_of_expert(self) -> Int[np.ndarray, "draw expert"]:
         """Draw the view of each expert."""
-        return _by_inverse(self.exact.view, _uniform(self.key, _EXPERTS, self.draw, 0, len(self.exact.view)))
+        return _by_inverse(self.factors.view, _uniform(self.key, _EXPERTS, self.draw, 0, len(self.factors.view)))
 
     @functools.cached_property
     def cluster(self) -> Int[np.ndarray, "draw view judged"]:
         """Draw the clusters of judged items."""
-        judged, views, clusters = self.exact.cluster.shape
+        judged, views, clusters = self.factors.cluster.shape
         found = np.empty((len(self.draw), views, judged), np.int8)
         for rows in row_blocks(len(self.draw), judged * clusters, _BLOCK):
             for view in range(views):
                 noise = _uniform(self.key, _ITEMS, self.draw[rows], view, judged)
-                found[rows, view] = _by_inverse(self.exact.cluster[:, view], noise)
+                found[rows, view] = _by_inverse(self.factors.cluster[:, view], noise)
         return found
 
     @functools.cached_property
@@ -136,8 +136,8 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     data, chosen = resolved.data, resolved.settings
     if posterior.form == "closed":
         scaling = Standard(np.asarray(posterior.feature_mean, float), np.asarray(posterior.feature_scale, float))
-        exact = Marginals(*(_normalised(one) for one in (posterior.view_probability, posterior.cluster_probability)))
-        return ViewsTruth(FactorDraws(posterior, exact, key, num_draws), data, scaling, key=key, exact=exact)
+        factors = Factors(*(_normalised(one) for one in (posterior.view_probability, posterior.cluster_probability)))
+        return ViewsTruth(FactorDraws(posterior, factors, key, num_draws), data, scaling, key=key, factors=factors)
     sites: dict[str, Any] = posterior.draws()
     link = _known_link(sites, resolved.given, (data.num_features + 1, chosen.clusters))
     if link is None and "cluster" not in sites:
@@ -220,7 +220,7 @@ class ViewsTruth(Views):
     key : of the draws of silent items.
     judged : codes of the items whose clusters are among the draws; by default those that occur in a pair.
     link : from the weights of a view to logits; None where it is not known.
-    exact : what is known exactly; None of stored draws.
+    factors : what is known exactly, of independent factors; None of stored draws.
 
     Attributes
     ----------
@@ -232,9 +232,10 @@ class ViewsTruth(Views):
     def __init__(
         self, draws: StoredDraws | FactorDraws, data: Constraints, scaling: Standard, *, key: Key,
         judged: Int[np.ndarray, " judged"] | None = None, link: Callable[[Any, Any], Any] | None = linear,
-        exact: Marginals | None = None,
+        factors: Factors | None = None,
     ) -> None:  # fmt: skip
-        self.drawn, self.data, self.scaling, self.key, self.link, self.exact = draws, data, scaling, key, link, exact
+        self.drawn, self.factors, self.data, self.scaling = draws, factors, data, scaling
+        self.key, self.link = key, link
         self.num_draws, self.most_views, self.most_clusters = draws.place.shape
         self.num_units, self.num_experts, self.link_known = data.num_items, data.num_experts, link is not None
         self.bound_to(data)
@@ -250,31 +251,31 @@ class ViewsTruth(Views):
     @functools.cached_property
     def view_probability(self) -> Float[np.ndarray, "expert view"]:
         """How probably each expert has each view."""
-        if self.exact is not None:
-            return self.exact.view
+        if self.factors is not None:
+            return self.factors.view
         view = self.views_of_experts()
         return np.stack([(view == one).mean(axis=0) for one in range(self.most_views)], axis=-1)
 
     @functools.cached_property
     def used_probability(self) -> Float[np.ndarray, " view"]:
         """How probably each view has an expert."""
-        if self.exact is not None:
-            return np.asarray(1 - np.prod(1 - self.exact.view, axis=0))
+        if self.factors is not None:
+            return np.asarray(1 - np.prod(1 - self.factors.view, axis=0))
         view = self.views_of_experts()
         return np.array([(view == one).any(axis=1).mean() for one in range(self.most_views)])
 
     @functools.cached_property
     def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
         """How probably each judged item is in each cluster of each view."""
-        if self.exact is not None:
-            return self.exact.cluster
+        if self.factors is not None:
+            return self.factors.cluster
         share = [(self.drawn.cluster == one).mean(axis=0).T for one in range(self.most_clusters)]
         return np.stack(share, axis=-1)
 
     def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts, by their codes, have the same view, pair by pair."""
-        if self.exact is not None:
-            return np.where(one == other, 1.0, (self.exact.view[one] * self.exact.view[other]).sum(axis=1))
+        if self.factors is not None:
+            return np.where(one == other, 1.0, (self.factors.view[one] * self.factors.view[other]).sum(axis=1))
         view = self.views_of_experts()
         return np.asarray((view[:, one] == view[:, other]).mean(axis=0))
 
@@ -400,9 +401,9 @@ class ViewsTruth(Views):
 
     def _together(self, a: Pair, b: Pair, expert: Pair | None, num_silent: int) -> OfPairs:
         """Return it of different items of which so many are silent, the second one first."""
-        if self.exact is not None and num_silent < 2:
+        if self.factors is not None and num_silent < 2:
             together = (self.cluster_probability[a] * self.cluster_probability[b]).sum(axis=2)
-            return np.asarray(together if expert is None else together * self.exact.view[expert])
+            return np.asarray(together if expert is None else together * self.factors.view[expert])
         place = np.searchsorted(self.judged, [a, b])
         silent, at = np.unique(np.stack([b, a])[:num_silent], return_inverse=True)
         at, feature = at.reshape(num_silent, len(a)), self._silent_feature[np.searchsorted(self.silent, silent)]
@@ -421,7 +422,7 @@ class ViewsTruth(Views):
             if expert is None:
                 return 1.0
             own = self.views_of_experts(draws)[:, expert] == view
-            return own if self.exact is None else self.exact.view[expert, view]
+            return own if self.factors is None else self.factors.view[expert, view]
 
         total = np.zeros((len(a), self.most_views))
         for draws in row_blocks(self.num_draws, (len(silent) + len(a)) * self.most_clusters, _BLOCK):
