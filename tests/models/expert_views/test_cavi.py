@@ -20,6 +20,7 @@ from consilience.inference.results import Result
 from consilience.models.expert_views import MODEL
 from consilience.models.expert_views import problem as problem_module
 from consilience.models.expert_views.bound import pruned_bound
+from consilience.models.expert_views.canonical import _relabelled
 from consilience.models.expert_views.cavi import CAVI, Phase
 from consilience.models.expert_views.moves import merged, ordered, similarity
 from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
@@ -52,7 +53,8 @@ def prepare(data, priors, **settings):
 def ascend(problem, seed=0):
     """Return what the ascent ended with, and the run."""
     run = run_ascent(CAVI, problem, key=jax.random.key(seed), progress=False)
-    return SimpleNamespace(**{site: np.asarray(value)[0, 0] for site, value in run.samples.items()}), run
+    found = {site: np.asarray(value)[0, 0] for site, value in run.samples.items()}
+    return SimpleNamespace(**_relabelled(found, float(problem.concentration))), run
 
 
 def groups(posterior):
