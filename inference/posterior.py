@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.inference.generic import GenericRun
+from consilience.inference.limits import MOST_NUMBERS
 from consilience.inference.pareto import pareto_shape
 from consilience.inference.results import Result
 from consilience.models import diagnostics
@@ -30,8 +31,6 @@ MOST_R_HAT, LEAST_ESS = 1.01, 400
 """Beyond these a fit is said to be poor (Vehtari et al. 2021)."""
 
 _MOST_LOOKED_AT = 1000
-MOST_NUMBERS = 1 << 28
-"""Of draws that are handed out."""
 
 MOST_K_HAT = 0.7
 """Beyond this an approximation cannot stand in for the posterior (Vehtari et al. 2024)."""

@@ -18,6 +18,7 @@ from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnsupportedRequest, meant, no_such
 from consilience.inference.fit_tables import FitTable
 from consilience.inference.generic import GenericRun
+from consilience.inference.limits import MOST_NUMBERS
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, unknown_priors
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 # Numbers of streams of random keys: the same seed gives inference, truth, exported draws, k-hat and the
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
-
-# Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
-_MOST_NUMBERS = 1 << 28
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -246,7 +244,7 @@ class Fit:
         key = stream_key(self.seed, STREAMS["export"])
         shapes = jax.eval_shape(lambda key: self.posterior.draws(number, key=key), key)
         largest = max(int(np.prod(shape.shape)) for shape in shapes.values())
-        if largest > _MOST_NUMBERS:
+        if largest > MOST_NUMBERS:
             raise TooLarge(
                 f"{number} draws of all sites would hold {largest:,} numbers; ask for fewer draws, "
                 "or use the tables and scores, which never build them"
