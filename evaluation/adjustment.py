@@ -33,6 +33,12 @@ SUPPOSITIONS = {
 }
 """What titles say of a system's part in a posterior of partitions."""
 
+_LEFT_OUT = (
+    "Not in this interval: whether the system looked at the {0}s itself, which makes it better than this score{1}, and "
+    "that other {0}s might have been drawn. compare counts these, as far as is possible."
+)
+_TOGETHER = ", how much the annotators err together"
+
 
 def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
     """Lift a metric of one draw and one prediction to fits: ``adjusted(metric)(fit, predictions)`` is a `Score`.
@@ -164,6 +170,9 @@ def evaluate(
     ordered = {name: found[name] for name in (_name(kind.name, one) for one in metrics)}
     if told:
         ordered = {name: dataclasses.replace(own, title=f"{own.title}; {told}") for name, own in ordered.items()}
+    if truth.num_draws > 1 and responses == "ignored":
+        left_out = _LEFT_OUT.format(kind.unit, _TOGETHER if truth.probabilities_at is not None else "")
+        ordered = {name: dataclasses.replace(own, notes=(left_out,)) for name, own in ordered.items()}
     return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
 
 

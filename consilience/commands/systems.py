@@ -35,7 +35,7 @@ def evaluate(arguments: Arguments) -> None:
 
     default = {kind.name: kind.metric for kind in KINDS}
     metrics = arguments.metric or [default[next(iter(systems.values())).kind]]
-    rows, groups, titles = [], [], []
+    rows, groups, titles, notes = [], [], [], dict[str, None]()
     items: dict[str, Any] = {}
     both = ("ignored", "annotator")[: 2 if arguments.responses == "annotator" else 1]
     for (name, predictions), how in itertools.product(systems.items(), both):
@@ -49,17 +49,21 @@ def evaluate(arguments: Arguments) -> None:
             column = " ".join([*([name] if len(systems) > 1 else []), metric, *([how] if both[1:] else [])])
             items |= {score.unit: score.table_columns[score.unit], column: score.items}
             titles.append(score.title)
+            rows[-1]["notes"] = list(score.notes)
+            notes |= dict.fromkeys(score.notes)
     write_csv(items, arguments)
     if arguments.json:
         print(json_text(rows))
         return
-    hidden = ("score", "interval", "by_group")
+    hidden = ("score", "interval", "by_group", "notes")
     print(table_text([{name: value for name, value in row.items() if name not in hidden} for row in rows], limit=None))
     for how, words in SUPPOSITIONS.items():
         if any(title.endswith(words) for title in titles):
             print(f"{how}: {words}")
     if groups:
         print(f"\ngiven the group of the top class of each draw\n{table_text(groups, limit=None)}")
+    if notes:
+        print("", *notes, sep="\n")
 
 
 def compare(arguments: Arguments) -> None:

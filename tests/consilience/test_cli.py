@@ -408,6 +408,8 @@ def test_evaluation_has_a_row_for_each_system_and_metric(folder, run, tmp_path):
     assert rows[0]["value"] == expected.value
     assert rows[0]["point_estimate"] == expected.point
     assert set(expected.row()) < set(rows[0])
+    assert rows[0]["notes"] == list(expected.notes)
+    assert "whether the system looked at the items itself" in rows[0]["notes"][0]
     with open(tmp_path / "items.csv", newline="") as file:
         items = list(csv.DictReader(file))
     assert list(items[0]) == ["item", "right top-1", "right set-1", "wrong top-1", "wrong set-1"]
@@ -431,7 +433,8 @@ def test_missing_predictions_are_an_error_until_dropped(folder, printed, refused
     words = ("evaluate", folder / "cases", "--predictions", "stutz-2023-predictions", "--metric", "top-3")
     assert "pass --missing drop" in refused(*words)
     shown = printed(*words, "--missing", "drop")
-    assert [line.split()[0] for line in shown.splitlines()] == ["system", "A", "B", "D"]
+    assert [line.split()[0] for line in shown.splitlines()[:4]] == ["system", "A", "B", "D"]
+    assert shown.splitlines()[5].startswith("Not in this interval: whether the system looked at the items itself")
 
 
 def test_comparison_has_the_leaderboard_and_the_pairs(folder, run):
