@@ -86,6 +86,7 @@ FILES = [
     Bad("repeated.csv", GOOD + "a,w1,y\n", duplicates="error", row="line 4", column="item", value="a", says="same item and annotator", remedy="duplicates='first'"),
     Bad("gold_conflict.csv", "item,annotator,label,gold\na,w1,x,x\na,w2,x,y\n", row="line 3", column="gold", value="y", says="contradicts an earlier row", remedy="one gold label per item"),
     Bad("unknown_gold.csv", "item,annotator,label,gold\na,w1,x,z\n", labels=["x"], row="line 2", column="gold", value="z", says="not in labels=", remedy="add it to the list"),
+    Bad("gold_writing.csv", "item,annotator,label,gold\na,w1,pos,Pos \na,w2,neg,\nb,w2,neg,neg\n", column="gold", value="Pos", says="no annotator gave this gold label; did you mean 'pos'", remedy="pass labels= with both"),
     Bad("text_weight.csv", "item,annotator,label,weight\na,w1,x,heavy\n", row="line 2", column="weight", value="heavy", says="a finite weight", remedy="finite number"),
     Bad("nan_weight.csv", "item,annotator,label,weight\na,w1,x,nan\n", row="line 2", column="weight", value="nan", says="a finite weight", remedy="finite number"),
     Bad("inf_weight.csv", "item,annotator,label,weight\na,w1,x,-inf\n", row="line 2", column="weight", value="-inf", says="a finite weight", remedy="finite number"),
