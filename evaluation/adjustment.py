@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,7 @@ def evaluate(
     predictions: Any,
     metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
+    columns: Mapping[str, str] | None = None,
     class_groups: Any = None,
     missing: str = "error",
     unknown: str = "error",
@@ -96,6 +97,8 @@ def evaluate(
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
         of `consilience.evaluation.partitions.names`. Of predicted probabilities ``log``, ``brier``, ``soft-f1``,
         ``jsd`` and ``ece-15``; see `consilience.evaluation.soft_metrics`.
+    columns : dict of str to str, optional
+        Names of columns of predictions that are not read yet, such as ``{"class": "predicted"}``.
     class_groups : ClassMap or source of one, optional
         Groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
         score given the group of the draw's top class, beside the usual version, the items selected by the group of the
@@ -138,7 +141,7 @@ def evaluate(
     >>> score.point  # against the label that most annotators gave
     1.0
     """
-    system = as_system(fit, predictions)
+    system = as_system(fit, predictions, columns)
     kind = METRICS[system.kind].kind
     groups = as_class_map(fit, class_groups)
     if groups is not None and kind is not CLASSES:

@@ -106,6 +106,7 @@ def compare(
     systems: Mapping[str, Any] | None = None,
     metric: str | Metric | None = None,
     *,
+    columns: Mapping[str, str] | None = None,
     provenance: str | Mapping[str, str] = "unknown",
     gold: str | None = None,
     anchor: str = "verdicts",
@@ -131,6 +132,8 @@ def compare(
     metric : str or Metric, optional
         A name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
         ``pairwise-f1``. See `evaluate`.
+    columns : dict of str to str, optional
+        Names of columns of predictions that are not read yet, such as ``{"class": "predicted"}``.
     provenance : str or dict of str to str, default "unknown"
         Where predictions come from, one word for all systems or a dict of them: ``annotations``, made from these
         annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems alike;
@@ -182,13 +185,13 @@ def compare(
     ['ours', 'theirs']
     """
     if systems is None:
-        verdicts = as_contract(fit, Verdicts, whose="compare, without systems,")
+        verdicts = as_contract(fit, Verdicts, whose="compare, without systems,", columns=columns)
         use = gold or ("ignore" if verdicts.gold is None else "use")
         return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
     check_option("gold", gold or "ignore", ("ignore", "use"))
     check_option("anchor", anchor, ("verdicts", "latent-class"))
     check_level(level)
-    given = as_systems(fit, systems)
+    given = as_systems(fit, systems, columns)
     _require_one_kind({name: system.kind for name, system in given.items()})
     origin = _provenance(provenance, given)
     truth, scoring, name = scoring_of(

@@ -140,6 +140,7 @@ def fit(
     resume: bool = False,
     truth: Callable | None = None,
     annotator_groups: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
     read: Mapping[str, Any] | None = None,
     progress: Progress = None,
     **settings: Any,
@@ -198,8 +199,10 @@ def fit(
     annotator_groups : dict of str to str, optional
         Annotator to group, by the user's ids, of those who share a source, such as judges of one family: their
         annotations of an item count as one. In place of the column ``group`` of the annotations.
+    columns : dict of str to str, optional
+        Names of columns of data that are not read yet, such as ``{"item": "row_id"}``; as of their reader.
     read : dict of str to Any, optional
-        How data that are not read yet are read, such as ``{"missing": "drop"}``; keywords of the reader.
+        How else data that are not read yet are read, such as ``{"missing": "drop"}``; keywords of the reader.
     progress : bool or callable, optional
         True, False, None (only on a terminal) or a function of (steps, number of steps).
     **settings : keyword arguments
@@ -233,7 +236,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read)
+    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)

@@ -44,8 +44,9 @@ DATA: tuple[type[Contract], ...] = (Annotations, Ratings, Rankings, Mentions, Re
 
 
 def as_contract(
-    source: Any, *contracts: type[Contract], whose: str = "this", read: Mapping[str, Any] | None = None, **reading: Any
-) -> Any:
+    source: Any, *contracts: type[Contract], whose: str = "this", read: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None, **reading: Any,
+) -> Any:  # fmt: skip
     """Return data as one of several contracts, read where they are not one yet.
 
     Parameters
@@ -53,19 +54,23 @@ def as_contract(
     source : such a contract, which is returned as it is; or a source of which it is read.
     contracts : what is taken. `Contract` itself stands for all of `DATA`.
     whose : what takes it, for the message.
-    read : how it is read, as the reader takes it, such as ``columns`` and policies; none of data that are read.
+    read, columns : how it is read, as the reader takes it, such as policies and names of columns; neither of data that
+        are read.
     reading : the same, which is of no account where the data are read.
 
     Raises
     ------
     InputError : the columns are those of several of the contracts, or of none; or what the reader finds.
     UnknownName : the reader has no such option.
-    UnsupportedRequest : ``read`` is given for what is read.
+    UnsupportedRequest : ``read`` or ``columns`` are given for what is read.
     WrongKind : it is another contract, or nothing that can be read.
     """
+    if columns is not None:
+        read = {**(read or {}), "columns": columns}
     if isinstance(source, contracts):
         if read:
-            raise UnsupportedRequest("read= says how data are read, and these are read; leave it out")
+            given = "read=" if columns is None else "columns="
+            raise UnsupportedRequest(f"{given} says how data are read, and these are read; leave it out")
         return source
     reading |= read or {}
     taken = DATA if Contract in contracts else contracts
@@ -226,13 +231,14 @@ _SYSTEMS: dict[str, type[Contract]] = {"classes": Predictions, "partition": Part
 """What a system of each kind of truth is read as."""
 
 
-def as_system(fit: Any, given: Any) -> Any:
+def as_system(fit: Any, given: Any, columns: Mapping[str, str] | None = None) -> Any:
     """Return what a system says, read where it is not read yet; its ``kind`` says what it is.
 
     Parameters
     ----------
     fit : a fit, or a truth, which says of which kinds systems may be.
     given : a contract of a system; what can be made into chains; or a source, see `as_contract`.
+    columns : names of its columns.
 
     Raises
     ------
@@ -240,8 +246,8 @@ def as_system(fit: Any, given: Any) -> Any:
     """
     if hasattr(given, "to_chains"):
         given = given.to_chains()
-    if is_source(given):
-        given = as_contract(given, *_systems_of(fit))
+    if is_source(given) or columns is not None:
+        given = as_contract(given, *_systems_of(fit), columns=columns)
     if not hasattr(given, "kind"):
         raise UnsupportedRequest(
             "a system is expected, as read_predictions, read_conll or read_partition return it; this is "
@@ -265,7 +271,7 @@ def _is_one_system(fit: Any, given: Mapping) -> bool:
     return not {cell_text(name)[0] for name in given}.isdisjoint(ids)
 
 
-def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
+def as_systems(fit: Any, systems: Any, columns: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return systems by name, each as `as_system` returns it; of one system alone, under its own name.
 
     Raises
@@ -275,8 +281,8 @@ def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
     if not isinstance(systems, Mapping) or not systems:
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
     if _is_one_system(fit, systems):
-        return named_system(as_system(fit, systems))
-    return {name: as_system(fit, system) for name, system in systems.items()}
+        return named_system(as_system(fit, systems, columns))
+    return {name: as_system(fit, system, columns) for name, system in systems.items()}
 
 
 def named_systems(fit: Any, given: Any) -> dict[str, Any]:
