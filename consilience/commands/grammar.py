@@ -159,6 +159,8 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--scores", choices=("ranks", "probabilities"), default="ranks", help=line)
     line = "items, or records, without a prediction (error)"
     sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
+    line = "rows that repeat a class of an item (error)"
+    sub.add_argument("--duplicates", choices=("first", "error"), default="error", help=line)
     line = "classes, or records, that the data lack (error)"
     sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
     _add_columns(sub)

@@ -250,8 +250,8 @@ def as_system(fit: Any, given: Any, columns: Mapping[str, str] | None = None) ->
         given = as_contract(given, *_systems_of(fit), columns=columns)
     if not hasattr(given, "kind"):
         raise UnsupportedRequest(
-            "a system is expected, as read_predictions, read_conll or read_partition return it; this is "
-            f"{type(given).__name__}"
+            "a system is expected, as read_predictions, read_conll or read_partition return it, or "
+            f"Predictions.from_scores makes it of an array of scores (item, class); this is {type(given).__name__}"
         )
     return given
 

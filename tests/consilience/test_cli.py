@@ -416,6 +416,14 @@ def test_evaluation_has_a_row_for_each_system_and_metric(folder, run, tmp_path):
     np.testing.assert_allclose([float(row["right top-1"]) for row in items], expected.items)
 
 
+def test_columns_are_of_the_files_that_have_them(folder, run, tmp_path):
+    (tmp_path / "said.csv").write_text((folder / "right.csv").read_text().replace("class", "said", 1))
+    files = (tmp_path / "said.csv", folder / "wrong.csv")
+    assert run("evaluate", folder / "run", "--predictions", *files, "--columns", "class=said")[0] == 0
+    code, _, errors = run("evaluate", folder / "run", "--predictions", *files, "--columns", "class=sayd")
+    assert (code, "there is no column 'sayd'" in errors) == (1, True)
+
+
 def test_evaluation_by_group_adds_its_table(folder, run):
     words = ("evaluate", folder / "run", "--predictions", folder / "right.csv", "--class-groups", folder / "groups.csv")
     fit, risk = cs.load_fit(folder / "run"), cs.read_class_map(folder / "groups.csv")

@@ -141,6 +141,11 @@ FILES = [
     # predictions and class maps
     Bad("text_score.csv", "item,class,score\na,x,high\n", read=read_predictions, row="line 2", column="score", value="high", says="a number is expected", remedy="finite number"),
     Bad("twice_predicted.csv", "item,class,score\na,x,1\na,x,2\n", read=read_predictions, row="line 3", column="item", value="a", says="same item and class", remedy="duplicates='first'"),
+    Bad("unread_score.csv", "item,label,logit\na,x,1\na,y,2\nb,x,1\nb,y,1\n", read=read_predictions, row="line 3", says="2 items have several classes, and no column says in which order; is 'logit' the score", remedy="pass columns={'score': 'logit'}"),
+    Bad("no_scores.csv", "item,predicted,note\na,x,fine\n", read=read_predictions, column="class", says="there is no column 'class'", remedy="pass columns="),
+    Bad("wide_repeated.csv", "item,x,y\na,1,0\na,0,1\n", read=read_predictions, row="line 3", column="item", value="a", says="has a row already", remedy="one row per item"),
+    Bad("wide_empty.csv", "item,x,y\na,1,\n", read=read_predictions, row="line 2", column="y", says="the score is empty", remedy="give a score"),
+    Bad("wide_other.csv", "item,x,y\na,1,0\n", read=read_predictions, classes=["x", "z"], says="not classes=", remedy="after each class"),
     Bad("empty_class.csv", "item,class,score\na,,1\n", read=read_predictions, row="line 2", column="class", says="the class is empty", remedy="missing='drop'"),
     Bad("two_groups.csv", "class,group\nx,1\nx,2\n", read=read_class_map, row="line 3", column="group", value="2", says="into another group", remedy="one group per class"),
     Bad("no_group.csv", "class,group\nx,\n", read=read_class_map, row="line 2", column="group", says="the group is empty", remedy="fill it in"),
