@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import inspect
 import os
 import time
 import warnings
@@ -25,6 +26,7 @@ from consilience.arrays import Key
 from consilience.data.accept import as_contract
 from consilience.data.contract import Contract
 from consilience.data.memory import release
+from consilience.deprecation import RENAMED
 from consilience.errors import (
     ConsilienceWarning,
     DiagnosticWarning,
@@ -33,6 +35,7 @@ from consilience.errors import (
     NotConjugate,
     UnknownName,
     UnsupportedRequest,
+    meant,
 )
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.compilation import keep_compiled_at_first_fit
@@ -232,6 +235,7 @@ def fit(
     """
     began = time.perf_counter()
     chosen = as_member(model, truth)
+    _check_keywords(settings, chosen)
     limits = Limits(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
@@ -260,6 +264,14 @@ def fit(
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
+
+
+def _check_keywords(settings: Mapping[str, Any], member: Model) -> None:
+    """Refuse what is no setting, but nearly an argument of `fit`, before data are read."""
+    known = {field.name for field in member.settings.fields()} | RENAMED.get(member.name, {}).keys()
+    for name in settings.keys() - known:
+        if not meant(name, known) and (hint := meant(name, list(inspect.signature(fit).parameters)[:-1])):
+            raise UnknownName(f"fit has no argument '{name}'; {hint}")
 
 
 def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:

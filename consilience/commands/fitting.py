@@ -19,7 +19,7 @@ from consilience.commands.stopped_runs import (
     stoppable,
 )
 from consilience.deprecation import current
-from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
+from consilience.errors import InvalidFit, OutputRefused, UnknownName, UnsupportedRequest
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.output import is_input
@@ -37,12 +37,15 @@ def fit(arguments: Arguments) -> int:
     ------
     InputError : the file does not exist or cannot be used.
     WrongKind : the public data are of a kind that the model does not take.
+    UnknownName : there is no such model.
     OutputRefused : the folder cannot be written to, or holds the input.
     InvalidFit : the folder holds a fit or a run that did not end, and it is not said what is to become of it.
     UnsupportedRequest : flags have no meaning for the data or contradict each other, or the run ended before its first
         draw.
     KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
     """
+    if arguments.model not in registry.MEMBERS and arguments.file in registry.MEMBERS:
+        raise UnknownName(f"the model comes first: fit {arguments.file} {arguments.model}")
     takes = registry.place(arguments.model).takes
     target = _run_folder(arguments)
     keep_compiled_as_asked("on")

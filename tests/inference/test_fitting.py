@@ -70,6 +70,8 @@ def test_unknown_options():
         cs.fit("dirichlet", ANNOTATIONS, relibility=2)
     with pytest.raises(UnknownName, match="did you mean 'alpha'"):
         cs.fit("dirichlet", ANNOTATIONS, alhpa=2)
+    with pytest.raises(UnknownName, match="fit has no argument 'metod'; did you mean 'method'"):
+        cs.fit("dirichlet", "absent.csv", metod="em")
     with pytest.raises(UnknownName, match="own.*; its options: none"):
         cs.fit(own, RATINGS, reliability=2)
 
