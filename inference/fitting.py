@@ -267,9 +267,12 @@ def fit(
 
 
 def _check_keywords(settings: Mapping[str, Any], member: Model) -> None:
-    """Refuse what is no setting, but nearly an argument of `fit`, before data are read."""
+    """Refuse what is no setting, but says how data are read or is nearly an argument, before data are read."""
     known = {field.name for field in member.settings.fields()} | RENAMED.get(member.name, {}).keys()
+    readers: list[Any] = [one.read for one in member.takes if hasattr(one, "read")]
     for name in settings.keys() - known:
+        if any(name in inspect.signature(read).parameters for read in readers):
+            raise UnknownName(f"'{name}' says how data are read; give it by read={{'{name}': …}}")
         if not meant(name, known) and (hint := meant(name, list(inspect.signature(fit).parameters)[:-1])):
             raise UnknownName(f"fit has no argument '{name}'; {hint}")
 

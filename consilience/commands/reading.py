@@ -182,7 +182,7 @@ def refuse_views(arguments: Arguments, command: str) -> None:
     """
     folder = fit_folder(arguments.folder)
     if folder.is_file():  # before anything else is looked at: the arguments may be swapped
-        raise InvalidFit(f"{folder} is not a folder; the first argument is the folder that `consilience fit … -o` wrote")
+        raise InvalidFit(f"{folder} is not a folder; the first argument is that which `consilience fit … -o` wrote")
     if contract_of(folder) == "Constraints":
         what = f"{folder} holds views of experts, several clusterings and not one truth"
         raise UnsupportedRequest(f"{what}; {_OF_VIEWS[command].format(run=folder)}")

@@ -32,14 +32,14 @@ from consilience.data.codes import (
     sorted_names,
     written_alike,
 )  # fmt: skip
-from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
+from consilience.data.columns import ANNOTATOR, ITEM, Choose, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.files import holds_coded
 from consilience.data.memory import release
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, first_of, warn_input
 from consilience.data.tables import read_table
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -456,7 +456,7 @@ def _read_long(
     source: Any, columns: Mapping[str, str] | None, closed: list[str] | None, missing: str, duplicates: str,
     unknown: str,
 ) -> Annotations:  # fmt: skip
-    table = read_table(source, choose_columns(Annotations.columns, columns))
+    table = read_table(source, _long_columns(columns))
     item, items = table.texts("item", required=True)
     annotator, annotators = table.texts("annotator", required=True)
     label, labels = table.texts("label")
@@ -484,6 +484,25 @@ def _read_long(
         items=item_ids, annotators=annotator_ids, labels=object_array(order),
         groups=None if groups is None else object_array(groups),
     )  # fmt: skip
+
+
+def _long_columns(columns: Mapping[str, str] | None) -> Choose:
+    """Return what finds the columns; where neither annotators nor labels have one the table may have another layout."""
+    declared = choose_columns(Annotations.columns, columns)
+
+    def choose(names: list[str], problems: Problems) -> dict[str, int]:
+        try:
+            return declared(names, problems)
+        except InputError:
+            if {"annotator", "label"} <= {problem.column for problem in problems.found}:
+                layouts = Remedy("layout", "wide"), Remedy("layout", "counts")
+                problems.add("a row may be an item, and a column an annotator, or a label", _LAYOUTS, *layouts)
+            raise InputError(problems.found) from None
+
+    return choose
+
+
+_LAYOUTS = "pass {layout} where cells hold the annotators' labels, {layout} where they count labels"
 
 
 def _check_writing(table: Table, labels: list[str], golds: list[str]) -> None:

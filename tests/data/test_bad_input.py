@@ -94,6 +94,7 @@ FILES = [
     Bad("empty_weight.csv", "item,annotator,label,weight\na,w1,x,\n", row="line 2", column="weight", says="the weight is empty", remedy="1 counts the row once"),
     Bad("overflowing_weight.csv", "item,annotator,label,weight\na,w1,x,1e999\n", row="line 2", column="weight", value="1e999", says="a finite weight", remedy="finite number"),
     # other layouts
+    Bad("no_layout.csv", "item,ann_1,ann_2\na,x,y\n", says="a row may be an item, and a column an annotator, or a label", remedy="pass layout='wide'"),
     Bad("one_column.csv", "item\na\n", layout="wide", says="at least one more column", remedy="check the layout"),
     Bad("repeated_item.csv", "id,w1\na,x\na,y\n", layout="wide", row="line 3", column="id", value="a", says="has a row already", remedy="one row per item"),
     Bad("all_blank.csv", "id,w1\na,\n", layout="wide", says="every cell is empty", remedy="check the layout"),

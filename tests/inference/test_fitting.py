@@ -72,6 +72,8 @@ def test_unknown_options():
         cs.fit("dirichlet", ANNOTATIONS, alhpa=2)
     with pytest.raises(UnknownName, match="fit has no argument 'metod'; did you mean 'method'"):
         cs.fit("dirichlet", "absent.csv", metod="em")
+    with pytest.raises(UnknownName, match="'layout' says how data are read; give it by read={'layout': …}"):
+        cs.fit("dirichlet", "absent.csv", layout="wide")
     with pytest.raises(UnknownName, match="own.*; its options: none"):
         cs.fit(own, RATINGS, reliability=2)
 
