@@ -14,8 +14,10 @@ from consilience.commands.files import inputs_of
 from consilience.commands.reading import READING, flags, is_public, load, read_data
 from consilience.commands.stopped_runs import (
     after_run,
+    is_complete,
     kept_checkpoint,
     refuse_unfinished,
+    say_complete,
     stoppable,
 )
 from consilience.deprecation import current
@@ -56,6 +58,10 @@ def fit(arguments: Arguments) -> int:
     import consilience as cs
 
     options = _typed(registry.member(arguments.model), given) if options is None else options
+    if arguments.resume and holds_fit(target) and not holds_checkpoint(target):
+        if not _is_as_asked(target, arguments, content, options):
+            raise InvalidFit(f"{target} holds a fit that is complete, {_OTHER}")
+        return say_complete(target, arguments.json)
     checkpoint = kept_checkpoint(target, resume=arguments.resume, force=arguments.force)
     _provide_devices(arguments.devices)
     with precision(arguments.x64), stoppable(target, arguments.words):
@@ -107,10 +113,25 @@ def _run_folder(arguments: Arguments) -> Path:
         if (target / file).exists() and is_input(target / file, inputs_of(arguments)):
             raise OutputRefused(f"{target / file} is an input of this command; give another folder")
     refuse_unfinished(target, target, resume=arguments.resume, force=arguments.force)
-    if holds_fit(target) and not holds_checkpoint(target) and not arguments.force:
-        nothing = " that is complete" if arguments.resume else ""
-        raise InvalidFit(f"{target} holds a fit{nothing}; give a new folder, or --force to replace it")
+    if holds_fit(target) and not holds_checkpoint(target) and not (arguments.force or arguments.resume):
+        raise InvalidFit(f"{target} holds a fit; give a new folder, or --force to replace it")
     return target
+
+
+_OTHER = "but of other data or settings; give a new folder, or --force to replace it"
+
+
+def _is_as_asked(target: Path, arguments: Arguments, content: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether the complete fit of a folder is of these data and settings."""
+    from consilience.inference.stored_priors import describe_priors
+
+    resolved = registry.member(arguments.model).resolve(content, None, options)
+    limits = {name: getattr(arguments, name) for name in ("draws", "chains", "warmup", "max_steps", "tolerance")}
+    return is_complete(
+        target, model=arguments.model, seed=arguments.seed, **limits, data_hash=resolved.data.fingerprint(),
+        method=None if arguments.method == "auto" else arguments.method, options=resolved.settings.as_dict(),
+        priors=describe_priors(resolved.given),
+    )  # fmt: skip
 
 
 def _typed(member: Model, given: Mapping[str, str]) -> dict[str, Any]:

@@ -149,19 +149,31 @@ def choose_contract(
     if len(found) == 1:
         return found[0]
     listed = "; ".join(f"{', '.join(_required(contract))} ({contract.__name__})" for contract in contracts)
-    problem = "are those of several kinds of data" if found else "are of no kind of data that is taken here"
+    others = [one.__name__ for one in DATA if one not in contracts and _has_columns(names, one, columns)]
+    problem = f"are those of {' or '.join(others)}, which are not taken here" if others else _NO_KIND
+    problem = "are those of several kinds of data" if found else problem
     raise InputError(
         InputProblem(
             f"the columns {', '.join(map(repr, names))} {problem}",
             f"give the columns {listed}, or say with {{columns}} which they are",
             file=str(source) if isinstance(source, str | os.PathLike) else None,
-            remedies=(Remedy("columns", {_required(contracts[0])[0]: ...}),),
+            remedies=(Remedy("columns", {_lacking(names, contracts[0]): ...}),),
         )
     )
 
 
+_NO_KIND = "are of no kind of data that is taken here"
+
+
 def _required(contract: type[Contract]) -> list[str]:
     return [column.name for column in contract.columns if not column.optional] or [f"as {contract.reader} reads them"]
+
+
+def _lacking(names: list[str], contract: type[Contract]) -> str:
+    """Return the first column that a contract needs and that is not among the names; any where all are."""
+    own = {name.casefold() for name in names}
+    absent = [one.name for one in contract.columns if not (one.optional or own & {one.name, *one.aliases})]
+    return next(iter(absent), _required(contract)[0])
 
 
 def _has_columns(names: list[str], contract: type[Contract], columns: Mapping[str, str] | None) -> bool:

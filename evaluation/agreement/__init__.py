@@ -131,10 +131,13 @@ def agreement(
     if annotations is not None:
         kept = _first_annotations(_without_repeats(annotations, duplicates), first)
         return Agreement(LabelCounts.of_annotations(kept), kept, **settings)
-    if isinstance(source, Rankings | Ratings):
+    if isinstance(source, Ratings):
+        text = "ratings are numbers; give their table, with {columns} and {values}, for Krippendorff's alpha"
+        raise UnsupportedRequest(text, Remedy("columns", {"label": "rating"}), Remedy("values", "labels"))
+    if isinstance(source, Rankings):
         raise UnsupportedRequest(
-            f"the agreement of {type(source).__name__} is not that of labels; see annotator_agreement and "
-            "annotator_overlap for rankings, or give a fit of them"
+            "the agreement of Rankings is not that of labels; see annotator_agreement and annotator_overlap, or give a "
+            "fit of them"
         )
     if not isinstance(source, Truth) and not hasattr(source, "truth"):
         raise UnsupportedRequest(

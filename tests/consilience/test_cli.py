@@ -252,7 +252,9 @@ def test_ctrl_c_keeps_what_a_sampler_has_drawn_and_resume_goes_on(folder, run, r
     assert_same_draws(target, uninterrupted(folder, draws=30, warmup=5, chains=1))
     assert not (target / "checkpoint").exists()
 
-    assert "holds a fit that is complete" in refused(*command[1:])
+    assert run(*command[1:])[:2] == (ExitCode.success, f"complete {target}, as it was\n")
+    for other in (("--seed", "9"), ("--reliability", "3")):
+        assert "complete, but of other data or settings" in refused(*command[1:], *other)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
