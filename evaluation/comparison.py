@@ -71,9 +71,10 @@ _DEPENDENT_LEFT_OUT = (
 )
 _READINGS = (
     "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
-    "annotations. Upper: an own look with errors independent of the annotators'. State provenance=, or give gold "
-    "labels for some items."
+    "annotations. Upper: an own look with errors independent of the annotators'. State provenance=, or {}."
 )
+_ANCHOR = 'anchor the scores on gold labels of 20 random items or more, which the fit has not seen: gold="use"'
+_SEEN = 'fit with gold="ignore", so that scores can be anchored on the gold labels: compare(…, gold="use")'
 _NOT_COUNTED = (
     "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
     "these annotations: a system that looked itself is better than its score."
@@ -323,8 +324,12 @@ def _own_look(
     notes += [_NO_FIT] if (known or is_open) and shares and not can_refit else []
     notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
-    notes += [_READINGS] if is_open else []
+    notes += [_READINGS.format(_SEEN if _has_seen_gold(fit) else _ANCHOR)] if is_open else []
     return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, notes
+
+
+def _has_seen_gold(fit: Any) -> bool:
+    return getattr(getattr(getattr(fit, "resolved", None), "settings", None), "gold", "ignore") == "use"
 
 
 def _looks_at(truth: Any, said: np.ndarray, kept: np.ndarray, seed: int, z: float) -> OwnLook:
