@@ -144,7 +144,8 @@ def _refuse(
     whole: argparse.ArgumentParser, command: str, whose: str, words: list[str], own: Iterable[str]
 ) -> NoReturn:
     """Exit with the usage of the command, as words are left over: the nearest flag may have been meant."""
-    sub = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction)).choices[command]
+    choices = next(action.choices for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    sub: argparse.ArgumentParser = dict(choices or ())[command]
     flag = next((word.split("=")[0] for word in words if word.startswith("-")), None)
     if flag is None:
         sub.error(f"there is no place for {' '.join(words)}")

@@ -195,9 +195,8 @@ def compare(
     given = as_systems(fit, systems, columns)
     _require_one_kind({name: system.kind for name, system in given.items()})
     origin = _provenance(provenance, given)
-    truth, scoring, name = scoring_of(
-        fit, list(given.values()), metric, missing=missing, unknown=unknown, singletons=singletons, groups=True
-    )
+    policies = {"missing": missing, "unknown": unknown, "singletons": singletons, "groups": True}
+    truth, scoring, name = scoring_of(fit, list(given.values()), metric, **policies)
     if name in DISTANCES:
         better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
         raise UnsupportedRequest(f"{name} ranks no systems: {better}")
@@ -226,7 +225,6 @@ def compare(
         else:
             found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
     if responses == "annotator":
-        policies = {"missing": missing, "unknown": unknown, "singletons": singletons, "groups": True}
         looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
         looked["provenance"] = tuple(origin.values())
     else:
@@ -329,7 +327,8 @@ def _own_look(
 
 
 def _has_seen_gold(fit: Any) -> bool:
-    return getattr(getattr(getattr(fit, "resolved", None), "settings", None), "gold", "ignore") == "use"
+    resolved = None if truth_of(fit) is fit else fit.resolved
+    return resolved is not None and getattr(resolved.settings, "gold", "ignore") == "use"
 
 
 def _looks_at(truth: Any, said: np.ndarray, kept: np.ndarray, seed: int, z: float) -> OwnLook:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -30,14 +30,21 @@ from consilience.data.codes import (
     repeated,
     sized,
     sorted_names,
-    written_alike,
 )  # fmt: skip
 from consilience.data.columns import ANNOTATOR, ITEM, Choose, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.files import holds_coded
 from consilience.data.memory import release
-from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
-from consilience.data.problems import Problems, check_option, first_of, warn_input
+from consilience.data.policies import (
+    check_writing,
+    filled_rows,
+    keep_repeated,
+    known_rows,
+    require_rows,
+    said_first,
+    warn_of_writing,
+)
+from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
 from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.notes import Remedy
@@ -275,7 +282,7 @@ class Annotations(Contract):
         annotators = _Joined.of(self.annotators, self.num_annotators, other.annotators, other.num_annotators)
         labels = _Joined.of(self.labels, self.num_labels, other.labels, other.num_labels, in_order=True)
         known = set() if self.labels is None else set(self.labels)
-        _warn_of_writing(sorted(labels.names, key=lambda name: name not in known), known)
+        warn_of_writing(sorted(labels.names, key=lambda name: name not in known), known)
         item, annotator = items.rows(self.item, other.item), annotators.rows(self.annotator, other.annotator)
         keep = _kept(problems, len(self.item), item, annotator, duplicates)
         gold = items.said(problems, "gold", self.gold, other.gold, labels)
@@ -463,7 +470,7 @@ def _read_long(
     gold, golds = table.texts("gold") if "gold" in table.columns else (None, [])
     order = closed or sorted_names(dict.fromkeys([*labels, *golds]))
     if closed is None:
-        _check_writing(table, labels, golds)
+        check_writing(table, labels, golds)
     label = recode(label, labels, order)
     weight = _read_weights(table)
     group, groups = table.texts("group") if "group" in table.columns else (None, None)
@@ -503,24 +510,6 @@ def _long_columns(columns: Mapping[str, str] | None) -> Choose:
 
 
 _LAYOUTS = "pass {layout} where cells hold the annotators' labels, {layout} where they count labels"
-
-
-def _check_writing(table: Table, labels: list[str], golds: list[str]) -> None:
-    """Refuse gold labels that annotators gave in other writing alone; warn of labels that they gave in both."""
-    _warn_of_writing(labels)
-    given = set(labels)
-    for name, own in written_alike([*labels, *(gold for gold in golds if gold not in given)]).items():
-        if name not in given:
-            message = f"no annotator gave this gold label; did you mean {own!r}?"
-            remedy = "write it as the annotators do, or pass {labels} with both if they are two"
-            table.problems.add(message, remedy, Remedy("labels"), column=table.columns["gold"].name, value=name)
-
-
-def _warn_of_writing(labels: Iterable[str], known: Collection[str] = ()) -> None:
-    """Warn of labels that differ in case and blanks alone, other than pairs that are known."""
-    pairs = [f"{own!r} and {name!r}" for name, own in written_alike(labels).items() if not {name, own} <= set(known)]
-    if pairs:
-        warn_input(f"labels that differ in case or blanks alone are counted as different ones: {first_of(pairs)}")
 
 
 def _read_weights(table: Table) -> np.ndarray:
@@ -577,7 +566,7 @@ def _read_wide(
     cells = [table.texts(name) for name in annotators]
     order = closed or sorted_names({name for _, names in cells for name in names})
     if closed is None:
-        _warn_of_writing(order)
+        warn_of_writing(order)
     if not order:
         raise table.problems.fail("every cell is empty", "check the layout")
     label = np.stack([recode(codes, names, order) for codes, names in cells], axis=1)

@@ -359,7 +359,7 @@ class Predictions(Contract):
         table = read_table(source, choose, units=("item", "class"))
         probable = scores == "probabilities"
         if "class" not in table.columns:
-            return _read_wide(table, choose, closed, name_of(source) if name is None else name, probable)
+            return _read_wide(table, choose, closed, str(name_of(source) if name is None else name), probable)
         order_column = _probability_column(table) if probable else _order_column(table, columns or {})
         item, items = table.texts("item", required=True)
         code, named = table.texts("class")
