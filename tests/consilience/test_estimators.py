@@ -129,7 +129,7 @@ def test_options_are_those_of_fit_and_of_the_model(estimator):
     of_fit = {name: one.default for name, one in inspect.signature(cs.fit).parameters.items() if name != "settings"}
     of_model = {one.name: one.default for one in estimator._model.settings.fields()}
     expected = {**of_fit, **of_model, **estimator._other_defaults}
-    for name in ("model", "data", "truth", "read"):
+    for name in ("model", "data", "truth", "read", "columns"):
         del expected[name]
     assert estimator().get_params() == expected
     shown = {name: one.default for name, one in inspect.signature(estimator).parameters.items()}
