@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -28,7 +29,7 @@ from consilience.models.settings import unknown_option
 _OF_A_RUN = {
     one.name: one.replace(kind=one.POSITIONAL_OR_KEYWORD if one.name == "method" else one.KEYWORD_ONLY)
     for one in sorted(inspect.signature(fit).parameters.values(), key=lambda one: one.name != "method")
-    if one.kind is not one.VAR_KEYWORD and one.name not in ("model", "data", "truth", "read")
+    if one.kind is not one.VAR_KEYWORD and one.name not in ("model", "data", "truth", "read", "columns")
 }
 """The options of `fit` that an estimator has too, ``method`` first: all that are not about which model and data."""
 
@@ -193,7 +194,9 @@ class Estimator:
             # Of names that do not exist, and of properties for which there is no fit or no table.
             kind, of_fits = type(self).__name__, isinstance(getattr(type(self), name, None), functools.cached_property)
             if name == "fit_" or (of_fits and "fit_" not in vars(self)):
-                raise AttributeError(f"this {kind} is not fitted, and has no {name}; call its fit(data) first")
+                # Where scikit-learn is there its own error, which is an AttributeError too.
+                error = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", AttributeError)
+                raise error(f"this {kind} is not fitted, and has no {name}; call its fit(data) first")
             why = ": its model says nothing of the kind" if of_fits else ""
             raise AttributeError(f"{kind} has no attribute {name!r}{why}")
 

@@ -5,6 +5,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pandas
@@ -128,7 +129,7 @@ def test_options_are_those_of_fit_and_of_the_model(estimator):
     of_fit = {name: one.default for name, one in inspect.signature(cs.fit).parameters.items() if name != "settings"}
     of_model = {one.name: one.default for one in estimator._model.settings.fields()}
     expected = {**of_fit, **of_model, **estimator._other_defaults}
-    for name in ("model", "data", "truth", "read"):
+    for name in ("model", "data", "truth", "read", "columns"):
         del expected[name]
     assert estimator().get_params() == expected
     shown = {name: one.default for name, one in inspect.signature(estimator).parameters.items()}
@@ -306,6 +307,13 @@ def test_before_the_fit_it_says_so(estimator):
     for name in ("fit_", "labels_", "probas_", "skills_"):
         with pytest.raises(AttributeError, match=rf"this {estimator.__name__} is not fitted, and has no {name}; call"):
             getattr(model, name)
+
+
+def test_scikit_learn_gets_its_own_error(monkeypatch):
+    own = types.SimpleNamespace(NotFittedError=type("NotFittedError", (ValueError, AttributeError), {}))
+    monkeypatch.setitem(sys.modules, "sklearn.exceptions", own)
+    with pytest.raises(own.NotFittedError, match="this MACE is not fitted"):
+        cs.MACE().labels_  # noqa: B018
 
 
 def test_another_fit_leaves_nothing_of_the_first():

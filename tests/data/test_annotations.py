@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from consilience.data import Annotations, contract, read_annotations
 from consilience.data.memory import release
-from consilience.errors import ConsilienceWarning, InputError, UnknownName
+from consilience.errors import ConsilienceWarning, InputError, InputWarning, UnknownName
 
 FRAME = pd.DataFrame(
     [("b", "w2", "10", "2"), ("a", "w1", "9", ""), ("b", "w1", "2", ""), ("c", "w2", "9", "9")],
@@ -189,6 +189,17 @@ def test_closed_labels_keep_their_order_where_annotations_are_joined():
     both = one.joined(other)
     assert both.labels.tolist() == ["q", "a", "b"]
     assert both.label.tolist() == [0, 1, 2]
+
+
+def test_labels_in_two_writings_are_warned_of():
+    table = {"item": ["a", "b"], "annotator": ["x", "x"], "label": ["pos", "POS"]}
+    with pytest.warns(InputWarning, match="'pos' and 'POS'"):
+        assert Annotations.read(table).num_labels == 2
+    one, other = (Annotations.read({name: [cell[row]] for name, cell in table.items()}) for row in (0, 1))
+    with pytest.warns(InputWarning, match="'pos' and 'POS'"):
+        both = one.joined(other)
+    further = Annotations.read({"item": ["c"], "annotator": ["x"], "label": ["POS"]})
+    assert both.joined(further).num_labels == 2  # said once
 
 
 def test_counts_are_joined_without_annotators():
