@@ -453,6 +453,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_exact(sub)
     _add_singletons(sub)
     _add_responses(sub)
+    _add_class_groups(sub)
     _add_json(sub)
     _add_csv(sub, "the leaderboard")
 
