@@ -31,7 +31,10 @@ def restored_posterior(text: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     KeyError, TypeError, ValueError, AttributeError, ImportError : they are not those of a posterior.
     """
     hidden = {name.removeprefix("hidden."): one for name, one in arrays.items() if name.startswith("hidden.")}
-    return FORMS[text["form"]].restored(text, arrays, hidden)
+    posterior = FORMS[text["form"]].restored(text, arrays, hidden)
+    if unnamed := sorted(arrays.keys() - posterior_arrays(posterior).keys()):
+        raise KeyError(unnamed[0])
+    return posterior
 
 
 def earlier_posterior(member: Model, method: str, arrays: Mapping[str, np.ndarray], resolved: Resolved) -> Posterior:

@@ -420,6 +420,7 @@ FORGED_TEXTS = {
     "has no option 'colour'": in_text("options", {"colour": "red"}),
     "option 'reliability' of 'dirichlet' is 'much'": in_text("options", {"reliability": "much"}),
     "'heap'": in_text("posterior", {"form": "heap"}),
+    "KeyError\\('plausibility": lambda text, arrays: text["posterior"]["factors"].pop("plausibility"),
     "'attributes' is 'x'": in_text("attributes", "x"),
     "no method 'em'": in_text("method", "em"),
     "model=": in_text("model", "nobody"),
