@@ -85,6 +85,7 @@ _WITNESSES = (
     "one of the two."
 )
 _NO_CLASSES = "{class_groups} groups the classes of items, and verdicts have none; leave it out"
+_DISTANCE = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
 _NOT_ANCHORED = "gold labels anchor scores whatever a system knows; leave out {responses}"
 _NO_WITNESS = ' responses="annotator" also counts each system as a witness.'
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
@@ -192,8 +193,8 @@ def compare(
         if class_groups is not None:
             raise UnsupportedRequest(_NO_CLASSES, Remedy("class_groups"))
         verdicts = as_contract(fit, Verdicts, whose="compare, without systems,")
-        use = gold or ("ignore" if verdicts.gold is None else "use")
-        return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
+        gold = gold or ("ignore" if verdicts.gold is None else "use")
+        return compare_verdicts(verdicts, gold=gold, anchor=anchor, missing=missing, level=level, seed=seed)
     check_option("gold", gold or "ignore", ("ignore", "use"))
     check_option("anchor", anchor, ("verdicts", "latent-class"))
     check_level(level)
@@ -204,19 +205,14 @@ def compare(
         fit, list(given.values()), metric, missing=missing, unknown=unknown, singletons=singletons, groups=True
     )
     if name in DISTANCES:
-        better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
-        raise UnsupportedRequest(f"{name} ranks no systems: {better}")
+        raise UnsupportedRequest(f"{name} ranks no systems: {_DISTANCE}")
     check_option("responses", responses, ("ignored", "annotator"))
     by_group = _by_group(fit, given, metric, class_groups, missing=missing, unknown=unknown)
     moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
     if gold == "use":
-        if responses == "annotator":
-            raise UnsupportedRequest(_NOT_ANCHORED, Remedy("responses"))
-        if name in scoring.of_means or scoring.bounds.get(name, ()) is None:
-            text = f"gold labels anchor means of scores with bounds, and {name} is none; choose another"
-            raise UnsupportedRequest(text)
+        _require_anchorable(scoring, name, responses)
         mean = _means(scoring, name) if moments is None else moments.unit
         score, known = gold_scores(fit, list(given.values()), metric, missing=missing, unknown=unknown)
         anchored = compare_anchored(
@@ -244,6 +240,13 @@ def compare(
         notes=tuple(notes), num_items=scoring.num_units, unit=scoring.unit, level=level,
         limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf), by_group=by_group,
     )  # fmt: skip
+
+
+def _require_anchorable(scoring: Scoring, name: str, responses: str) -> None:
+    if responses == "annotator":
+        raise UnsupportedRequest(_NOT_ANCHORED, Remedy("responses"))
+    if name in scoring.of_means or scoring.bounds.get(name, ()) is None:
+        raise UnsupportedRequest(f"gold labels anchor means of scores with bounds, and {name} is none; choose another")
 
 
 def _by_group(fit: Any, systems: Mapping[str, Any], metric: Any, class_groups: Any, **policies: Any) -> Any:

@@ -61,7 +61,7 @@ def parser(
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         build(sub)
-        if name not in _WITHOUT_BARS and "--quiet" not in sub._option_string_actions:
+        if name not in ("models", "cite", "simulate") and "--quiet" not in sub._option_string_actions:
             sub.add_argument("--quiet", **_FIT_FLAGS["quiet"])
         sub.set_defaults(run=run)
         for old in RENAMED_FLAGS.get(name, ()):
@@ -123,7 +123,6 @@ _CHECK_FLAGS: dict[str, dict[str, Any]] = {
     "long": {"action": "store_true", "help": "five times as many"},
     **{name: _FIT_FLAGS[name] for name in ("x64", "quiet", *READING, "json")},
 }
-_WITHOUT_BARS = ("models", "cite", "simulate")
 # The commands that name a model, which may have options of its own.
 FLAGS = {"fit": _FIT_FLAGS, "check": _CHECK_FLAGS}
 
