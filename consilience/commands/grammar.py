@@ -209,8 +209,7 @@ def _build_chains(sub: argparse.ArgumentParser) -> None:
 
 def _build_score(sub: argparse.ArgumentParser) -> None:
     for name in ("key", "response"):
-        line = f"the {name}: a CoNLL file or a folder of them"
-        line += ", or public data" if name == "key" else ""
+        line = f"the {name}: a CoNLL file or a folder of them{', or public data' if name == 'key' else ''}"
         sub.add_argument(name, metavar=name.upper(), help=f"{line}; or a table of records with their entities")
     _add_singletons(sub)
     _add_columns(sub)
