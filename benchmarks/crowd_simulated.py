@@ -30,7 +30,7 @@ CELLS = tuple(itertools.product((2, 3, 5), (3, 5, 10), (60, 200, 1000)))
 
 DELTAS = (0.0, 0.15, 0.3, 0.45)
 MEMBERS = ("dawid-skene", "mace", "one-coin", "glad", "mpa")
-CROWDS = ("as modelled", "one coin", "a quarter hard", "one coin, 2 labels", "one coin, 5 labels", "one coin, 10 labels")
+CROWDS = ("as modelled", "one coin", "a quarter hard", *(f"one coin, {number} labels" for number in (2, 5, 10)))
 """Of the simulation of intervals; of three labels where nothing else is said."""
 
 LEVEL = 0.9
@@ -248,8 +248,8 @@ def tell_intervals(
     """Record how often the intervals of annotators hold what they are of."""
     record.say(
         f"Nominal {LEVEL:.0%} intervals of accuracy: {_ANNOTATORS} annotators, {_ITEMS} items, {_PER_ITEM} labels an "
-        "item, 3 labels unless said, errors independent, `dawid-skene` unless said, with `dependence=0`. 'Held' is the share of "
-        "annotators whose interval holds the true accuracy on items drawn by the prevalence, 'realised held' whose "
+        "item, 3 labels unless said, errors independent, `dawid-skene` unless said, `dependence=0`. 'Held' is the "
+        "share of annotators whose interval holds the true accuracy on items by the prevalence, 'realised held' whose "
         "`share_lower` and `share_upper` hold the share of their own labels that are right. Gibbs: 4 chains of 250 "
         "draws after 250 sweeps. 'A quarter hard': everybody guesses on one item in four, which the model does not "
         "know, and the true accuracy counts these."

@@ -65,7 +65,8 @@ def test_crowds_of_intervals_have_the_accuracy_that_is_told(kind):
     for seed in range(40):
         data, truth, accuracy = crowd_simulated.crowd(kind, seed)
         assert np.unique(np.bincount(data.item * 20 + data.annotator))[-1] == 1
-        assert data.counts == {"annotations": 600, "items": 200, "annotators": 20, "labels": crowd_simulated.num_labels(kind)}
+        labels = crowd_simulated.num_labels(kind)
+        assert data.counts == {"annotations": 600, "items": 200, "annotators": 20, "labels": labels}
         rows = np.bincount(data.annotator, minlength=20)
         right = np.bincount(data.annotator, data.label == truth[data.item], 20)
         excess.append(((right - rows * accuracy) / np.sqrt(rows * accuracy * (1 - accuracy))).mean())
