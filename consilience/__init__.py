@@ -53,7 +53,9 @@ _HOME = {
     "consilience.sweeping": ("sweep",),
     "consilience.checking": ("Check", "check"),
     "consilience.reporting": ("report",),
-    "consilience.estimators": ("DawidSkene", "GLAD", "MACE", "MajorityVote", "OneCoin"),
+    "consilience.estimators": (
+        "DawidSkene", "Dirichlet", "GLAD", "Linker", "MACE", "MPA", "MajorityVote", "OneCoin", "PlackettLuce",
+    ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -1469,6 +1469,33 @@ class DawidSkene(estimators.DawidSkene):
         diagonal: float = ...,
     ) -> None: ...
 
+class Dirichlet(estimators.Dirichlet):
+    """Plausibilities of single labels, of workers who may have no names; ``reliability`` says how much labels count."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        engine: Any = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        reliability: float = ...,
+        alpha: float = ...,
+    ) -> None: ...
+
 class GLAD(estimators.GLAD):
     """Able workers and difficult tasks, its `probas_` tempered for workers who err together; ``dependence=0`` does not."""
 
@@ -1494,6 +1521,48 @@ class GLAD(estimators.GLAD):
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
         dependence: float | Literal['auto', 'gold'] = ...,
+    ) -> None: ...
+
+class Linker(estimators.Linker):
+    """Which records are of one entity; options and data are those of `link`."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'em', 'nuts', 'gibbs'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        engine: Any = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        id: str | None = ...,
+        fields: Sequence[str] | Mapping[str, str] | None = ...,
+        similar: Mapping[str, str] | None = ...,
+        entity: str | None = ...,
+        columns: Mapping[str, Mapping[str, str]] | None = ...,
+        clean: Mapping[str, str | Callable[[str], str | None]] | None = ...,
+        missing_values: str | Sequence[str] | None = ...,
+        pairs: Any = ...,
+        labels: Any = ...,
+        likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+        restriction: Literal['none', 'across', 'within'] = ...,
+        threshold: float = ...,
+        largest: int = ...,
+        size_limit: int = ...,
+        decision: Literal['auto', 'posterior', 'closure'] = ...,
+        at: float = ...,
+        weights: Literal['equal', 'auto'] | dict = ...,
+        wide: float = ...,
     ) -> None: ...
 
 class MACE(estimators.MACE):
@@ -1526,6 +1595,39 @@ class MACE(estimators.MACE):
         gold: Literal['ignore', 'use'] = ...,
         dependence: float | Literal['auto', 'gold'] = ...,
         guess_count: float = ...,
+    ) -> None: ...
+
+class MPA(estimators.MPA):
+    """Workers with a sensitivity and a specificity for each kind of label, for labels of an open list."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        engine: Any = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        candidates: Literal['observed', 'closed'] = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        hyperparameters: Literal['fixed', 'learned'] = ...,
+        decisions: Literal['separate', 'joint'] = ...,
+        coreference: Literal['auto', 'links', 'partition'] = ...,
+        antecedents: Literal['any', 'nearest'] = ...,
+        rungs: int = ...,
+        author: Literal[0, 1] = ...,
     ) -> None: ...
 
 class MajorityVote(estimators.MajorityVote):
@@ -1580,4 +1682,33 @@ class OneCoin(estimators.OneCoin):
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
         dependence: float | Literal['auto', 'gold'] = ...,
+    ) -> None: ...
+
+class PlackettLuce(estimators.PlackettLuce):
+    """Plausibilities of the classes of tasks from rankings, which may be partial and have ties."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'gibbs', 'nuts', 'svi', 'em'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        engine: Any = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        reliability: float = ...,
+        tempering: Literal['likelihood', 'power'] = ...,
+        alpha_split: float = ...,
+        alpha: float = ...,
+        alpha_other: float = ...,
     ) -> None: ...

@@ -22,6 +22,7 @@ from consilience.commands.help import completion, known_options
 from consilience.deprecation import RENAMED, RENAMED_FLAGS, current
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
 from consilience.printing import printable
+from consilience.progress import showing
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with _spoken_warnings(strict=getattr(arguments, "strict", False)) as poor:
         try:
             _take_old_flags(arguments, words)
-            with checked_outputs(arguments), piped_inputs(arguments):
+            quiet = False if getattr(arguments, "quiet", False) else None
+            with showing(quiet), checked_outputs(arguments), piped_inputs(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
         except ConsilienceError as error:

@@ -1,6 +1,6 @@
 """Estimators in the habits of crowd-kit and scikit-learn: options in the constructor, then ``fit`` and its outcome.
 
-Each is a model of a crowd behind crowd-kit's calls. What is fitted is the `Fit` that `consilience.fit` returns; it is
+Each is a model behind crowd-kit's calls. What is fitted is the `Fit` that `consilience.fit` or `link` returns; it is
 kept in ``fit_``, with all the tables and intervals for which crowd-kit has no place. Nothing is imported of
 scikit-learn, whose ``clone`` needs `get_params` and the constructor alone. They are no transformers: data are long
 tables with one row per annotation, not a row per sample.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -20,49 +20,61 @@ import pandas
 from consilience.data.accept import as_contract, own_ids
 from consilience.data.annotations import Annotations
 from consilience.data.cells import cell_text
-from consilience.errors import InputError, InputProblem
+from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
-from consilience.models import dawid_skene, glad, mace, majority_vote, one_coin
+from consilience.linking import link
+from consilience.models import (
+    block_linkage,
+    dawid_skene,
+    dirichlet,
+    glad,
+    mace,
+    majority_vote,
+    mpa,
+    one_coin,
+    plackett_luce,
+)
 from consilience.models.interface import Model, Table
 from consilience.models.settings import unknown_option
+from consilience.models.truth.classes import label_masses
 
-_OF_A_RUN = {
-    one.name: one.replace(kind=one.POSITIONAL_OR_KEYWORD if one.name == "method" else one.KEYWORD_ONLY)
-    for one in sorted(inspect.signature(fit).parameters.values(), key=lambda one: one.name != "method")
-    if one.kind is not one.VAR_KEYWORD and one.name not in ("model", "data", "truth", "read", "columns")
-}
-"""The options of `fit` that an estimator has too, ``method`` first: all that are not about which model and data."""
+_NO_OPTIONS = ("model", "data", "sources", "truth", "read", "settings")
+"""What functions that fit a model take and an estimator does not: what is about which model and data."""
 
 
 class Estimator:
-    """A model of a crowd with the options of its fit; the base of all estimators.
+    """A model with the options of its fit; the base of all estimators.
 
-    A subclass names its model, which takes annotations and has labels for its truth. The options are those of
-    `consilience.fit` and the settings of the model, of which ``consilience models NAME`` and the signature tell. The
-    constructor stores them as they are; values are checked by `fit`.
+    A subclass names its model. The options are those of the function that fits it and the settings of the model, of
+    which ``consilience models NAME`` and the signature tell. The constructor stores them as they are; values are
+    checked by `fit`.
 
     Attributes
     ----------
-    fit_ : the `Fit`. It and all that follow are there after `fit`; they have the user's own values of tasks, workers
-        and labels where the data are a data frame, columns or rows, and texts where they are a file.
-    labels_ : Series, task -> the most probable label; of equal ones the first in order.
-    probas_ : DataFrame, task × label; rows add up to one.
-    skills_ : Series, worker -> how often she is right.
-    errors_ : DataFrame, (worker, label that is given) × true label; each worker's columns add up to one. This is the
-        transpose of ``fit_.confusion()``, and has rows of labels that the worker never gave too. Only of models with a
-        table ``confusion``.
-    priors_ : Series, label -> its share of the tasks. Only of models with a table ``prevalence``.
+    fit_ : the `Fit`. It and all that follow are there after `fit`.
+    labels_ : Series; what is most probably true of each task or record.
+    loss_history_ : list of float; the objective after each step that climbs it, by the number of rows. It is
+        crowd-kit's, and rises in spite of the name. Only of methods that climb: cavi, em and svi.
     """
 
     _model: ClassVar[Model]
+    _calls: ClassVar[tuple[Callable[..., Fit], ...]] = (fit,)  # whose keywords are options, the later ones' defaults
     _other_defaults: ClassVar[Mapping[str, Any]] = {}  # where crowd-kit's habit differs from the model's
     _options: ClassVar[dict[str, inspect.Parameter]] = {}
 
     def __init_subclass__(cls) -> None:
-        cls._options = dict(_OF_A_RUN)
+        if "_model" not in vars(cls):
+            return
+        named = (one for call in cls._calls for one in inspect.signature(call).parameters.values())
+        without = _NO_OPTIONS if Annotations in cls._model.takes else (*_NO_OPTIONS, "annotator_groups")
+        without = without if link in cls._calls else (*without, "columns")
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        found = {one.name: one.replace(kind=keyword) for one in named if one.name not in without}
         for one in cls._model.settings.fields():
             default = cls._other_defaults.get(one.name, one.default)
-            cls._options[one.name] = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            found[one.name] = inspect.Parameter(one.name, keyword, default=default)
+        first = found.pop("method").replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        cls._options = {"method": first, **found}
         cls.__signature__ = inspect.Signature(list(cls._options.values()))  # type: ignore[attr-defined]
 
     def __init__(self, method: str = "auto", **settings: Any) -> None:
@@ -98,46 +110,99 @@ class Estimator:
                 raise unknown_option(name, type(self).__name__, self._options)
 
     def fit(self, data: Any, true_labels: Mapping[Any, Any] | pandas.Series | None = None) -> Self:
-        """Infer the labels, and return the estimator.
+        """Infer what is true, and return the estimator.
 
         Parameters
         ----------
-        data : a data frame with the columns ``task``, ``worker``, ``label`` or ``item``, ``annotator``, ``label``; its
-            other columns of annotations, such as ``weight`` and ``gold``, count too. Or anything else that
-            `read_annotations` reads, or what it returns where columns have other names.
-        true_labels : task -> known label, for some tasks. They are taken for true in this fit, as ``gold="use"`` does,
-            in the place of a column ``gold``. Tasks that nobody annotated are left out.
+        data : what the model takes, as its reader returns it or reads it. Of annotations a data frame with the columns
+            ``task``, ``worker``, ``label`` or ``item``, ``annotator``, ``label``; its other columns of annotations,
+            such as ``weight`` and ``gold``, count too. Of rankings with ``item``, ``annotator``, ``class``, ``rank``;
+            of records what `link` takes.
+        true_labels : task -> known label, for some tasks, of models with an option ``gold``. They are taken for true
+            in this fit, as ``gold="use"`` does, in the place of a column ``gold``. Tasks that nobody annotated are left
+            out.
 
         Raises
         ------
         InputError : the data cannot be read, or a true label is none that was given to some task.
-        UnknownName, UnsupportedRequest : as `consilience.fit`.
+        UnknownName, UnsupportedRequest : as of the function that fits; or the model takes no label as known.
         """
         options = self.get_params()
-        annotations = as_contract(data, Annotations, whose=type(self).__name__)
-        if true_labels is not None:
-            annotations, options["gold"] = _with_gold(annotations, true_labels), "use"
-        found = fit(self._model, annotations, **options)
+        if true_labels is not None and "gold" not in options:
+            raise UnsupportedRequest(f"{type(self).__name__} takes no label as known; leave out true_labels")
+        found, ids = self._fitted(data, true_labels, options)
         for name in [name for name in vars(self) if name.endswith("_")]:
             del vars(self)[name]  # what an earlier fit left
-        self._ids = {dimension: pandas.Index(ids) for dimension, ids in own_ids(data, annotations).items()}
-        self.fit_ = found
+        self._ids, self.fit_ = ids, found
         return self
 
     def fit_predict(self, data: Any, true_labels: Mapping[Any, Any] | pandas.Series | None = None) -> pandas.Series:
         """Return ``labels_`` after `fit`, which see."""
         return self.fit(data, true_labels).labels_
 
+    # ---- the outcome
+
+    fit_: Fit
+    _ids: dict[str, pandas.Index]
+
+    def _fitted(self, data: Any, true_labels: Any, options: dict[str, Any]) -> tuple[Fit, dict[str, pandas.Index]]:
+        """Return the fit, and the user's own ids by dimension."""
+        raise NotImplementedError
+
+    @property
+    def labels_(self) -> pandas.Series:
+        """What is most probably true of each task or record."""
+        raise NotImplementedError
+
+    @property
+    def loss_history_(self) -> list[float]:
+        """The objective after each step, by the number of rows."""
+        if self.fit_.elbo is None:
+            raise AttributeError("loss_history_")
+        return list((np.asarray(self.fit_.elbo, float) / len(self.fit_.data)).tolist())
+
+    if not TYPE_CHECKING:  # so that static tools know of a misspelt name
+
+        def __getattr__(self, name: str) -> Any:
+            # Of names that do not exist, and of properties for which there is no fit, no table or no objective.
+            own = getattr(type(self), name, None)
+            kind, of_fits = type(self).__name__, isinstance(own, property | functools.cached_property)
+            if name == "fit_" or (of_fits and "fit_" not in vars(self)):
+                # Where scikit-learn is there its own error, which is an AttributeError too.
+                error = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", AttributeError)
+                raise error(f"this {kind} is not fitted, and has no {name}; call its fit(data) first")
+            why = ": its model or its method says nothing of the kind" if of_fits else ""
+            raise AttributeError(f"{kind} has no attribute {name!r}{why}")
+
+
+class Aggregator(Estimator):
+    """A model of classes of tasks, as annotators name or rank them, in crowd-kit's shapes; see `Estimator`.
+
+    Attributes
+    ----------
+    labels_ : Series, task -> the most probable label; of equal ones the first in order. This and all that follow have
+        the user's own values of tasks, workers and labels where the data are a data frame, columns or rows, and texts
+        where they are a file.
+    probas_ : DataFrame, task × label; rows add up to one. Of plausibilities their means.
+    skills_ : Series, worker -> how often she is right. Only of models with accuracies.
+    errors_ : DataFrame, (worker, label that is given) × true label; each worker's columns add up to one. This is the
+        transpose of ``fit_.confusion()``, and has rows of labels that the worker never gave too. Only of models with a
+        table ``confusion``.
+    priors_ : Series, label -> its share of the tasks. Only of models with a table ``prevalence``.
+    """
+
+    def _fitted(self, data: Any, true_labels: Any, options: dict[str, Any]) -> tuple[Fit, dict[str, pandas.Index]]:
+        taken = as_contract(data, self._model.takes[0], whose=type(self).__name__)
+        if true_labels is not None:
+            taken, options["gold"] = _with_gold(taken, true_labels), "use"
+        ids = {dimension: pandas.Index(values) for dimension, values in own_ids(data, taken).items()}
+        return fit(self._model, taken, **options), {**ids, "label": ids.get("label", ids["class"])}
+
     def fit_predict_proba(
         self, data: Any, true_labels: Mapping[Any, Any] | pandas.Series | None = None
     ) -> pandas.DataFrame:
         """Return ``probas_`` after `fit`, which see."""
         return self.fit(data, true_labels).probas_
-
-    # ---- the outcome, in crowd-kit's shapes
-
-    fit_: Fit
-    _ids: dict[str, pandas.Index]
 
     @functools.cached_property
     def labels_(self) -> pandas.Series:
@@ -148,12 +213,10 @@ class Estimator:
 
     @functools.cached_property
     def probas_(self) -> pandas.DataFrame:
-        """The probability of each label of each task."""
+        """The probability of each label of each task, or its mean plausibility."""
         truth: Any = self.fit_.truth
-        found = truth.label_probabilities()
-        dense = np.zeros((len(self._ids["item"]), len(self._ids["label"])))
-        dense[found.unit, found.code] = found.probability
-        return pandas.DataFrame(dense, index=self._index("item", "task"), columns=self._index("label", "label"))
+        tasks, labels = self._index("item", "task"), self._index("label", "label")
+        return pandas.DataFrame(label_masses(truth), index=tasks, columns=labels)
 
     @functools.cached_property
     def skills_(self) -> pandas.Series:
@@ -188,18 +251,6 @@ class Estimator:
     def _index(self, dimension: str, name: str) -> pandas.Index:
         return self._ids[dimension].rename(name)
 
-    if not TYPE_CHECKING:  # so that static tools know of a misspelt name
-
-        def __getattr__(self, name: str) -> Any:
-            # Of names that do not exist, and of properties for which there is no fit or no table.
-            kind, of_fits = type(self).__name__, isinstance(getattr(type(self), name, None), functools.cached_property)
-            if name == "fit_" or (of_fits and "fit_" not in vars(self)):
-                # Where scikit-learn is there its own error, which is an AttributeError too.
-                error = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", AttributeError)
-                raise error(f"this {kind} is not fitted, and has no {name}; call its fit(data) first")
-            why = ": its model says nothing of the kind" if of_fits else ""
-            raise AttributeError(f"{kind} has no attribute {name!r}{why}")
-
 
 def _with_gold(annotations: Annotations, true_labels: Mapping[Any, Any] | pandas.Series) -> Annotations:
     """Return annotations with these gold labels in the place of their own."""
@@ -216,10 +267,10 @@ def _with_gold(annotations: Annotations, true_labels: Mapping[Any, Any] | pandas
     return annotations.replace(gold=gold)
 
 
-class DawidSkene(Estimator):
+class DawidSkene(Aggregator):
     """Dawid and Skene's model, its `probas_` tempered for workers who err together; ``dependence=0`` leaves that out.
 
-    Each worker has a confusion matrix. crowd-kit's labels are those of ``method="em"``; see `Estimator` for what there
+    Each worker has a confusion matrix. crowd-kit's labels are those of ``method="em"``; see `Aggregator` for what there
     is after `fit`.
 
     Examples
@@ -235,11 +286,11 @@ class DawidSkene(Estimator):
     _model = dawid_skene.MODEL
 
 
-class MACE(Estimator):
+class MACE(Aggregator):
     """Workers who know or guess, its `probas_` tempered for those who err together; ``dependence=0`` leaves that out.
 
     ``skills_`` are shares of right labels, guesses that hit included; how often a worker knows the label is
-    ``fit_.annotators()["competence"]``. See `Estimator` for what there is after `fit`.
+    ``fit_.annotators()["competence"]``. See `Aggregator` for what there is after `fit`.
 
     Examples
     --------
@@ -254,11 +305,11 @@ class MACE(Estimator):
     _model = mace.MODEL
 
 
-class OneCoin(Estimator):
+class OneCoin(Aggregator):
     """Workers of one accuracy each, its `probas_` tempered for those who err together; ``dependence=0`` does not.
 
     crowd-kit's ``OneCoinDawidSkene``, whose ``skills_`` are these accuracies. It knows no worker who leans to one
-    label; `DawidSkene` does. See `Estimator` for what there is after `fit`.
+    label; `DawidSkene` does. See `Aggregator` for what there is after `fit`.
 
     Examples
     --------
@@ -271,11 +322,11 @@ class OneCoin(Estimator):
     _model = one_coin.MODEL
 
 
-class GLAD(Estimator):
+class GLAD(Aggregator):
     """Able workers and difficult tasks, its `probas_` tempered for workers who err together; ``dependence=0`` does not.
 
     crowd-kit's ``alphas_`` are in ``fit_.annotators()`` and its ``betas_`` in ``fit_.items()``, with intervals. See
-    `Estimator` for what there is after `fit`.
+    `Aggregator` for what there is after `fit`.
 
     Examples
     --------
@@ -288,11 +339,11 @@ class GLAD(Estimator):
     _model = glad.MODEL
 
 
-class MajorityVote(Estimator):
+class MajorityVote(Aggregator):
     """The label that most workers gave; `probas_` are shares of the votes, never tempered, as by ``dependence=0``.
 
     Unlike the model, ``uncertainty`` is "shares" here, as crowd-kit has it. Three workers who agree have the
-    probability one, whoever they are. See `Estimator` for what there is after `fit`.
+    probability one, whoever they are. See `Aggregator` for what there is after `fit`.
 
     Examples
     --------
@@ -304,3 +355,85 @@ class MajorityVote(Estimator):
 
     _model = majority_vote.MODEL
     _other_defaults: ClassVar[Mapping[str, Any]] = {"uncertainty": "shares"}
+
+
+class MPA(Aggregator):
+    """Workers with a sensitivity and a specificity for each kind of label, for labels of an open list.
+
+    Not every worker has to know of every label. Workers have no accuracy here, hence no ``skills_``; what they have is
+    ``fit_.annotators()``. See `Aggregator` for what there is after `fit`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> cs.MPA().fit_predict(cs.load("dawid-skene-1979"))[["1", "2", "5"]].tolist()
+    ['1', '3', '2']
+    """
+
+    _model = mpa.MODEL
+
+
+class Dirichlet(Aggregator):
+    """Plausibilities of single labels, of workers who may have no names; ``reliability`` says how much labels count.
+
+    ``probas_`` are mean plausibilities: shares of votes with a little of each label, never tempered. How certain a
+    label is to be the most plausible is ``fit_.labels()["certainty"]``. See `Aggregator` for what there is after `fit`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> votes = {"task": ["a", "a", "a", "b"], "worker": [1, 2, 3, 1], "label": ["cat", "dog", "cat", "dog"]}
+    >>> cs.Dirichlet().fit_predict_proba(votes).round(3).loc["a"].to_dict()
+    {'cat': 0.656, 'dog': 0.344}
+    """
+
+    _model = dirichlet.MODEL
+
+
+class PlackettLuce(Aggregator):
+    """Plausibilities of the classes of tasks from rankings, which may be partial and have ties.
+
+    Data are a data frame with the columns ``item``, ``annotator``, ``class`` and ``rank``, or what `read_rankings`
+    reads or returns. ``labels_`` is the class that is first most often, and ``probas_`` are mean plausibilities. See
+    `Aggregator` for what there is after `fit`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> reports = {"item": ["a"] * 4, "annotator": [1, 1, 2, 2], "class": ["flu", "cold"] * 2, "rank": [1, 2, 1, 2]}
+    >>> cs.PlackettLuce("em").fit_predict(reports).to_dict()
+    {'a': 'flu'}
+    """
+
+    _model = plackett_luce.MODEL
+
+
+class Linker(Estimator):
+    """Which records are of one entity; options and data are those of `link`.
+
+    ``labels_`` is a Series, record -> entity, with the names that ``fit_.entities()`` has for both: texts.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> people = {
+    ...     "id": list("abcdefgh"),
+    ...     "name": ["Ann", "Ann", "Bob", "Bob", "Cid", "Dan", "Eve", "Fay"],
+    ...     "born": [1980, 1980, 1975, 1975, 1990, 1991, 1960, 1944],
+    ...     "town": ["Ulm", "Ulm", "Bonn", "Bonn", "Ulm", "Bonn", "Ulm", "Bonn"],
+    ... }
+    >>> cs.Linker().fit_predict(people).tolist()
+    ['a', 'a', 'c', 'c', 'e', 'f', 'g', 'h']
+    """
+
+    _model = block_linkage.MODEL
+    _calls = (fit, link)
+
+    def _fitted(self, data: Any, true_labels: Any, options: dict[str, Any]) -> tuple[Fit, dict[str, pandas.Index]]:
+        return link(data, **options), {}
+
+    @functools.cached_property
+    def labels_(self) -> pandas.Series:
+        """The entity of each record."""
+        found = self.fit_.table_columns("entities")
+        return pandas.Series(found["entity"], index=pandas.Index(found["record"], name="record"), name="entity")

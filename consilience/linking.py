@@ -18,6 +18,7 @@ from consilience.models.block_linkage import MODEL
 from consilience.models.block_linkage.likelihoods import takes_texts
 from consilience.models.block_linkage.repeats import repeats_by_chance
 from consilience.notes import Remedy
+from consilience.progress import showing
 from consilience.similarity import check_kinds, with_similar
 
 _ENTITY_NAMES = (
@@ -159,11 +160,12 @@ def link(
     _check_priors(priors)
     if engine == "auto":
         engine = _engine_of_sources(sources)
-    table = prepare(
-        sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
-        missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
-        texts=similar is None and method in ("auto", "em") and takes_texts(settings.get("likelihood")),
-    )  # fmt: skip
+    with showing(settings.get("progress")):
+        table = prepare(
+            sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
+            missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
+            texts=similar is None and method in ("auto", "em") and takes_texts(settings.get("likelihood")),
+        )  # fmt: skip
     records = table.records if pairs is None else table.records.with_candidates(pairs)
     if labels is not None:
         records = records.with_labels(labels)

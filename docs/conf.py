@@ -52,7 +52,7 @@ numpydoc_validation_checks = {"GL03", "SS03", "PR01", "PR02", "PR04", "PR07", "R
 # The constructors of estimators are signatures of what `fit` and the settings of a model document.
 numpydoc_validation_exclude = {
     r"^consilience\.(data|models|inference|evaluation)\b",
-    r"^consilience\.(DawidSkene|GLAD|MACE|MajorityVote|OneCoin)$",
+    r"^consilience\.(DawidSkene|Dirichlet|GLAD|Linker|MACE|MPA|MajorityVote|OneCoin|PlackettLuce)$",
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -17,6 +17,7 @@ neither a draw of the truth nor a system links (`consilience.evaluation.partitio
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -24,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.data.accept import as_contract, as_systems
+from consilience.data.accept import as_class_map, as_contract, as_systems
 from consilience.data.problems import check_option
 from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.adjustment import answered, require_exact, scoring_of
+from consilience.evaluation.adjustment import answered, evaluate, require_exact, scoring_of
 from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.anchoring import compare_anchored, compare_verdicts
 from consilience.evaluation.classes import Metric
@@ -84,6 +85,8 @@ _WITNESSES = (
     "independent of the crowd's; one made from the crowd's chains gets too good a score. State provenance= to rank by "
     "one of the two."
 )
+_NO_CLASSES = "{class_groups} groups the classes of items, and verdicts have none; leave it out"
+_DISTANCE = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
 _NOT_ANCHORED = "gold labels anchor scores whatever a system knows; leave out {responses}"
 _NO_WITNESS = ' responses="annotator" also counts each system as a witness.'
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
@@ -118,6 +121,7 @@ def compare(
     unknown: str = "error",
     singletons: bool = True,
     responses: str = "ignored",
+    class_groups: Any = None,
 ) -> Comparison:
     """Rank systems under the uncertainty of the truth and of the finite set of items.
 
@@ -164,11 +168,15 @@ def compare(
         Of chains, against a posterior of partitions: "annotator" counts each system, by itself, as a witness whose
         errors are independent of the crowd's given the truth, and gives that score as the own look beside the score of
         one that knows no more than the crowd, which "ignored" gives alone.
+    class_groups : ClassMap or source of one, optional
+        Groups of classes (risk categories), as `evaluate` takes them: adds ``by_group``, the score of each system given
+        the group of each draw's top class.
 
     Returns
     -------
     Comparison
-        The systems by rank, in ``table``, and what is not known about the ranking, in ``notes``.
+        The systems by rank, in ``table``, and what is not known about the ranking, in ``notes``; with groups of classes
+        ``by_group`` too.
 
     Raises
     ------
@@ -186,6 +194,8 @@ def compare(
     ['ours', 'theirs']
     """
     if systems is None:
+        if class_groups is not None:
+            raise UnsupportedRequest(_NO_CLASSES, Remedy("class_groups"))
         verdicts = as_contract(fit, Verdicts, whose="compare, without systems,", columns=columns)
         use = gold or ("ignore" if verdicts.gold is None else "use")
         return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
@@ -198,24 +208,21 @@ def compare(
     policies = {"missing": missing, "unknown": unknown, "singletons": singletons, "groups": True}
     truth, scoring, name = scoring_of(fit, list(given.values()), metric, **policies)
     if name in DISTANCES:
-        better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
-        raise UnsupportedRequest(f"{name} ranks no systems: {better}")
+        raise UnsupportedRequest(f"{name} ranks no systems: {_DISTANCE}")
     check_option("responses", responses, ("ignored", "annotator"))
+    by_group = _by_group(fit, given, metric, class_groups, missing=missing, unknown=unknown)
     moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
     if gold == "use":
-        if responses == "annotator":
-            raise UnsupportedRequest(_NOT_ANCHORED, Remedy("responses"))
-        if name in scoring.of_means or scoring.bounds.get(name, ()) is None:
-            text = f"gold labels anchor means of scores with bounds, and {name} is none; choose another"
-            raise UnsupportedRequest(text)
+        _require_anchorable(scoring, name, responses)
         mean = _means(scoring, name) if moments is None else moments.unit
         score, known = gold_scores(fit, list(given.values()), metric, missing=missing, unknown=unknown)
-        return compare_anchored(
+        anchored = compare_anchored(
             score, mean, np.tile(known, (len(given), 1)), systems=tuple(given), title=scoring.title(name),
             bounds=scoring.bounds.get(name, (0.0, 1.0)), points=scoring.points(name), level=level, seed=seed,
         )  # fmt: skip
+        return dataclasses.replace(anchored, by_group=by_group)
     if moments is not None and (exact or scoring.num_units >= FEW):
         found = _in_closed_form(scoring, moments, name, seed)
     else:
@@ -233,8 +240,27 @@ def compare(
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
         notes=tuple(notes), num_items=scoring.num_units, unit=scoring.unit, level=level,
-        limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf),
+        limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf), by_group=by_group,
     )  # fmt: skip
+
+
+def _require_anchorable(scoring: Scoring, name: str, responses: str) -> None:
+    if responses == "annotator":
+        raise UnsupportedRequest(_NOT_ANCHORED, Remedy("responses"))
+    if name in scoring.of_means or scoring.bounds.get(name, ()) is None:
+        raise UnsupportedRequest(f"gold labels anchor means of scores with bounds, and {name} is none; choose another")
+
+
+def _by_group(fit: Any, systems: Mapping[str, Any], metric: Any, class_groups: Any, **policies: Any) -> Any:
+    """Return the scores of systems by group of classes, each on the items that it predicted; None without groups."""
+    if class_groups is None:
+        return None
+    import pandas
+
+    groups = as_class_map(fit, class_groups)  # read once
+    scores = {name: evaluate(fit, one, metric, class_groups=groups, **policies) for name, one in systems.items()}
+    tables = pandas.concat({name: score.by_group for name, score in scores.items()}, names=["system", None])
+    return tables.reset_index("system").reset_index(drop=True)
 
 
 def _provenance(given: str | Mapping[str, str], systems: Mapping[str, Any]) -> dict[str, str]:

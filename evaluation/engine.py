@@ -24,6 +24,7 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.evaluation.independent import Moments
 from consilience.models.truth.truth import Marginals
+from consilience.progress import steps
 
 BATCHES = 20
 """Of draws; their means tell the Monte Carlo error of a mean."""
@@ -140,10 +141,13 @@ class Fold(ABC):
 
 
 def fold(scoring: Scoring, *folds: Fold) -> None:
-    """Make one pass over the draws."""
-    for block in scoring.blocks():
-        for one in folds:
-            one.add(block)
+    """Make one pass over the draws; of one that takes long there is a bar."""
+    total, unit = (scoring.num_draws, "draw") if scoring.joint else (scoring.num_units, scoring.unit)
+    with steps(total, "scoring", unit) as bar:
+        for block in scoring.blocks():
+            for one in folds:
+                one.add(block)
+            bar.to((block.draws if scoring.joint else block.units).stop)
 
 
 class Totals(Fold):

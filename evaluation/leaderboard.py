@@ -66,6 +66,8 @@ class Comparison:
         Of the intervals.
     notes : tuple[str, ...], optional
         What has to be known to read the table, in sentences.
+    by_group : pandas.DataFrame, optional
+        With groups of classes: of each system, by ``group``, the columns of `Score.by_group`.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Comparison:
     limits: tuple[float, float] = (-np.inf, np.inf)
     level: float = LEVEL
     notes: tuple[str, ...] = ()
+    by_group: Any = None
 
     @functools.cached_property
     def readings(self) -> Readings:

@@ -53,6 +53,7 @@ from consilience.models.keys import stream_key
 from consilience.models.posterior import Draws, Posterior
 from consilience.models.sites import Resolved
 from consilience.notes import Level, Remedy
+from consilience.progress import showing
 
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 """Every method that some member may offer."""
@@ -240,25 +241,28 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
-    _check_items(data)
-    if annotator_groups is not None:
-        data = data.grouped(annotator_groups)
+    with showing(progress):
+        data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
+        _check_items(data)
+        if annotator_groups is not None:
+            data = data.grouped(annotator_groups)
 
-    def fitted(resolved: Resolved, folder: Any = None) -> tuple[Fit, Checkpoint | None]:
-        plan = planned(chosen, method, resolved, limits, seed)
-        kept = None if isinstance(plan.engine, Exact) else _checkpoint(folder, resume)
-        if kept is not None and not data.is_whole:
-            text = "processes that share data keep no checkpoint; leave out {checkpoint}"
-            raise UnsupportedRequest(text, Remedy("checkpoint"))
-        return completed(plan, kept, progress, began), kept
+        def fitted(resolved: Resolved, folder: Any = None) -> tuple[Fit, Checkpoint | None]:
+            plan = planned(chosen, method, resolved, limits, seed)
+            kept = None if isinstance(plan.engine, Exact) else _checkpoint(folder, resume)
+            if kept is not None and not data.is_whole:
+                text = "processes that share data keep no checkpoint; leave out {checkpoint}"
+                raise UnsupportedRequest(text, Remedy("checkpoint"))
+            return completed(plan, kept, progress, began), kept
 
-    keep_compiled_at_first_fit()
-    resolved = chosen.resolve(data, priors, settings)
-    engine, kept = _choose(chosen, method, resolved)[0], None
-    result = engine.compared(resolved, lambda one: fitted(one)[0], checkpoint) if isinstance(engine, Gibbs) else None
-    if result is None:
-        result, kept = fitted(resolved, checkpoint)
+        keep_compiled_at_first_fit()
+        resolved = chosen.resolve(data, priors, settings)
+        engine, kept = _choose(chosen, method, resolved)[0], None
+        result = None
+        if isinstance(engine, Gibbs):
+            result = engine.compared(resolved, lambda one: fitted(one)[0], checkpoint)
+        if result is None:
+            result, kept = fitted(resolved, checkpoint)
     release(_num_rows(data))
     warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:

@@ -10,6 +10,8 @@ import doctest
 import os
 import re
 import shlex
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -69,6 +71,21 @@ def test_slow_code_blocks_run(page, tmp_path, monkeypatch):
         # How well a short chain mixes is not what a page is about.
         warnings.simplefilter("default")
         run_page(page, with_slow=True)
+
+
+@pytest.mark.slow
+def test_shell_blocks_of_the_readme_run_as_typed(tmp_path):
+    folder, program = tmp_path / "empty", tmp_path / "bin" / "consilience"
+    folder.mkdir()
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m consilience "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    typed = [re.sub(r"^pip install \S+( && )?", "", code) for language, _, code in blocks(PAGES[0]) if language == "sh"]
+    assert len(typed) == 2
+    for code in typed:
+        ran = subprocess.run(["bash", "-e"], input=code, cwd=folder, env=environment, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
 
 
 def docstring_examples(name):

@@ -68,8 +68,7 @@ def fit(arguments: Arguments) -> int:
         fitted = cs.fit(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
-            devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint,
-            progress=False if arguments.quiet else None, **options,
+            devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint, **options,
         )  # fmt: skip
     go_on, code = after_run(fitted, arguments.words)
     fitted.save(target, force=arguments.force)
@@ -96,7 +95,7 @@ def update(arguments: Arguments) -> int:
     new: Any = arguments.file
     if arguments.columns is not None:
         new = read_annotations(new, columns=arguments.columns, duplicates=arguments.duplicates)
-    later = fitted.update(new, duplicates=arguments.duplicates, progress=False if arguments.quiet else None)
+    later = fitted.update(new, duplicates=arguments.duplicates)
     if later.is_empty:
         why = later.message or "give it more time"
         raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {why}")
@@ -225,8 +224,7 @@ def check(arguments: Arguments) -> int:
     with precision(arguments.x64):
         found = cs.check(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
-            seed=arguments.seed, replications=arguments.replications, quick=not arguments.long,
-            progress=False if arguments.quiet else None, **options,
+            seed=arguments.seed, replications=arguments.replications, quick=not arguments.long, **options,
         )  # fmt: skip
     described = {"model": found.model, "method": found.method, "passed": found.passed, "checks": rows_of(found.table)}
     print(json_text(described) if arguments.json else found)

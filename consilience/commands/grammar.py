@@ -62,6 +62,8 @@ def parser(
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         build(sub)
+        if name not in ("models", "cite", "simulate") and "--quiet" not in sub._option_string_actions:
+            sub.add_argument("--quiet", **_FIT_FLAGS["quiet"])
         sub.set_defaults(run=run)
         for old in RENAMED_FLAGS.get(name, ()):
             sub.add_argument(f"--{old}", help=argparse.SUPPRESS)
@@ -210,8 +212,7 @@ def _build_chains(sub: argparse.ArgumentParser) -> None:
 
 def _build_score(sub: argparse.ArgumentParser) -> None:
     for name in ("key", "response"):
-        line = f"the {name}: a CoNLL file or a folder of them"
-        line += ", or public data" if name == "key" else ""
+        line = f"the {name}: a CoNLL file or a folder of them{', or public data' if name == 'key' else ''}"
         sub.add_argument(name, metavar=name.upper(), help=f"{line}; or a table of records with their entities")
     _add_singletons(sub)
     _add_columns(sub)
@@ -456,6 +457,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_exact(sub)
     _add_singletons(sub)
     _add_responses(sub)
+    _add_class_groups(sub)
     _add_json(sub)
     _add_csv(sub, "the leaderboard")
 

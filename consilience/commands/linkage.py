@@ -75,8 +75,7 @@ def link(arguments: Arguments) -> int:
             fitted = link_records(
                 **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
                 draws=arguments.draws, chains=arguments.chains, warmup=arguments.warmup, seed=arguments.seed,
-                time_limit=arguments.time_limit, engine=engine, checkpoint=checkpoint,
-                progress=False if arguments.quiet else None, **options,
+                time_limit=arguments.time_limit, engine=engine, checkpoint=checkpoint, **options,
             )  # fmt: skip
     finally:
         with contextlib.suppress(OSError):

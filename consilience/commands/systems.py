@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from consilience.data import Predictions
     from consilience.evaluation.leaderboard import Comparison
 
+_GIVEN_GROUP = "given the group of the top class of each draw"
+
 
 def evaluate(arguments: Arguments) -> None:
     """Print one row for each system and metric."""
@@ -61,7 +63,7 @@ def evaluate(arguments: Arguments) -> None:
         if any(title.endswith(words) for title in titles):
             print(f"{how}: {words}")
     if groups:
-        print(f"\ngiven the group of the top class of each draw\n{table_text(groups, limit=None)}")
+        print(f"\n{_GIVEN_GROUP}\n{table_text(groups, limit=None)}")
     if notes:
         print("", *notes, sep="\n")
 
@@ -80,7 +82,7 @@ def compare(arguments: Arguments) -> None:
     refuse_views(arguments, "scores")
     policies = _policies(arguments)
     systems = _systems(arguments, arguments.names)
-    fitted, _ = load(arguments)
+    fitted, risk = load(arguments)
     from consilience.evaluation.comparison import compare as rank
 
     metric, *others = arguments.metric or [None]
@@ -88,7 +90,7 @@ def compare(arguments: Arguments) -> None:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
     comparison = rank(
         fitted, systems, metric, provenance=arguments.provenance, gold=arguments.gold, level=arguments.level,
-        seed=arguments.seed, exact=arguments.exact, responses=arguments.responses, **policies,
+        seed=arguments.seed, exact=arguments.exact, responses=arguments.responses, class_groups=risk, **policies,
     )  # fmt: skip
     print_comparison(comparison, arguments)
 
@@ -97,13 +99,16 @@ def print_comparison(comparison: Comparison, arguments: Arguments) -> None:
     """Print a leaderboard, how sure one may be of each pair, and what has to be known to read them."""
     write_csv(comparison.table, arguments)
     leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
+    groups = {} if comparison.by_group is None else {"by_group": rows_of(comparison.by_group)}
     if arguments.json:
-        print(json_text({"leaderboard": leaderboard, "pairs": pairs, "notes": list(comparison.notes)}))
+        print(json_text({"leaderboard": leaderboard, "pairs": pairs, "notes": list(comparison.notes), **groups}))
         return
     shown = table_text(rows_of(comparison.shown), limit=None)
     print(f"{comparison.title}, {comparison.num_items:,} {comparison.unit}s\n{shown}")
     if pairs:
         print(f"\npairs\n{table_text(pairs, limit=20)}")
+    if groups:
+        print(f"\n{_GIVEN_GROUP}\n{table_text(groups['by_group'], limit=None)}")
     if comparison.notes:
         print("", *comparison.notes, sep="\n")
 

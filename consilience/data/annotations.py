@@ -93,7 +93,7 @@ class Annotations(Contract):
         ANNOTATOR,
         Column("label", ("answer", "response", "agg_label"), "label", "what the annotator says"),
         Column("gold", ("truth", "true_label", "ground_truth"), "label", "the known label of the item", optional=True),
-        Column("weight", ("count",), help="how many times the row counts", optional=True),
+        Column("weight", help="how many times the row counts", optional=True),
         Column("group", (), "group", "who shares a source with the annotator", optional=True),
     )
     reader = "read_annotations"
@@ -463,7 +463,15 @@ def _read_long(
     source: Any, columns: Mapping[str, str] | None, closed: list[str] | None, missing: str, duplicates: str,
     unknown: str,
 ) -> Annotations:  # fmt: skip
-    table = read_table(source, _long_columns(columns))
+    choose = _long_columns(columns)
+    names: list[str] = []
+
+    def noted(found: list[str], problems: Problems) -> dict[str, int]:
+        names[:] = found
+        return choose(found, problems)
+
+    table = read_table(source, noted)
+    say_what_is_ignored(names, {role: cells.name for role, cells in table.columns.items()})
     item, items = table.texts("item", required=True)
     annotator, annotators = table.texts("annotator", required=True)
     label, labels = table.texts("label")
@@ -510,6 +518,20 @@ def _long_columns(columns: Mapping[str, str] | None) -> Choose:
 
 
 _LAYOUTS = "pass {layout} where cells hold the annotators' labels, {layout} where they count labels"
+
+
+def say_what_is_ignored(names: Sequence[str], used: Mapping[str, str]) -> None:
+    """Say that a column of counts, which may be of anything, is none of weights unless it is named.
+
+    Parameters
+    ----------
+    names : of all columns.
+    used : role -> name of those that are read.
+    """
+    for name in names:
+        if name.casefold() == "count" and name not in used.values() and "weight" not in used:
+            text = f"column {name!r} is ignored; {{columns}} takes it as weights"
+            warn_input(text, Remedy("columns", {"weight": name}))
 
 
 def _read_weights(table: Table) -> np.ndarray:

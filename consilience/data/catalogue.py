@@ -18,7 +18,7 @@ import os
 import urllib.request
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,10 @@ from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.records import Records, read_records
 from consilience.errors import DataUnavailable, InputWarning, OutputRefused, no_such
 from consilience.output import check_output, write_output
+from consilience.progress import steps
 
 _TIMEOUT_SECONDS = 60
+_PIECE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -459,8 +461,7 @@ def _download(file: PublicFile, target: Path) -> None:
     except (OSError, OutputRefused) as error:
         raise DataUnavailable(_not_written(target, error, by_hand)) from None
     try:
-        with urllib.request.urlopen(file.address, timeout=_TIMEOUT_SECONDS) as reply:
-            content = reply.read()
+        content = b"".join(_received(file))
     except (OSError, http.client.HTTPException) as error:
         raise DataUnavailable(f"{file.path} is not stored and cannot be downloaded ({error}); {by_hand}") from None
     _check_content(file, content, f"what {file.address} sends", by_hand)
@@ -469,6 +470,17 @@ def _download(file: PublicFile, target: Path) -> None:
         write_output(target, lambda stream: stream.write(content), force=True)
     except OSError as error:
         raise DataUnavailable(_not_written(target, error, by_hand)) from None
+
+
+def _received(file: PublicFile) -> Iterator[bytes]:
+    """Yield what is sent, piece by piece, with a bar where that takes long."""
+    with urllib.request.urlopen(file.address, timeout=_TIMEOUT_SECONDS) as reply:
+        done, total = 0, int(reply.headers.get("Content-Length") or 0) or None
+        with steps(total, f"downloading {Path(file.path).name}", "B") as bar:
+            while piece := reply.read(_PIECE_BYTES):
+                done += len(piece)
+                bar.to(done)
+                yield piece
 
 
 def _not_written(target: Path, error: Exception, by_hand: str) -> str:

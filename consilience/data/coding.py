@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from consilience.data.annotations import Annotations
+from consilience.data.annotations import Annotations, say_what_is_ignored
 from consilience.data.codes import as_names, sorted_names
 from consilience.data.columns import choose_columns
 from consilience.data.files import MANIFEST, delimiter_of, digest, find_file, read_text
@@ -205,6 +205,7 @@ class _Coder:
                 raise problems.fail(f"the columns are those of {', '.join(chosen)}; the first file's {listed}", remedy)
             self.roles = list(chosen)
             columns_of_roles = {role: names[place] for role, place in chosen.items()}
+            say_what_is_ignored(names, columns_of_roles)
             self.files.append((self._number("raw") if self.files else 0, str(path), columns_of_roles))
             self._add(path, ending, names, chosen, problems)
         if not self._number("raw"):

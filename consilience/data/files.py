@@ -17,7 +17,9 @@ from typing import IO, Any
 from consilience.data.problems import Problems, shorten
 from consilience.errors import InputError
 from consilience.piped import Piped, kept
+from consilience.progress import Steps, steps
 
+_BUFFER = 1 << 17
 MANIFEST = "manifest.json"
 """Name of the file that tells a folder of coded annotations from others."""
 
@@ -99,9 +101,30 @@ def name_of(source: Any) -> str | None:
     return Path(path).name.split(".")[0] if isinstance(path, str | os.PathLike) else None
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file, one that ends in .gz as what was compressed."""
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+class _Counted(io.FileIO):
+    """A file that tells a bar how many of its bytes were read."""
+
+    def __init__(self, path: Path, bar: Steps) -> None:
+        super().__init__(path)
+        self.bar = bar
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read the next bytes."""
+        number = super().readinto(buffer)
+        self.bar.to(self.tell())
+        return number
+
+
+@contextlib.contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, one that ends in .gz as what was compressed; of one that takes long there is a bar."""
+    with steps(path.stat().st_size, f"reading {path.name}", "B") as bar:
+        with io.BufferedReader(_Counted(path, bar), _BUFFER) as stored:
+            if path.suffix.lower() != ".gz":
+                yield stored
+            else:
+                with gzip.GzipFile(fileobj=stored) as stream:
+                    yield stream  # type: ignore[misc]
 
 
 def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -> Any:

@@ -25,6 +25,7 @@ from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
 from consilience.pages.vectors import svg_of
 from consilience.printing import counted
+from consilience.progress import steps
 
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
@@ -254,13 +255,13 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
     places = [f"{number}-{part.link}".rstrip("-") for number, part in enumerate(page.sections, 1)]
     links = dict(zip((part.title for part in page.sections), places, strict=True))
-    sections: list[dict[str, Any]] = [
-        {
-            "title": part.title, "gist": part.gist, "link": link, "open": part.open or place < _OPEN,
-            "blocks": [_rendered(block, part.title, count) for block in part.blocks],
-        }
-        for place, (part, link) in enumerate(zip(page.sections, places, strict=True))
-    ]  # fmt: skip
+    sections: list[dict[str, Any]] = []
+    with steps(len(page.sections), "report", "section") as bar:
+        for place, (part, link) in enumerate(zip(page.sections, places, strict=True)):
+            blocks = [_rendered(block, part.title, count) for block in part.blocks]
+            shown = {"title": part.title, "gist": part.gist, "link": link, "open": part.open or place < _OPEN}
+            sections.append({**shown, "blocks": blocks})
+            bar.to(place + 1)
     _tell_apart(block for part in sections for block in part["blocks"])
     actions = [one for one in page.actions if not one.section or one.section in links]
     html = environment.get_template("report.html").render(

@@ -31,7 +31,7 @@ from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems
 from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
-from consilience.pages.items import below, certainty_table, items_section, scale_sections
+from consilience.pages.items import below, certainty_table, class_word, items_section, scale_sections
 from consilience.pages.run import line_of
 from consilience.pages.systems import group_scores, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
@@ -195,7 +195,7 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         }  # fmt: skip
     numbers: dict[str, Any] = {} if gold is None else gold.figures
     if truth.num_draws > 1:
-        numbers |= {} if numbers else {"mean certainty of the top class": f"{top.value:.3f}"}
+        numbers |= {} if numbers else {f"mean certainty of the top {class_word(fit)}": f"{top.value:.3f}"}
         numbers |= {f"{fit.data.unit}s with certainty below 0.9": below(top)}
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
@@ -203,7 +203,8 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     if (poor := no_better_than_chance(found.annotators, truth)) is not None:
         numbers |= {"annotators no better than chance": poor}
-    sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), "classes": truth.num_classes}
+    classes = "labels" if class_word(fit) == "label" else "classes"
+    sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
 
 
@@ -275,8 +276,9 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
     if not several:
         return [], []
     words = (
-        f"Leave-one-out agreement is how often an annotator names the class that the other annotators of the item put "
-        f"first. It is {left_out.value:.4f} on average over {counted(several, 'items')} with two annotators or more."
+        f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} that the other annotators "
+        f"of the item put first. It is {left_out.value:.4f} on average over {counted(several, 'items')} with two "
+        "annotators or more."
     )
     blocks: list[Any] = [words]
     if truth.num_draws > 1:

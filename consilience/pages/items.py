@@ -28,6 +28,11 @@ def below(score: Score, bound: float = _SURE) -> int:
     return int((score.items[np.isfinite(score.items)] < bound).sum())
 
 
+def class_word(fit: Fit) -> str:
+    """Return what a class is called: of annotations a label, of rankings and ratings a class."""
+    return "label" if fit.data.rows == "annotation" else "class"
+
+
 def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: Any) -> Section:
     """Return the section on the items of a fit.
 
@@ -39,7 +44,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     annotators : the table of the annotators.
     """
     best, unit = certainties[0], fit.data.unit
-    blocks: list[Any] = [_trust(best, truth, unit)]
+    blocks: list[Any] = [_trust(best, truth, unit, class_word(fit))]
     if truth.num_draws > 1:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(best)])
@@ -49,30 +54,31 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     if fit.data.rows == "report":
         blocks += [_plausibilities(truth, int(item)) for item in shown[:_DRAWN]]
     blocks.append(_table(fit, truth, certainties, annotators, shown))
-    blocks.append(_how(best, truth))
+    blocks.append(_how(best, truth, class_word(fit)))
     gist = f"{below(best):,} of {counted(truth.num_units, f'{unit}s')} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
 
 
-def _trust(best: Score, truth: Any, unit: str) -> str:
+def _trust(best: Score, truth: Any, unit: str, word: str) -> str:
     if truth.num_draws == 1:
         return (
             f"This model gives a point estimate, one truth without uncertainty, so the certainty of every {unit} is 1. "
             "That is a property of the method and says nothing about how well the annotators agree; a model with "
             "draws of the truth would."
         )
+    most = "most probable label (or set of labels)" if word == "label" else "most plausible class (or set of classes)"
     return (
-        f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is the probability of its most plausible class "
-        f"(or set of classes). It is {best.value:.4f} on average; {below(best, 0.99):,} of "
-        f"{counted(truth.num_units, f'{unit}s')} are below 0.99 and {below(best):,} below {_SURE}."
+        f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is the probability of its {most}. "
+        f"It is {best.value:.4f} on average; {below(best, 0.99):,} of {counted(truth.num_units, f'{unit}s')} are below "
+        f"0.99 and {below(best):,} below {_SURE}."
     )
 
 
-def _how(best: Score, truth: Any) -> str:
+def _how(best: Score, truth: Any, word: str) -> str:
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
-        return "Certainties of the top class are exact."
+        return f"Certainties of the top {word} are exact."
     return (
         f"Certainties were counted among {truth.num_draws:,} draws of the truth, and are slightly too high: each is "
         "the largest of several frequencies."
@@ -97,7 +103,8 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
 
     unit = fit.data.unit
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
-    columns["leading classes, with their probability"] = leading_classes(truth, shown)
+    leading = "leading labels" if class_word(fit) == "label" else "leading classes"
+    columns[f"{leading}, with their probability"] = leading_classes(truth, shown)
     certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
     columns |= {
         "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
@@ -215,7 +222,8 @@ def scale_sections(fit: Any, best: Score) -> list[Section]:
     table.insert(2, "certainty of the side", best.items)
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means")
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} are on an unsure side of {threshold:g}"
-    return [Section("Items", [words, scale, shown, _how(best, fit.truth)], unsure), _offsets(fit, frame, item, rating)]
+    items = Section("Items", [words, scale, shown, _how(best, fit.truth, "class")], unsure)
+    return [items, _offsets(fit, frame, item, rating)]
 
 
 def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Section:

@@ -34,6 +34,7 @@ from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.parts import Parts
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.starting import FREE_SIZES, LEAST_REST, shares_of, size_shares, value_counts
+from consilience.progress import Steps
 
 _TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
 _TOLERANCE_OF_DRAWS = 1e-2  # the same, where statistics are those of draws
@@ -233,7 +234,9 @@ class Em(NamedTuple):
         """
         evidence: list[float] = []
         before, fixed = parameters, False
-        for _ in range(most):
+        bar = Steps(most, "em", late=True)
+        for step in range(most):
+            bar.to(step)
             statistics = statistics or self.statistics(parameters)
             now = _log_values(self.value_counts, parameters) + _log_apart(self.records, parameters)
             now += statistics.evidence + _log_alone(self.value_counts, parameters, self.likelihood)
@@ -254,6 +257,7 @@ class Em(NamedTuple):
             moved = np.abs(_watched(parameters) - _watched(before)).max()
             if slow or moved < (_TOLERANCE_OF_DRAWS if self.large else _TOLERANCE):
                 break
+        bar.close(converged=step + 1 < most)
         return parameters, evidence
 
     def statistics(self, parameters: Parameters) -> _Statistics:

@@ -27,6 +27,7 @@ from consilience.data.records import Records
 from consilience.models.block_linkage.keys import FoundPairs, JoinRule, Keys, find_pairs
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
+from consilience.progress import steps
 
 _BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
 _MOST_FIELDS = 7            # sets of more fields would be more work than the pairs that they save
@@ -147,9 +148,11 @@ def join(
         return search(rule)
     found = find_pairs(records.value, Keys.of(rule, records.first_value)) if own is None else FoundPairs([own], 0)
     kept = []
-    for ends in found.ranges:
-        part = pair_log_odds(records.value, *ends, parameters, likelihood, records.first_value)
-        kept.append(part.where(part.log_odds > -threshold))
+    with steps(len(found.ranges), "joining records", "range") as bar:
+        for number, ends in enumerate(found.ranges, 1):
+            part = pair_log_odds(records.value, *ends, parameters, likelihood, records.first_value)
+            kept.append(part.where(part.log_odds > -threshold))
+            bar.to(number)
     columns = zip(*(part[:-1] for part in kept), strict=True)
     first, second, log_odds = (np.concatenate(parts) for parts in columns)
     return CandidatePairs(first, second, log_odds, found.unseen)

@@ -56,6 +56,7 @@ from consilience.models.block_linkage.starting import for_candidates, starting_p
 from consilience.models.posterior import Estimate
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
+from consilience.progress import steps
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
@@ -384,25 +385,28 @@ def _enumerate_all(
 ) -> tuple[list[Group], float]:  # fmt: skip
     """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
     groups: list[Group] = []
-    evidence = 0.0
-    for members in parts.members:
-        partitions = []
-        terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
-        for rows in row_blocks(len(members), 1, _PIECE):
-            values = gather_values(records.value, records.first_value, members[rows])
-            given = values, parameters.value_share, parameters.distortion, terms, likelihood
-            pair_terms = pair_terms_of(records, members[rows], restriction)
-            if engine is None:
-                found = enumerate_blocks(*given, pair_terms, mesh=mesh)
-                partition, log_evidence = np.ascontiguousarray(found.partition.T), np.asarray(found.log_evidence)
-            else:
-                from consilience.models.block_linkage.engines.stages import partitions as by_engine
+    evidence, done = 0.0, 0
+    with steps(sum(map(len, parts.members)), "enumerating", "part") as bar:
+        for members in parts.members:
+            partitions = []
+            terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
+            for rows in row_blocks(len(members), 1, _PIECE):
+                values = gather_values(records.value, records.first_value, members[rows])
+                given = values, parameters.value_share, parameters.distortion, terms, likelihood
+                pair_terms = pair_terms_of(records, members[rows], restriction)
+                if engine is None:
+                    found = enumerate_blocks(*given, pair_terms, mesh=mesh)
+                    partition, log_evidence = np.ascontiguousarray(found.partition.T), np.asarray(found.log_evidence)
+                else:
+                    from consilience.models.block_linkage.engines.stages import partitions as by_engine
 
-                partition, log_evidence = by_engine(engine, *given, pair_terms)
-            partitions.append(partition)
-            evidence += float(log_evidence.sum(dtype=float))
-        if partitions:
-            groups.append(Group(members, np.concatenate(partitions)))
+                    partition, log_evidence = by_engine(engine, *given, pair_terms)
+                partitions.append(partition)
+                evidence += float(log_evidence.sum(dtype=float))
+                done += len(partition)
+                bar.to(done)
+            if partitions:
+                groups.append(Group(members, np.concatenate(partitions)))
     return groups, evidence
 
 

@@ -450,6 +450,13 @@ def test_evaluation_by_group_adds_its_table(folder, run):
     ]
     assert "given the group of the top class" in run(*words)[1]
 
+    words = ("compare", folder / "run", folder / "right.csv", folder / "wrong.csv", *words[4:])
+    groups = json.loads(run(*words, "--json")[1])["by_group"]
+    expected_rows = [(system, group) for system in ("right", "wrong") for group in risk.groups]
+    assert [(row["system"], row["group"]) for row in groups] == expected_rows
+    assert [row["value"] for row in groups[: len(expected)]] == expected["value"].tolist()
+    assert "given the group of the top class" in run(*words)[1]
+
 
 def test_missing_predictions_are_an_error_until_dropped(folder, printed, refused):
     words = ("evaluate", folder / "cases", "--predictions", "stutz-2023-predictions", "--metric", "top-3")

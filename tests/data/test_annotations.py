@@ -1,6 +1,7 @@
 """Annotations: policies, layouts and constructors."""
 
 import copy
+import io
 import warnings
 
 import numpy as np
@@ -56,6 +57,19 @@ def test_an_unknown_option_lists_the_known_ones(option):
 
 def test_weights():
     assert read_annotations(FRAME.assign(weight=[1, 0, 2.5, 3])).weight.tolist() == [1, 0, 2.5, 3]
+
+
+@pytest.mark.parametrize("as_source", [lambda frame: frame, lambda frame: io.StringIO(frame.to_csv())])
+def test_counts_are_weights_if_that_is_said(as_source):
+    def counted(**more):
+        return as_source(FRAME.assign(Count=[1, 0, 2, 3], **more))
+
+    text = r"column 'Count' is ignored; columns=\{'weight': 'Count'\} takes it as weights"
+    with pytest.warns(InputWarning, match=text):
+        found = read_annotations(counted())
+    assert found.weight.tolist() == [1] * 4
+    assert read_annotations(counted(), columns={"weight": "Count"}).weight.tolist() == [1, 0, 2, 3]
+    assert read_annotations(counted(weight=2)).weight.tolist() == [2] * 4
 
 
 def test_wide_layout_keeps_items_without_annotations(tmp_path):

@@ -158,6 +158,12 @@ def test_comparing_missing_and_unknown_predictions():
         cs.compare(fit, {})
 
 
+def test_groups_of_classes_are_of_classes_of_items():
+    verdicts = {"item": ["a"], "system": ["s"], "annotator": ["j"], "label": ["right"]}
+    with pytest.raises(UnsupportedRequest, match="class_groups= groups the classes of items, and verdicts have none"):
+        cs.compare(verdicts, class_groups={"class": ["right"], "group": ["good"]})
+
+
 def test_p_best_shares_ties():
     draws = np.array([[1.0, 0, 1], [1, 1, 1e-10], [0, 1 - 1e-10, 0]])
     assert best_shares(draws).mean(axis=1).tolist() == pytest.approx([0.5, 1 / 3, 1 / 6])
