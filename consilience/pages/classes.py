@@ -31,7 +31,7 @@ from consilience.pages.chains import chain_score_sections, chain_sections, split
 from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import below, certainty_table, items_section, scale_sections
-from consilience.pages.run import line_of
+from consilience.pages.run import is_vote, line_of
 from consilience.pages.systems import group_scores, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
 
@@ -69,7 +69,7 @@ def classes_page(
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
-        board = leaderboard_section(found.comparison, found.top, found.truth, said, found.scores, found.metrics)
+        board = leaderboard_section(found.comparison, found.top, fit, said, found.scores, found.metrics)
         parts.insert(0 if fit.data.rows == "report" else 1, board)
     parts += [_risk_section(found, risk)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
@@ -189,7 +189,10 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
             "items on an unsure side": below(top), "mean certainty of the side": f"{top.value:.3f}",
         }  # fmt: skip
     numbers: dict[str, Any] = {} if gold is None else gold.figures
-    if truth.num_draws > 1:
+    if is_vote(fit):
+        numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
+        numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
+    elif truth.num_draws > 1:
         numbers |= {} if numbers else {"mean certainty of the top class": f"{top.value:.3f}"}
         numbers |= {f"{fit.data.unit}s with certainty below 0.9": below(top)}
     if found.systems:
@@ -224,7 +227,7 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     unit = fit.data.unit
     actions = [
         Action("Read the text with its uncertain mentions", section="Text"),
-        Action(f"Look at the {unit}s that are least certain", section=f"{unit.capitalize()}s"),
+        Action(f"Look at the {unit}s that are {'tied' if is_vote(fit) else 'least certain'}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip
@@ -274,7 +277,7 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
         f"first. It is {left_out.value:.4f} on average over {counted(several, 'items')} with two annotators or more."
     )
     blocks: list[Any] = [words]
-    if truth.num_draws > 1:
+    if truth.num_draws > 1 and not is_vote(fit):
         blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     parts = [Section("Agreement with the others", blocks), *_pairwise_agreement(fit)]

@@ -12,6 +12,7 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
 from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
+from consilience.pages.run import is_vote
 from consilience.printing import counted
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
@@ -38,9 +39,9 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     certainties : of the top 1, 2, … classes.
     annotators : the table of the annotators.
     """
-    best, unit = certainties[0], fit.data.unit
-    blocks: list[Any] = [_trust(best, truth, unit)]
-    if truth.num_draws > 1:
+    best, unit, vote = certainties[0], fit.data.unit, is_vote(fit)
+    blocks: list[Any] = [_of_votes(best, truth, unit) if vote else _trust(best, truth, unit)]
+    if truth.num_draws > 1 and not vote:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(best)])
         blocks.append(certainty_table(certainties, f"Certainty over all {unit}s."))
@@ -49,9 +50,17 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     if fit.data.rows == "report":
         blocks += [_plausibilities(truth, int(item)) for item in shown[:_DRAWN]]
     blocks.append(_table(fit, truth, certainties, annotators, shown))
-    blocks.append(_how(best, truth))
-    gist = f"{below(best):,} of {counted(truth.num_units, f'{unit}s')} have a certainty below {_SURE}"
+    blocks += [] if vote else [_how(best, truth)]
+    found = f"{below(best, 1):,} of {counted(truth.num_units, f'{unit}s')}"
+    gist = f"{found} open" if vote else f"{found} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
+
+
+def _of_votes(best: Score, truth: Any, unit: str) -> str:
+    return (
+        f"The share of draws of a label says which {unit}s are open in a vote, {below(best, 1):,} of "
+        f"{truth.num_units:,}, and not how sure the others are: those are 1 in all draws by any majority."
+    )
 
 
 def _trust(best: Score, truth: Any, unit: str) -> str:
@@ -98,9 +107,10 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     unit = fit.data.unit
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
     columns["leading classes, with their probability"] = leading_classes(truth, shown)
+    name = "share of draws" if is_vote(fit) else "certainty"
     certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
     columns |= {
-        "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
+        name if len(certainties) == 1 else f"{name}, top {number}": score.items[shown]
         for number, score in certain
     }
     tips = {}
@@ -111,7 +121,8 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     if gold is not None and "label" in truth.ids:
         labels = np.append(np.asarray(truth.ids["label"], object).astype(str), "")
         columns["gold"] = labels[np.asarray(gold)[shown]]
-    caption = f"{unit.capitalize()}s, the least certain first." if truth.num_draws > 1 else "All of them."
+    first = "ties first" if is_vote(fit) else "the least certain first"
+    caption = f"{unit.capitalize()}s, {first}." if truth.num_draws > 1 else "All of them."
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units)
 
 

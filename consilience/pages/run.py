@@ -46,9 +46,9 @@ _ENDINGS = {
 
 
 def alerts(fit: Fit) -> list[Alert]:
-    """Return what stands above everything else on a page: errors, then warnings; a box each for those with a title."""
-    notes = [note for note in fit.findings() if note.level > Level.note]
-    boxes = [Alert(note.title, [_sentence(note)], note.level) for note in notes if note.title]
+    """Return what stands above everything else on a page: errors, then warnings; a box each for what has a title."""
+    notes = fit.findings()
+    boxes = [Alert(note.title, [_sentence(note)], max(note.level, Level.warning)) for note in notes if note.title]
     for level, title in (
         (Level.error, "Read this first: the fit behind this page is poor."), (Level.warning, "Read this first."),
     ):  # fmt: skip
@@ -70,7 +70,12 @@ def _sentence(note: Note) -> str:
 
 def findings(fit: Fit) -> list[str]:
     """Return what else a fit says, in sentences."""
-    return [f"{capital(text)}." for text in _said(fit, Level.note)]
+    return [f"{capital(note.words())}." for note in fit.findings() if note.level is Level.note and not note.title]
+
+
+def is_vote(fit: Fit) -> bool:
+    """Return whether labels were counted and not modelled, so that nothing says how sure they are."""
+    return fit.member.density is None and "shares" in fit.member.table_names
 
 
 def name_of(fit: Fit) -> str:
@@ -97,6 +102,8 @@ def _said(fit: Fit, level: Level) -> list[str]:
 
 
 def _how_it_ended(fit: Fit) -> str:
+    if is_vote(fit):
+        return "The votes were counted: there is no posterior, and nothing of the annotators is modelled."
     if fit.method == "exact":
         return "The posterior is exact: there is no chain and no optimiser whose convergence could be in doubt."
     problems = _said(fit, Level.error)

@@ -12,14 +12,16 @@ from consilience.evaluation.classes import Metric
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit
 from consilience.models.truth import Truth
 from consilience.pages import Alert, Heading, Section, Table, capital
 from consilience.pages.items import below
+from consilience.pages.run import is_vote
 from consilience.printing import counted
 
 
 def leaderboard_section(
-    comparison: Comparison, top: Score, truth: Truth, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
+    comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
     metrics: list[Metric],
 ) -> Section:  # fmt: skip
     """Return the section on systems.
@@ -28,11 +30,12 @@ def leaderboard_section(
     ----------
     comparison : of the systems.
     top : certainty of the top class.
-    truth : that they are scored against.
+    fit : that they are scored against.
     said : alerts on the systems.
     scores : by system and metric.
     metrics : in order.
     """
+    truth: Truth = fit.truth
     names = {
         "rank": "rank", "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
         "upper": "to", "sd_truth": "sd on these items", "sd_items": "sd from items",
@@ -47,7 +50,7 @@ def leaderboard_section(
     names = {name: words for name, words in names.items() if name not in left_out}
     shown = table[[name for name in names if name in table]].rename(columns=names)
     shown.attrs["numbers"] = (names.get("p_best"),)
-    why, read = _how_to_read(comparison, top, truth)
+    why, read = _how_to_read(comparison, top, fit)
     blocks = [
         *said, verdict(comparison), *comparison.notes, why, Table(shown, f"Systems by {comparison.title}, best first."),
         figures.leaderboard(comparison), read, *([figures.beats_matrix(comparison)] if len(table) > 1 else []),
@@ -106,8 +109,14 @@ def _probability(low: float, high: float, digits: int) -> str:
     return range_text(low, high, digits).replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
 
 
-def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str, str]:
-    if truth.num_draws == 1:
+def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str]:
+    truth = fit.truth
+    if is_vote(fit):
+        why = (
+            f"The vote leaves {below(top, 1):,} of {counted(truth.num_units, 'items')} open and takes all others for "
+            "certain, which they are not: intervals and P(best) have no doubt about those in them."
+        )
+    elif truth.num_draws == 1:
         why = (
             "This model gives a point estimate: it has no uncertainty of the truth to pass on, and the spread comes "
             "from the finite number of items alone."
