@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
 
+_UNSETTLED = "The chains have not settled."
+
 # Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
 _MOST_NUMBERS = 1 << 28
 
@@ -464,8 +466,8 @@ class Fit:
                     found += table.says(account)
         if self.run is not None:
             poor = posterior.poor_diagnostics(self.worst, self.run)
-            if "starts" in self.attributes:  # of chains that start apart on purpose it is no news that they do not meet
-                poor = [dataclasses.replace(note, level=Level.note) for note in poor]
+            if "starts" in self.attributes:  # chains that start apart on purpose may not meet: the page says so in amber
+                poor = [dataclasses.replace(note, level=Level.note, title=_UNSETTLED) for note in poor]
             found += poor
         return tuple(sorted(found, key=lambda note: -note.level))
 

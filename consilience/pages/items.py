@@ -51,8 +51,8 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
         blocks += [_plausibilities(truth, int(item)) for item in shown[:_DRAWN]]
     blocks.append(_table(fit, truth, certainties, annotators, shown))
     blocks += [] if vote else [_how(best, truth)]
-    found = f"{below(best, 1):,} of {counted(truth.num_units, f'{unit}s')}"
-    gist = f"{found} open" if vote else f"{found} have a certainty below {_SURE}"
+    of = counted(truth.num_units, f"{unit}s")
+    gist = f"{below(best, 1):,} of {of} open" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
 
 

@@ -26,6 +26,7 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     # What was found stands under the table, in sentences.
     described = {name: value for name, value in fit.describe().items() if name != "notes"}
     described = {name.replace("_", " "): _setting(value) for name, value in described.items()}
+    described["result"] = described["result"].replace(Result.max_steps, "all steps that were asked for")
     table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
     blocks = [Table(table, "The run and its settings."), _diagnosis(fit), "To reproduce it:"]
     blocks.append(Code(_reproduction(fit, systems), "To reproduce it"))
@@ -48,7 +49,13 @@ _ENDINGS = {
 def alerts(fit: Fit) -> list[Alert]:
     """Return what stands above everything else on a page: errors, then warnings; a box each for what has a title."""
     notes = fit.findings()
-    boxes = [Alert(note.title, [_sentence(note)], max(note.level, Level.warning)) for note in notes if note.title]
+    titled: dict[str, list[Note]] = {}
+    for note in notes:
+        titled.setdefault(note.title, []).append(note)
+    boxes = [
+        Alert(title, list(map(_sentence, own)), max(Level.warning, *(one.level for one in own)))
+        for title, own in titled.items() if title
+    ]  # fmt: skip
     for level, title in (
         (Level.error, "Read this first: the fit behind this page is poor."), (Level.warning, "Read this first."),
     ):  # fmt: skip
@@ -109,8 +116,11 @@ def _how_it_ended(fit: Fit) -> str:
     problems = _said(fit, Level.error)
     if problems:
         return "Diagnostics: " + "; ".join(problems) + "."
+    # What is doubtful, by a warning or in a box of its own, follows in words.
+    doubtful = any(note.level > Level.note or note.title for note in fit.findings())
     if isinstance(fit.member.engine(fit.method), Exact):
-        return f"The estimate was computed directly, with the result “{fit.result}”, and nothing of it is poor."
+        computed = f"The estimate was computed directly, with the result “{fit.result}”"
+        return f"{computed}{'' if doubtful else ', and nothing of it is poor'}."
     if fit.run is None:
         return "The steps of the run are not stored with a fit; what was poor was said when it was fitted."
     if fit.method == "cavi":
@@ -119,7 +129,8 @@ def _how_it_ended(fit: Fit) -> str:
             f"{fit.run.steps:,} sweeps raised the bound until it stood still. A sampler of the same model shows how "
             "much that matters."
         )
-    return f"The run ended with the result “{fit.result}”, and none of its diagnostics is poor."
+    ended = "drew all its steps" if fit.result == Result.max_steps else f"ended with the result “{fit.result}”"
+    return f"The run {ended}{'' if doubtful else ', and none of its diagnostics is poor'}."
 
 
 def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
