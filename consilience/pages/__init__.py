@@ -328,14 +328,16 @@ def _table(table: Table) -> dict[str, Any]:
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     written = frame.attrs.get("numbers", ())
     numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
-    tips = [table.tips.get(str(name), ()) for name in frame.columns]
     digits = _digits(frame)
     texts = [list(table.texts.get(str(column.name), ()))[: len(frame)] or _texts(column, digits) for column in columns]
+    known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # an empty column is noise
+    columns, texts, numeric = ([one[place] for place in known] for one in (columns, texts, numeric))
+    tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
         for row, (value, text) in enumerate(zip(column, shown, strict=True))
     ] for column, shown, detail in zip(columns, texts, tips, strict=True)), strict=True)  # fmt: skip
-    return {"caption": caption, "columns": [str(name) for name in frame], "numeric": numeric, "rows": list(rows)}
+    return {"caption": caption, "columns": [str(column.name) for column in columns], "numeric": numeric, "rows": list(rows)}
 
 
 def _digits(frame: Any) -> int:
