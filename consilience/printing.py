@@ -79,7 +79,8 @@ def probability(value: float, digits: int = 3) -> str:
     >>> probability(0.5), probability(0.99996), probability(1.0, 2)
     ('0.500', '> 0.999', '> 0.99')
     """
-    least, text = 10.0**-digits, f"{value:.{digits}f}"
+    # Halves are rounded up, so that 0.065 and 1 − 0.935 are one number.
+    least, text = 10.0**-digits, f"{value + 1e-9:.{digits}f}"
     return {f"{1:.{digits}f}": f"> {1 - least:.{digits}f}", f"{0:.{digits}f}": f"< {least:.{digits}f}"}.get(text, text)
 
 

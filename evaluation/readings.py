@@ -126,7 +126,7 @@ def range_text(low: float, high: float, digits: int = 2) -> str:
     if np.isnan(low):
         return "-"
     if high - low > _APART:
-        return f"{low:.{digits}f}–{high:.{digits}f}"
+        return "–".join(f"{end + 1e-9:.{digits}f}" for end in (low, high))  # rounded as by `probability`
     return probability((low + high) / 2, digits)
 
 

@@ -24,7 +24,7 @@ from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_c
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
 from consilience.piped import STANDARD_INPUT, is_fifo
-from consilience.printing import columns_of, json_text, percent, print_notes, rows_of, table_text, write_columns
+from consilience.printing import columns_of, json_text, print_notes, rows_of, table_text, write_columns
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition

@@ -328,25 +328,31 @@ def _table(table: Table) -> dict[str, Any]:
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     written = frame.attrs.get("numbers", ())
     numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
-    digits = _digits(frame)
-    texts = [list(table.texts.get(str(column.name), ()))[: len(frame)] or _texts(column, digits) for column in columns]
-    known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # an empty column is noise
+    digits = _digits(columns)
+    texts = [
+        list(table.texts.get(str(column.name), ()))[: len(frame)] or _texts(column, worth)
+        for column, worth in zip(columns, digits, strict=True)
+    ]
+    known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
     columns, texts, numeric = ([one[place] for place in known] for one in (columns, texts, numeric))
     tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
         for row, (value, text) in enumerate(zip(column, shown, strict=True))
     ] for column, shown, detail in zip(columns, texts, tips, strict=True)), strict=True)  # fmt: skip
-    return {"caption": caption, "columns": [str(column.name) for column in columns], "numeric": numeric, "rows": list(rows)}
+    heads = [str(column.name) for column in columns]
+    return {"caption": caption, "columns": heads, "numeric": numeric, "rows": list(rows)}
 
 
-def _digits(frame: Any) -> int:
-    """Return how many digits after the point the intervals of a table are worth: those of the narrowest column."""
-    heads = [str(name) for name in frame]
-    pairs = [place for place, head in enumerate(heads[1:]) if heads[place].endswith("from") and head.endswith("to")]
-    widths = [frame.iloc[:, place + 1] - frame.iloc[:, place] for place in pairs if frame.iloc[:, place].dtype.kind == "f"]
-    known = [float(np.nanmedian(width)) for width in widths if np.isfinite(width).any()]
-    return max((decimals(0.0, width) for width in known), default=3)
+def _digits(columns: Sequence[Any]) -> list[int]:
+    """Return how many digits after the point columns get: what the intervals of a table are worth, of shares or others."""
+    share = [column.dtype.kind == "f" and bool((column.abs().fillna(0) <= 1).all()) for column in columns]
+    found: dict[bool, list[int]] = {True: [], False: []}
+    for place, (low, high) in enumerate(itertools.pairwise(columns)):
+        named = str(low.name).endswith("from") and str(high.name).strip() == "to"
+        if named and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
+            found[share[place] and share[place + 1]].append(decimals(0.0, float(np.nanmedian(high - low))))
+    return [max(found[one], default=3) for one in share]
 
 
 def _texts(column: Any, digits: int) -> list[str]:
@@ -365,7 +371,7 @@ def _full(value: Any) -> str:
 
 
 def _text(value: Any, digits: int = 3) -> str:
-    """Write a value as tables show it: with so many digits after the point, but few of large numbers; thousands apart."""
+    """Write a value as tables show it: with so many digits after the point, of large numbers one; thousands apart."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):

@@ -208,14 +208,14 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
 def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
-    said = [verdict(found.comparison)] if found.systems else []
+    said = [verdict(found.comparison, found.fit)] if found.systems else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
     else:
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
-            f"Gold labels of {number} were not used in the fit: {gold.score.right:.3f} of its labels are right, "
-            f"{gold.score.certainty:.3f} expected."
+            f"Gold labels of {number} were not used in the fit: of its labels there {gold.right_text} with 95 %, and "
+            f"{gold.score.certainty:.3f} are expected."
         )
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")

@@ -77,11 +77,11 @@ def _trust(best: Score, truth: Any, unit: str) -> str:
     )
 
 
-def _how(best: Score, truth: Any) -> str:
+def _how(best: Score, truth: Any, what: str = "top class") -> str:
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
-        return "Certainties of the top class are exact."
+        return f"Certainties of the {what} are computed in closed form from the fit, without draws; they hold if it does."
     return (
         f"Certainties were counted among {truth.num_draws:,} draws of the truth, and are slightly too high: each is "
         "the largest of several frequencies."
@@ -226,7 +226,7 @@ def scale_sections(fit: Any, best: Score) -> list[Section]:
     table.insert(2, "certainty of the side", best.items)
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means")
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} are on an unsure side of {threshold:g}"
-    return [Section("Items", [words, scale, shown, _how(best, fit.truth)], unsure), _offsets(fit, frame, item, rating)]
+    return [Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure), _offsets(fit, frame, item, rating)]
 
 
 def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Section:
