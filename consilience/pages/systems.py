@@ -59,7 +59,7 @@ def leaderboard_section(
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
     value, low, high = within(first["value"], first["lower"], first["upper"])
-    gist = f"“{first['system']}” {value} [{low}, {high}]{', too narrow' if _too_narrow(comparison, fit) else ''}"
+    gist = f"“{first['system']}” {value} [{low}, {high}]{', too narrow' if too_narrow(comparison, fit) else ''}"
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
 
 
@@ -77,20 +77,20 @@ def leaderboard_numbers(comparison: Comparison) -> dict[str, str]:
     return best | {f"P(it beats the runner-up “{pair['b']}”)": beats}
 
 
-def _too_narrow(comparison: Comparison, fit: Fit) -> str:
-    """Say why an interval is too narrow; empty where nothing says so."""
-    if is_vote(fit):
+def too_narrow(comparison: Comparison, fit: Any = None) -> str:
+    """Say why the intervals of systems are too narrow; empty where nothing says so."""
+    if fit is not None and is_vote(fit):
         return "the vote takes all labels but tied ones for certain"
     held = "what items share, such as the annotators' errors, is held fixed"
     return held if TOO_NARROW in comparison.notes else ""
 
 
-def verdict(comparison: Comparison, fit: Fit) -> str:
-    """Say in words which system is the best, and how sure that is."""
+def verdict(comparison: Comparison, fit: Any = None) -> str:
+    """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too."""
     table = comparison.table
     first = table.iloc[0]
     value, low, high = within(first["value"], first["lower"], first["upper"])
-    why = _too_narrow(comparison, fit)
+    why = too_narrow(comparison, fit)
     words = (
         f"“{first['system']}” scores {value} in {comparison.title}, with {100 * comparison.level:g} % between {low} and "
         f"{high}{f', which is too narrow: {why}' if why else ''}."
