@@ -59,7 +59,7 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
     line = (
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
-        "draws, so that it says how sure one may be. This page was computed from scratch by the command consilience demo."
+        "draws, so that it says how sure one may be. The command consilience demo has computed this page from scratch."
     )
     write_page(Page("Consilience: six small studies", line, [study.section for study in studies]), path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
