@@ -231,7 +231,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
         thin |= {"items alone uncertain": comparison.item_draws}
     counts = np.isfinite(table["value_own_look"].to_numpy())
     for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
-        low, high = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
+        found = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
+        low, high = np.clip(found, *comparison.limits)  # draws are linear in what is uncertain, and may pass them
         shown = counts if draws is comparison.own_draws else np.ones(len(order), bool)
         lines = ax.hlines((rows + place)[shown], low.min(axis=0)[shown], high.max(axis=0)[shown], color=colour)
         lines.set_linewidth(1.4)
@@ -267,7 +268,8 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
     wins, names = beats.to_numpy(float), [shown_name(name) for name in beats.index]
     side = 0.55 * len(names)
     ax = axes_of(ax, width=2.2 + side, height=1.6 + side)
-    colours = LinearSegmentedColormap.from_list("wins", [VERMILLION, "#f7f7f7", BLUE])
+    # Not quite vermillion and blue, which a dark page replaces: the texts on these have their colours from here.
+    colours = LinearSegmentedColormap.from_list("wins", ["#d45d00", "#f7f7f7", "#0071b2"])
     ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
     place = {name: number for number, name in enumerate(beats.index)}
     for pair in comparison.pairs.itertuples():
@@ -306,7 +308,8 @@ def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -
     size, alpha = (9, 0.35) if len(x) > 200 else (26, 0.6)
     ax.scatter(x + noise, y, s=size, color=BLUE, alpha=alpha, linewidth=0, rasterized=len(x) > MOST_POINTS)
     found = ""
-    if len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0:
+    # Two certainties, as of votes, are on no line.
+    if np.ptp(x) > 0 and len(np.unique(y)) > 2:
         slope, intercept = np.polyfit(x, y, 1)
         ends = np.array([x.min(), x.max()])
         ax.plot(ends, intercept + slope * ends, color=VERMILLION)

@@ -13,13 +13,15 @@ import hashlib
 import importlib.resources
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience.drawing import ON_DARK, PALETTE
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
@@ -30,6 +32,10 @@ MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
 
 _MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
+
+_COLOURS = (PALETTE, ON_DARK)
+
+_NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apart on a narrow screen
 
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
@@ -119,12 +125,16 @@ class Bars:
     caption : what they show.
     heads : of the labels, the scale and the numbers.
     line : a place on the scale that is marked, such as a threshold.
+    reach : places that the scale holds in any case, such as those of other bars that it is compared with.
+    words : writes a place on the scale.
     """
 
     rows: Sequence[Bar]
     caption: str
     heads: tuple[str, str, str]
     line: float = 0.0
+    reach: Sequence[float] = ()
+    words: Callable[[float], str] = "{:g}".format
 
 
 class Span(NamedTuple):
@@ -270,8 +280,9 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
         numbers=[(name, _text(value)) for name, value in itertools.islice(page.numbers.items(), _MOST_NUMBERS)],
         findings=page.findings[:_MOST_FINDINGS], actions=actions[:_MOST_ACTIONS],
-        sections=sections,
+        sections=sections, colours=["; ".join(f"--{name}: {one}" for name, one in of.items()) for of in _COLOURS],
     )  # fmt: skip
+    html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 
 
@@ -384,7 +395,9 @@ def _text(value: Any, digits: int = 3) -> str:
 
 def _bars(bars: Bars) -> dict[str, Any]:
     """Return the places of all marks in per cent of the scale."""
-    ends = [bars.line]
+    from matplotlib.ticker import MaxNLocator
+
+    ends = [bars.line, *bars.reach]
     for row in bars.rows:
         ends += [row.value, *(row.interval or (row.start,)), *row.ticks]
     low, high = min(ends), max(ends)
@@ -397,10 +410,14 @@ def _bars(bars: Bars) -> dict[str, Any]:
     for row in bars.rows:
         marks = [("tick", place(tick), 0.0) for tick in row.ticks]
         left, right = (place(end) for end in sorted(row.interval or (row.start, row.value)))
-        marks.append(("interval" if row.interval else "less" if row.value < row.start else "more", left, right - left))
+        look = "interval" if row.interval else "less" if row.value < row.start else "more"
+        marks += [(look, left, round(right - left, 2))] if right > left else []
         marks += [("dot", place(row.value), 0.0)] if row.interval else []
         rows.append((row.label, marks, row.text, repr(float(row.value if row.interval else row.value - row.start))))
-    return {"caption": bars.caption, "heads": bars.heads, "rows": rows, "line": place(bars.line)}
+    numbers = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)
+    kept = [one for one in numbers if low <= one <= high and abs(place(one) - place(bars.line)) > _NUMBERS_APART]
+    axis = [(place(one), bars.words(one)) for one in (bars.line, *kept)]
+    return {"caption": bars.caption, "heads": bars.heads, "rows": rows, "line": place(bars.line), "axis": axis}
 
 
 def _marked(text: Text) -> Any:
@@ -417,12 +434,15 @@ def _marked(text: Text) -> Any:
         for span in opens.get(place, ()):
             if not inside or span.end <= inside[-1].end:
                 inside.append(span)
-                look = f"mark m{span.number % 6}{'' if span.sure else ' unsure'}"
-                parts.append(Markup('<span class="{}" data-tip="{}">').format(look, span.tip))
+                look = f"mark{'' if span.sure else ' unsure'}"
+                round_, colour = divmod(span.number - 1, len(PALETTE))  # the next chains of a colour have wider lines
+                style = f"--chain:var(--{list(PALETTE)[colour]});border-bottom-width:{2 + 2 * min(round_, 2)}px"
+                parts.append(Markup('<span class="{}" style="{}" data-tip="{}">').format(look, style, span.tip))
         parts.append(Markup("{}").format(token))
-        while inside and inside[-1].end <= place:
-            parts.append(Markup("<sub>{}</sub></span>").format(inside.pop().number))
-    parts += [Markup("<sub>{}</sub></span>").format(inside.pop().number) for _ in tuple(inside)]
+        last, between = place == len(text.tokens) - 1, ""
+        while inside and (last or inside[-1].end <= place):
+            parts.append(Markup("<sub>{}{}</sub></span>").format(between, inside.pop().number))
+            between = ", "  # two mentions may end at one word
     return Markup("").join(parts)
 
 

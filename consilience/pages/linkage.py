@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import special
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -16,6 +17,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
+from consilience.evaluation.readings import range_text
 from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
@@ -262,22 +264,29 @@ def _uncertain(fit: Any) -> Section | None:
 
 
 def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
-    """Show how the log odds of pairs come about; nothing of a model that does not tell."""
+    """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell."""
     if "explain" not in fit.member.measure_names:
         return []
-    drawn = []
+    names = [tuple(fit.data.records[record] for record in pair) for pair in pairs]
     with contextlib.suppress(UnsupportedRequest):
-        for pair in pairs:
-            one, other = (fit.data.records[record] for record in pair)
-            drawn.append(_waterfall(one, other, fit.measure("explain", one, other)))
-    return drawn
+        tables = [fit.measure("explain", *pair) for pair in names]
+        sums = np.concatenate([table["sum"].iloc[:-1] for table in tables] or [[0.0]])
+        reach = sums[np.isfinite(sums)].min(initial=0.0), sums[np.isfinite(sums)].max(initial=0.0)
+        return [_waterfall(*pair, table, reach) for pair, table in zip(names, tables, strict=True)]
+    return []
+
+
+def _odds(value: float) -> str:
+    """Write log odds, and below them the probability."""
+    probability = float(special.expit(value))
+    return f"{value:+g}\n{range_text(probability, probability)}" if value else "0\n0.50"
 
 
 def _signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:+.2f}"
 
 
-def _waterfall(one: Any, other: Any, table: Any) -> Bars:
+def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
     """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing."""
     rows, before = [], 0.0
     *terms, last = table.itertuples()
@@ -292,7 +301,8 @@ def _waterfall(one: Any, other: Any, table: Any) -> Bars:
         f"{one} and {other}: log odds {alone.sum:+.2f}, probability {alone.probability:.3f} by themselves; "
         f"{last.probability:.3f} with what the other records, the restriction and labels add."
     )
-    return Bars(rows, caption, ("field and values", "log odds, summed up", "added"))
+    heads = ("field and values", "log odds, summed up, with the probability", "added")
+    return Bars(rows, caption, heads, reach=reach, words=_odds)
 
 
 def doubtful_records(fit: Any) -> np.ndarray:
@@ -347,7 +357,7 @@ def _group_rows(
             row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
         for place, field in enumerate(data.fields):
             own, of_head = _value(data, place, record), _value(data, place, head)
-            row[str(field)] = f"≠ {own}" if own and of_head and own != of_head else own
+            row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own
         rows.append(row)
     return rows
 

@@ -38,10 +38,10 @@ def leaderboard_section(
     """
     truth: Truth = fit.truth
     names = {
-        "rank": "rank", "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
-        "upper": "to", "sd_truth": "sd on these items", "sd_items": "sd from items",
-        "sd_shared": "sd from what items share", "value_alone": "annotators alone",
-        "value_own_look": "own look counted", "p_best": "P(best)", "point_estimate": "against point estimate",
+        "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
+        "upper": "to", "p_best": "P(best)", "rank": "rank", "sd_truth": "sd on these items",
+        "sd_items": "sd from items", "sd_shared": "sd from what items share", "value_alone": "annotators alone",
+        "value_own_look": "own look counted", "point_estimate": "against point estimate",
         "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table = comparison.table.assign(p_best=comparison.p_best_texts)
