@@ -419,7 +419,7 @@ class Fit:
 
         >>> import consilience as cs
         >>> cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 1]])).headline
-        'certainty .750'
+        'certainty 0.750'
         """
         speaks = self.data.is_whole and self._has_truth and "calibration" in self.member.measured_tables
         return headline(cast(Any, self.truth), self.resolved) if speaks else ""

@@ -23,9 +23,10 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
+from consilience.inference.fitting import fit as infer
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.truth import PARTITION, Block, Question
-from consilience.pages import Action, Page, Section, joined
+from consilience.pages import Action, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_score_sections, chain_sections, split_systems
 from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
@@ -183,32 +184,55 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
     """Return the four key figures of a page."""
     truth, top = found.truth, found.top
     if fit.data.rows == "rating":
-        means = fit.table("means")["mean"]
-        return {
-            "mean of the means": f"{means.mean():.3f}", "threshold": f"{fit.options['threshold']:g}",
-            "items on an unsure side": below(top), "mean certainty of the side": f"{top.value:.3f}",
-        }  # fmt: skip
+        means = fit.table("means")
+        half = float(np.sqrt(((means["upper"] - means["lower"]) ** 2).sum()) / 2 / len(means))  # items are independent
+        middle = float(means["mean"].mean())
+        numbers = tile("mean of the means", middle, middle - half, middle + half)
+        numbers |= {"threshold": f"{fit.options['threshold']:g}", "items on an unsure side": below(top)}
+        return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
     numbers: dict[str, Any] = {} if gold is None else gold.figures
     if is_vote(fit):
         numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
-        numbers |= {} if numbers else {"mean certainty of the top class": f"{top.value:.3f}"}
-        numbers |= {f"{fit.data.unit}s with certainty below 0.9": below(top)}
+        numbers |= {} if numbers else {f"mean certainty of the top class{_assumed(fit)}": f"{top.value:.3f}"}
+        numbers |= {f"{fit.data.unit}s with certainty below 0.9{_assumed(fit)}": below(top)}
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
     if found.risk is not None:
-        numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
+        numbers |= {f"certainty of the group{_assumed(fit)}": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     if (poor := no_better_than_chance(found.annotators, truth)) is not None:
-        numbers |= {"annotators no better than chance": poor}
+        numbers |= {"annotators at or below chance, by their means": poor}
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), "classes": truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
+
+
+def _assumed(fit: Fit) -> str:
+    """Return what all certainties rest on, where the user sets it and no data tell."""
+    return f", at reliability {fit.options['reliability']:g} (assumed)" if "reliability" in fit.options else ""
+
+
+def _were_it_less(found: _Found) -> str:
+    """Say how many items would be uncertain if annotators were trusted a third as much; empty where none assumed it."""
+    fit, bound = found.fit, 0.99
+    if "reliability" not in fit.options or fit.method != "exact":
+        return ""
+    less = float(f"{fit.options['reliability'] / 3:.2g}")
+    options = {**fit.options, "reliability": less}
+    other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
+    number = below(certainty(other.truth), bound)
+    return (
+        f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned: {below(found.top, bound):,} "
+        f"of {counted(found.truth.num_units, f'{found.unit}s')} have a certainty below {bound}; at reliability {less:g} it "
+        f"would be {number:,}. See consilience.sweep for others."
+    )
 
 
 def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
     said = [verdict(found.comparison, found.fit)] if found.systems else []
+    said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
     else:
@@ -254,8 +278,8 @@ def _risk_section(found: _Found, risk: ClassMap) -> Section:
     if expected is not None:
         blocks.append(
             f"The expected risk of an item averages the number of its group over its plausibilities; its mean over "
-            f"items is {expected.value:.4f} (sd over draws {expected.sd:.4f})"
-            + (f", and {expected.point:.4f} for the point estimate." if expected.point is not None else ".")
+            f"items is {expected.value:.3f} (sd over draws {expected.sd:.4f})"
+            + (f", and {expected.point:.3f} for the point estimate." if expected.point is not None else ".")
         )
     if found.systems:
         blocks += group_scores(found.by_group)
@@ -274,7 +298,7 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
         return []
     words = (
         f"Leave-one-out agreement is how often an annotator names the class that the other annotators of the item put "
-        f"first. It is {left_out.value:.4f} on average over {counted(several, 'items')} with two annotators or more."
+        f"first. It is {left_out.value:.3f} on average over {counted(several, 'items')} with two annotators or more."
     )
     blocks: list[Any] = [words]
     if truth.num_draws > 1 and not is_vote(fit):

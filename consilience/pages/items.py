@@ -13,7 +13,7 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
 from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
 from consilience.pages.run import is_vote
-from consilience.printing import counted
+from consilience.printing import counted, decimals, probability, within
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 5, 8, 40
@@ -22,6 +22,14 @@ _LEADING, _DRAWN, _BARS, _LINES = 3, 5, 8, 40
 _LEAST_SHOWN, _SURE = 0.005, 0.9
 
 _MOST_BARS = 100
+
+_MANY_DRAWS = 1_000
+
+_KINDS = (
+    "DN is a mention of something new, DO(m) one of what mention m refers to, PR(m) a property of that, NR one that refers "
+    "to nothing."
+)
+"""What labels of mentions stand for."""
 
 
 def below(score: Score, bound: float = _SURE) -> int:
@@ -44,7 +52,8 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     if truth.num_draws > 1 and not vote:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(best)])
-        blocks.append(certainty_table(certainties, f"Certainty over all {unit}s."))
+        blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
+    blocks += [_KINDS] if unit == "mention" else []
     shown = np.argsort(best.items, kind="stable")
     shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
     if fit.data.rows == "report":
@@ -72,7 +81,7 @@ def _trust(best: Score, truth: Any, unit: str) -> str:
         )
     return (
         f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is the probability of its most plausible class "
-        f"(or set of classes). It is {best.value:.4f} on average; {below(best, 0.99):,} of "
+        f"(or set of classes). It is {best.value:.3f} on average; {below(best, 0.99):,} of "
         f"{counted(truth.num_units, f'{unit}s')} are below 0.99 and {below(best):,} below {_SURE}."
     )
 
@@ -88,14 +97,14 @@ def _how(best: Score, truth: Any, what: str = "top class") -> str:
     )
 
 
-def certainty_table(scores: list[Score], caption: str) -> Table:
+def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Table:
     """Tabulate certainties, a row for each kind of them."""
     import pandas
 
     rows = [{
-        "score": score.title.removesuffix(", exact"), "mean over items": score.value, "sd over draws": score.sd,
+        "score": score.title.removesuffix(", exact"), f"mean over {unit}s": score.value, "sd over draws": score.sd,
         "lowest": np.nanmin(score.items), "median": np.nanmedian(score.items),
-        "items below 0.99": below(score, 0.99), f"items below {_SURE}": below(score),
+        f"{unit}s below 0.99": below(score, 0.99), f"{unit}s below {_SURE}": below(score),
     } for score in scores]  # fmt: skip
     return Table(pandas.DataFrame(rows), caption)
 
@@ -123,7 +132,11 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
         columns["gold"] = labels[np.asarray(gold)[shown]]
     first = "ties first" if is_vote(fit) else "the least certain first"
     caption = f"{unit.capitalize()}s, {first}." if truth.num_draws > 1 else "All of them."
-    return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units)
+    # What was counted among few draws has no third digit.
+    digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
+    known = [title for title in columns if title.startswith(name)]
+    texts = {title: [probability(value, digits) for value in columns[title]] for title in known}
+    return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
 
 
 class _Votes:
@@ -182,17 +195,21 @@ def leading_classes(truth: Any, positions: np.ndarray) -> list[str]:
 
 
 def _plausibilities(truth: Any, item: int) -> Bars:
-    """Draw the mean plausibilities of the classes of an item."""
-    ((codes, mean),) = truth.mean_shares([item])
+    """Draw the mean plausibilities of the classes of an item, with intervals of their draws."""
+    (codes, mean), (_, draws) = truth.mean_shares([item])[0], truth.drawn_shares([item])[0]
     classes = truth.ids.get("class")
     order = np.argsort(-mean, kind="stable")[:_BARS]
-    rows = [
-        Bar(str(code if classes is None else classes[code]), float(share), f"{share:.3f}")
-        for code, share in zip(np.asarray(codes)[order], mean[order], strict=True)
-    ]
+    names = [str(code if classes is None else classes[code]) for code in np.asarray(codes)[order]]
+    shown = [(name, mean[place], draws[:, place]) for name, place in zip(names, order, strict=True)]
     rest = 1 - float(mean[order].sum())
-    rows += [Bar("all others", rest, f"{rest:.3f}")] if rest >= _LEAST_SHOWN else []
-    return Bars(rows, f"Plausibilities of {truth.names()[item]}.", ("class", "plausibility", "mean"))
+    shown += [("all others", rest, 1 - draws[:, order].sum(axis=1))] if rest >= _LEAST_SHOWN else []
+    rows = []
+    for name, share, drawn in shown:
+        low, high = (float(end) for end in np.clip(np.quantile(drawn, ends()), 0.0, 1.0))
+        texts = within(float(share), low, high)
+        rows.append(Bar(name, float(share), f"{texts[0]} ({texts[1]} to {texts[2]})", interval=(low, high)))
+    heads = ("class", "plausibility", "mean (95 %)")
+    return Bars(rows, f"Plausibilities of {truth.names()[item]}.", heads, reach=(0.0, 1.0))
 
 
 # Ratings --------------------------------------------------------------------------------------------------------------
@@ -208,7 +225,7 @@ def scale_sections(fit: Any, best: Score) -> list[Section]:
     rows = [
         Bar(
             str(frame["item"].iloc[place]), float(frame["mean"].iloc[place]),
-            f"{frame['mean'].iloc[place]:.2f} ({frame['lower'].iloc[place]:.2f} to {frame['upper'].iloc[place]:.2f})",
+            "{} ({} to {})".format(*within(*frame[["mean", "lower", "upper"]].iloc[place])),
             interval=(float(frame["lower"].iloc[place]), float(frame["upper"].iloc[place])),
             ticks=rating[item == place].tolist(),
         )
@@ -242,7 +259,8 @@ def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Sect
     rows = []
     for one in there[:_MOST_BARS].tolist():
         low, high = float(mean[one] - half[one]), float(mean[one] + half[one])
-        text = f"{mean[one]:+.2f} ({low:+.2f} to {high:+.2f}), {counted(int(number[one]), 'ratings')}"
+        digits = decimals(low, high)
+        text = f"{mean[one]:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f}), {counted(int(number[one]), 'ratings')}"
         rows.append(Bar(str(names[one]), float(mean[one]), text, interval=(low, high)))
     words = (
         "How much each annotator's ratings are above the means of their items, with a 95 % interval of that average. "
