@@ -64,7 +64,8 @@ _DOUBT, _FEW_DRAWS = np.arange(-3.0, 4.0), 100
 _COPIES = 3
 
 _DEPENDENT = (
-    "How much the annotators err together is not known: dependence {:.2f}, 95 % from {:.2f} to {:.2f}, is in the intervals."
+    "How much the annotators err together is not known: dependence {:.2f}, 95 % from {:.2f} to {:.2f}, is in the "
+    "intervals."
 )
 _DEPENDENT_LEFT_OUT = (
     "How much the annotators err together is not known, and not in these intervals: it is in those of top-k alone."
@@ -80,8 +81,8 @@ _NOT_COUNTED = (
 )
 _WITNESSES = (
     "Alone: of systems that know no more than the crowd. Own look: each system is a witness, whose errors are "
-    "independent of the crowd's; one made from the crowd's chains gets too good a score. To rank by one of the two, say "
-    "which (provenance= in Python, --provenance in the shell)."
+    "independent of the crowd's; one made from the crowd's chains gets too good a score. To rank by one of the two, "
+    "say which (provenance= in Python, --provenance in the shell)."
 )
 _NOT_ANCHORED = "gold labels anchor scores whatever a system knows; leave out {responses}"
 _NO_WITNESS = ' responses="annotator" also counts each system as a witness.'

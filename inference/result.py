@@ -466,7 +466,7 @@ class Fit:
                     found += table.says(account)
         if self.run is not None:
             poor = posterior.poor_diagnostics(self.worst, self.run)
-            if "starts" in self.attributes:  # chains that start apart on purpose may not meet: the page says so in amber
+            if "starts" in self.attributes:  # chains that start apart on purpose may not meet
                 poor = [dataclasses.replace(note, level=Level.note, title=_UNSETTLED) for note in poor]
             found += poor
         return tuple(sorted(found, key=lambda note: -note.level))

@@ -207,7 +207,8 @@ def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str 
     if len(doubtful):
         entities = fitted.table_columns("entities")
         shown = {name: entities[name][doubtful] for name in ("record", "entity", "certainty")}
-        print(f"\nrecords whose entity has a certainty below {DOUBTFUL}, the least certain first\n{table_text(shown, _LEAST_CERTAIN, hint='see the report')}")
+        print(f"\nrecords whose entity has a certainty below {DOUBTFUL}, the least certain first")
+        print(table_text(shown, _LEAST_CERTAIN, hint="see the report"))
     print(f"\nwritten  {target}/entities{ending}, {target}/pairs{ending}, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")

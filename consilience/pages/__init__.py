@@ -356,7 +356,7 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _digits(columns: Sequence[Any]) -> list[int]:
-    """Return how many digits after the point columns get: what the intervals of a table are worth, of shares or others."""
+    """Return how many digits after the point columns get: what the table's intervals, of shares or not, are worth."""
     share = [column.dtype.kind == "f" and bool((column.abs().fillna(0) <= 1).all()) for column in columns]
     found: dict[bool, list[int]] = {True: [], False: []}
     for place, (low, high) in enumerate(itertools.pairwise(columns)):

@@ -183,14 +183,15 @@ def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> lis
 def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]:
     """Return the four key figures of a page."""
     truth, top = found.truth, found.top
+    numbers: dict[str, Any]
     if fit.data.rows == "rating":
         means = fit.table("means")
         half = float(np.sqrt(((means["upper"] - means["lower"]) ** 2).sum()) / 2 / len(means))  # items are independent
         middle = float(means["mean"].mean())
-        numbers = tile("mean of the means", middle, middle - half, middle + half)
+        numbers = {**tile("mean of the means", middle, middle - half, middle + half)}
         numbers |= {"threshold": f"{fit.options['threshold']:g}", "items on an unsure side": below(top)}
         return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
-    numbers: dict[str, Any] = {} if gold is None else gold.figures
+    numbers = {} if gold is None else {**gold.figures}
     if is_vote(fit):
         numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
@@ -222,9 +223,10 @@ def _were_it_less(found: _Found) -> str:
     other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
     number = below(certainty(other.truth), bound)
     return (
-        f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned: {below(found.top, bound):,} "
-        f"of {counted(found.truth.num_units, f'{found.unit}s')} have a certainty below {bound}; at reliability {less:g} it "
-        f"would be {number:,}. See consilience.sweep for others."
+        f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned: "
+        f"{below(found.top, bound):,} "
+        f"of {counted(found.truth.num_units, f'{found.unit}s')} have a certainty below {bound}; at reliability "
+        f"{less:g} it would be {number:,}. See consilience.sweep for others."
     )
 
 
@@ -238,8 +240,9 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     else:
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
-            f"Gold labels of {number} were not used in the fit: of its labels there {gold.right_text} with 95 %, and "
-            f"{gold.score.certainty:.3f} are expected."
+            f"Gold labels of {number} were not used in the fit: "
+            f"{gold.right_text.replace('right', 'of its labels are right')} "
+            f"with 95 %, and {gold.score.certainty:.3f} are expected."
         )
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
@@ -248,10 +251,10 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
-    unit = fit.data.unit
+    unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
     actions = [
         Action("Read the text with its uncertain mentions", section="Text"),
-        Action(f"Look at the {unit}s that are {'tied' if is_vote(fit) else 'least certain'}", section=f"{unit.capitalize()}s"),
+        Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip

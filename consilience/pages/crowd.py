@@ -121,7 +121,8 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators"))
     poor = no_better_than_chance(frame, truth)
     gist = f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}; {poor} of "
-    return Section("Annotators", blocks, f"{gist}{counted(len(frame), 'annotators')} at or below chance, by their means")
+    gist += f"{counted(len(frame), 'annotators')} at or below chance, by their means"
+    return Section("Annotators", blocks, gist)
 
 
 def _accuracy_words(fit: Fit, frame: Any, chance: float) -> str:
@@ -173,7 +174,7 @@ def _profiles(frame: Any) -> Section:
     words += "Intervals hold 95 %."
     high = frame["sensitivity_upper"].to_numpy(float)
     if (end := np.nanmax(high)) < 1 and (number := int(np.isclose(high, end, atol=1e-6).sum())) > 1:
-        words += f" {number:,} of them end at {end:.2f}, the largest sensitivity that the sampler knows: read “or more”."
+        words += f" {number:,} of them end at {end:.2f}, the largest sensitivity that is looked at: read “or more”."
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
     scatter: list[Any] = []
     drawn: list[Any] = []

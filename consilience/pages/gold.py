@@ -15,8 +15,8 @@ from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import CalibrationScore, score_by_gold
 from consilience.inference.fitting import Fit
-from consilience.notes import Level
 from consilience.models.intervals import ends
+from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
 from consilience.printing import counted, decimals, within
 
@@ -89,15 +89,16 @@ def gold_section(gold: BesideGold) -> Section:
     if score.fitted_on:
         words += f" Each {gold.unit} below is scored without its own gold label."
     how = (
-        f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected calibration "
+        f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
+        "calibration "
         f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
         f"statements right), the log score {score.log_score:.3f} and the Brier score {score.brier:.3f}; of all three, "
         "less is better. In the figure, what is below the line is stated with too much certainty. Intervals hold 95 % "
         "(Wilson). Gold labels err too: all this is about them."
     )
     names = {
-        "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty", "right": "right",
-        "right_lower": "95 % from", "right_upper": "to",
+        "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty",
+        "right": "right", "right_lower": "95 % from", "right_upper": "to",
     }  # fmt: skip
     curve = figures.reliability_curve(
         gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"

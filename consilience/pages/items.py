@@ -26,8 +26,8 @@ _MOST_BARS = 100
 _MANY_DRAWS = 1_000
 
 _KINDS = (
-    "DN is a mention of something new, DO(m) one of what mention m refers to, PR(m) a property of that, NR one that refers "
-    "to nothing."
+    "DN is a mention of something new, DO(m) one of what mention m refers to, PR(m) a property of that, NR one that "
+    "refers to nothing."
 )
 """What labels of mentions stand for."""
 
@@ -90,7 +90,7 @@ def _how(best: Score, truth: Any, what: str = "top class") -> str:
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
-        return f"Certainties of the {what} are computed in closed form from the fit, without draws; they hold if it does."
+        return f"Certainties of the {what} come from the fit in closed form, without draws; they hold if it does."
     return (
         f"Certainties were counted among {truth.num_draws:,} draws of the truth, and are slightly too high: each is "
         "the largest of several frequencies."
@@ -243,7 +243,8 @@ def scale_sections(fit: Any, best: Score) -> list[Section]:
     table.insert(2, "certainty of the side", best.items)
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means")
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} are on an unsure side of {threshold:g}"
-    return [Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure), _offsets(fit, frame, item, rating)]
+    items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
+    return [items, _offsets(fit, frame, item, rating)]
 
 
 def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Section:
@@ -260,7 +261,8 @@ def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Sect
     for one in there[:_MOST_BARS].tolist():
         low, high = float(mean[one] - half[one]), float(mean[one] + half[one])
         digits = decimals(low, high)
-        text = f"{mean[one]:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f}), {counted(int(number[one]), 'ratings')}"
+        spread = f"{mean[one]:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+        text = f"{spread}, {counted(int(number[one]), 'ratings')}"
         rows.append(Bar(str(names[one]), float(mean[one]), text, interval=(low, high)))
     words = (
         "How much each annotator's ratings are above the means of their items, with a 95 % interval of that average. "

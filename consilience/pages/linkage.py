@@ -31,7 +31,7 @@ _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not sho
 _MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
 _LINKS = {
     "threshold": "pairs are candidates from these log odds on", "entities": "entities, of the candidates alone",
-    "entities_corrected": "entities, with the links not looked at", "links_cut": "links in the pairs given up", 
+    "entities_corrected": "entities, with the links not looked at", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
 }
 _COUNTS = ("merge-moves", "merge-pairs")
@@ -92,7 +92,7 @@ def _numbers(fit: Any) -> dict[str, Any]:
 
 
 def found_of_all(fit: Any) -> tuple[float, str]:
-    """Return which share of the links is in the estimate, as the model expects, and of which links: of all if it knows."""
+    """Return which share of links is in the estimate, as the model expects, and of which links: of all if it knows."""
     recall, among_seen = expected_scores(fit).recall, fit.truth.found_share
     if fit.data.candidate is None and np.isfinite(among_seen):
         return recall * among_seen, "all links"
@@ -146,8 +146,10 @@ def _number(fit: Any) -> Section:
     low, high = count.interval
     words = f"The number of entities, and how far its interval holds: {count.doubt or count.how}."
     words += (
-        f" Draws have {count.value:,.1f} entities on average, of which the interval is; the estimate that is written has "
-        f"{count.point:,.0f}. Numbers under “Lost to blocking” are of the estimated parameters alone, without their doubt."
+        f" Draws have {count.value:,.1f} entities on average, of which the interval is; the estimate that is written "
+        "has "
+        f"{count.point:,.0f}. Numbers under “Lost to blocking” are of the estimated parameters alone, without their "
+        "doubt."
     )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from consilience.inference.fitting import Fit
@@ -38,6 +37,8 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
 def _setting(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
+
+_MOST_NAMED = 3  # files in a title
 
 _ENDINGS = {
     Result.interrupted: "The run was interrupted before its end.",
@@ -86,9 +87,10 @@ def is_vote(fit: Fit) -> bool:
 
 
 def name_of(fit: Fit) -> str:
-    """Return what stands before the title of a page: the name of the file that the data are of, where it is known."""
-    file = re.match(r"'([^']+)'", fit.data.read_from)
-    return f"{Path(file[1]).name.partition('.')[0]}: " if file else ""
+    """Return what stands before the title of a page: the names of the files that the data are of, where known."""
+    sources = getattr(fit.data, "sources", None) if fit.data.counts.get("sources", 1) > 1 else None
+    named = [fit.attributes.get("data_file", "").partition(".")[0]] if sources is None else list(map(str, sources))
+    return f"{' and '.join(named)}: " if named[0] and len(named) <= _MOST_NAMED else ""
 
 
 def line_of(fit: Fit) -> str:
@@ -144,7 +146,9 @@ def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
         made = f"fit = cs.link({_linked_from(fit)}, {run}  {data_hash}"
     else:
         model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
-        read = f"data = cs.{fit.data.reader or 'load'}({fit.data.read_from})"
+        file = fit.attributes.get("data_file")
+        source = fit.data.read_from.replace("…", repr(file), 1) if file else fit.data.read_from
+        read = f"data = cs.{fit.data.reader or 'load'}({source})"
         made = f"{read}  {data_hash}\nfit = cs.fit({model}, data, {run}"
     return f"{before}{made}\ncs.report(fit{', predictions' if systems else ''}, path='report.html')"
 

@@ -53,7 +53,8 @@ def leaderboard_section(
     shown.attrs["numbers"] = (names.get("p_best"),)
     why, read = _how_to_read(comparison, top, fit)
     blocks = [
-        *said, verdict(comparison, fit), *comparison.notes, why, Table(shown, f"Systems by {comparison.title}, best first."),
+        *said, verdict(comparison, fit), *comparison.notes, why,
+        Table(shown, f"Systems by {comparison.title}, best first."),
         figures.leaderboard(comparison), read, *([figures.beats_matrix(comparison)] if len(table) > 1 else []),
         *_scores(scores, metrics, truth, comparison.own_draws is not None),
     ]  # fmt: skip
@@ -92,8 +93,8 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
     value, low, high = within(first["value"], first["lower"], first["upper"])
     why = too_narrow(comparison, fit)
     words = (
-        f"“{first['system']}” scores {value} in {comparison.title}, with {100 * comparison.level:g} % between {low} and "
-        f"{high}{f', which is too narrow: {why}' if why else ''}."
+        f"“{first['system']}” scores {value} in {comparison.title}, with {100 * comparison.level:g} % between {low} "
+        f"and {high}{f', which is too narrow: {why}' if why else ''}."
     )
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
@@ -105,8 +106,8 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}."
     if "point_estimate" in table:
-        point = first["point_estimate"]
-        words += f" Against the point estimate it would be reported as {within(point, low=first['lower'], high=first['upper'])[0]}."
+        point = within(first["point_estimate"], first["lower"], first["upper"])[0]
+        words += f" Against the point estimate it would be reported as {point}."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
@@ -163,7 +164,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
 def _scores(
     scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth, own_look: bool
 ) -> list[Any]:  # fmt: skip
-    """Return all scores of all systems, as the annotators alone have them; ``own_look`` if the leaderboard counts more."""
+    """Return all scores, as the annotators alone have them; ``own_look`` if the leaderboard counts more."""
     import pandas
 
     rows = [
@@ -179,7 +180,8 @@ def _scores(
     drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}{alone}, each curve sorted")]
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
-        drawn.append(figures.score_histogram(first, title=f"{capital(metrics[0].title)}{alone}, over draws of the truth"))
+        title = f"{capital(metrics[0].title)}{alone}, over draws of the truth"
+        drawn.append(figures.score_histogram(first, title=title))
         words = "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted)."
         if "worst draw" in frame:
             words += (
@@ -188,7 +190,8 @@ def _scores(
             )
     if own_look:
         words += (
-            " All of this section is as the annotators alone have it, as if predictions were made from their annotations; "
+            " All of this section is as the annotators alone have it, as if predictions were made from their "
+            "annotations; "
             "the leaderboard has the middle between that and an own look, and so another number for the same metric."
         )
     return [Heading("Scores of each system"), words, Table(frame, "All metrics of all systems."), drawn]

@@ -37,8 +37,8 @@ _FIXED = "\u00a0"      # A space at which no line ends.
 _FIRST = "probability of cluster 0"
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
-    "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has wider "
-    "ones."
+    "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
+    "wider ones."
 )
 
 
@@ -231,7 +231,8 @@ def _reliability(fit: Any, frame: Any) -> Section:
         columns[f"95 % of {site}"] = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
     table = _frame(columns | {"answers": frame["answers"]})
     gist = f"{counted(len(spammers), 'experts')} tell next to nothing" if spammers else ""
-    return Section("How reliable each expert is", [*blocks, Table(table, "Experts by view.", of="experts", texts=texts)], gist)
+    blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
+    return Section("How reliable each expert is", blocks, gist)
 
 
 def _prior_words(frame: Any) -> str:

@@ -208,11 +208,12 @@ def _optimum_interval(patterns: Patterns, level: float) -> tuple[float, float]:
     """Return the interval of r* by the bootstrap over items; ends may be infinite."""
     number = int(patterns.num_items)
     drawn = np.random.default_rng(0).multinomial(number, patterns.multiplicity / number, _RESAMPLED)
-    found = [
-        best_annotations_per_item(exchangeable_moments(Patterns(*(one[own > 0] for one in patterns[:3]), own[own > 0])))
-        for own in drawn.astype(float)
-    ]  # fmt: skip
-    lower, upper = np.quantile(np.nan_to_num(found, nan=np.inf, posinf=np.inf), ends(level), method="closest_observation")
+    found = []
+    for own in drawn.astype(float):
+        size, pairs, triples = (values[own > 0] for values in patterns[:3])
+        found.append(best_annotations_per_item(exchangeable_moments(Patterns(size, pairs, triples, own[own > 0]))))
+    known = np.nan_to_num(found, nan=np.inf, posinf=np.inf)
+    lower, upper = np.quantile(known, ends(level), method="closest_observation")  # between ends there is no number
     return float(lower), float(upper)
 
 

@@ -170,7 +170,8 @@ class PosteriorAgreement:
             return ""
         (low, high), p = self.predictive_interval, self.two_sided_p
         observed, *expected = within(self.observed, low, high)
-        numbers = f"observed {observed} ({SCHEME_WORDS.get(self.scheme, self.scheme)}), expected {' to '.join(expected)}, p = {p:.2g}"
+        how = SCHEME_WORDS.get(str(self.scheme), self.scheme)
+        numbers = f"observed {observed} ({how}), expected {' to '.join(expected)}, p = {p:.2g}"
         if self.checked is not None:
             numbers += f", on {self.checked:,} items taken at random"
         if p >= 1 - self.level:

@@ -225,7 +225,9 @@ def test_a_copied_annotator_does_not_make_signal():
         "the signal rests on Cem and Dora alone: they agree with each other, and nobody else agrees with anybody; "
         "either both are right or one copies the other; only gold labels can tell"
     )
-    assert [note.text for note in rest] == ["no evidence that Ann looks at the items: agreement with the others may be chance"]
+    assert [note.text for note in rest] == [
+        "no evidence that Ann looks at the items: agreement with the others may be chance"
+    ]
 
 
 # ---- what it says ----
