@@ -15,6 +15,7 @@ Stutz et al. (2023).
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -92,6 +93,13 @@ def _as_mapping(scores: Score | Mapping[str, Score]) -> Mapping[str, Score]:
     return {scores.title: scores} if isinstance(scores, Score) else scores
 
 
+def _common_title(scores: Mapping[str, Score]) -> str:
+    """Return the words that the titles of scores begin with: of several systems none is named."""
+    words = zip(*(score.title.split() for score in scores.values()), strict=False)
+    common = [same[0] for same in itertools.takewhile(lambda same: len(set(same)) == 1, words)]
+    return " ".join(common).removesuffix(" of") or "score"
+
+
 @styled
 def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None) -> Any:
     """Draw certainties of all items, each curve sorted (Figures 3, 7 left, 8 left and 14).
@@ -115,7 +123,7 @@ def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str 
     title : what was measured; the score's own words by default.
     """
     scores = _as_mapping(scores)
-    title = title or f"Each item's {next(iter(scores.values())).title}, each curve sorted"
+    title = title or f"Each item's {_common_title(scores)}, each curve sorted"
     return _sorted_curves(scores, ax, title, "score, averaged over draws")
 
 
@@ -165,7 +173,7 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
         ax.plot([score.value] * 2, [row, row + 0.85], color=INK, linewidth=1.2)
         if score.point is not None:
             ax.plot(score.point, row + 0.2, marker="x", color=INK, markersize=6, markeredgewidth=1.6, linestyle="")
-    title = title or f"{next(iter(scores.values())).title} over draws of the truth"
+    title = title or f"{_common_title(scores)} over draws of the truth"
     ax.set(title=title, xlabel="score of the data set")
     ax.set_ylim(-0.05, len(scores))
     if len(scores) > 1:

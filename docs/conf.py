@@ -62,6 +62,7 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "footer_end": []}
+html_sidebars = dict.fromkeys(("gallery", "limitations"), [])  # nothing is below them
 html_math_renderer = "mathml"
 
 log = logging.getLogger(__name__)
