@@ -173,7 +173,8 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
         ax.plot([score.value] * 2, [row, row + 0.85], color=INK, linewidth=1.2)
         if score.point is not None:
             ax.plot(score.point, row + 0.2, marker="x", color=INK, markersize=6, markeredgewidth=1.6, linestyle="")
-    title = title or f"{_common_title(scores)} over draws of the truth"
+    words = _common_title(scores)
+    title = title or f"{words[:1].upper()}{words[1:]} over draws of the truth"
     ax.set(title=title, xlabel="score of the data set")
     ax.set_ylim(-0.05, len(scores))
     if len(scores) > 1:
