@@ -285,9 +285,10 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
         for row, column, ends_ in ((pair.a, pair.b, (low, high)), (pair.b, pair.a, (1 - high, 1 - low))):
             wins[place[row], place[column]] = value = sum(ends_) / 2
             light = np.dot(to_rgb(colours(value)), (0.3, 0.59, 0.11)) > 0.55
+            ink = INK if np.isnan(value) else "#111111" if light else "#ffffff"
             ax.text(
                 place[column] + 0.5, place[row] + 0.5, range_text(*ends_), ha="center", va="center",
-                fontsize=6.5 if np.isnan(beats.loc[row, column]) else 8.5, color="#111111" if light else "#ffffff",
+                fontsize=6.5 if np.isnan(beats.loc[row, column]) else 8.5, color=ink,
             )  # fmt: skip
     ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
     places = np.arange(len(names)) + 0.5

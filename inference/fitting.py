@@ -233,6 +233,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
+    named = {"data_file": os.path.basename(data)} if isinstance(data, str | os.PathLike) else {}
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read)
     _check_items(data)
     if annotator_groups is not None:
@@ -244,7 +245,7 @@ def fit(
         if kept is not None and not data.is_whole:
             text = "processes that share data keep no checkpoint; leave out {checkpoint}"
             raise UnsupportedRequest(text, Remedy("checkpoint"))
-        return completed(plan, kept, progress, began), kept
+        return completed(plan, kept, progress, began, named), kept
 
     keep_compiled_at_first_fit()
     resolved = chosen.resolve(data, priors, settings)

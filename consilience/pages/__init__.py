@@ -26,7 +26,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
 from consilience.pages.vectors import svg_of
-from consilience.printing import counted
+from consilience.printing import counted, decimals, within
 
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
@@ -83,6 +83,7 @@ class Table:
     tips : by column, a detail of each row, shown on hover and focus.
     of : the fit's table that has all rows, where these are not all.
     total : how many these are; the rows of the frame by default.
+    texts : by column, how its values are written; the frame has the numbers to sort by.
     """
 
     frame: Any
@@ -90,6 +91,7 @@ class Table:
     tips: Mapping[str, Sequence[str]] = field(default_factory=dict)
     of: str = ""
     total: int | None = None
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Bar(NamedTuple):
@@ -337,19 +339,39 @@ def _table(table: Table) -> dict[str, Any]:
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     written = frame.attrs.get("numbers", ())
     numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
-    tips = [table.tips.get(str(name), ()) for name in frame.columns]
+    digits = _digits(columns)
+    texts = [
+        list(table.texts.get(str(column.name), ()))[: len(frame)] or _texts(column, worth)
+        for column, worth in zip(columns, digits, strict=True)
+    ]
+    known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
+    columns, texts, numeric = ([one[place] for place in known] for one in (columns, texts, numeric))
+    tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
-        for row, (value, text) in enumerate(zip(column, _texts(column), strict=True))
-    ] for column, detail in zip(columns, tips, strict=True)), strict=True)  # fmt: skip
-    return {"caption": caption, "columns": [str(name) for name in frame], "numeric": numeric, "rows": list(rows)}
+        for row, (value, text) in enumerate(zip(column, shown, strict=True))
+    ] for column, shown, detail in zip(columns, texts, tips, strict=True)), strict=True)  # fmt: skip
+    heads = [str(column.name) for column in columns]
+    return {"caption": caption, "columns": heads, "numeric": numeric, "rows": list(rows)}
 
 
-def _texts(column: Any) -> list[str]:
+def _digits(columns: Sequence[Any]) -> list[int]:
+    """Return how many digits after the point columns get: what the table's intervals, of shares or not, are worth."""
+    share = [column.dtype.kind == "f" and bool((column.abs().fillna(0) <= 1).all()) for column in columns]
+    found: dict[bool, list[int]] = {True: [], False: []}
+    for place, (low, high) in enumerate(itertools.pairwise(columns)):
+        named = str(low.name).endswith("from") and str(high.name).strip() == "to"
+        if named and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
+            found[share[place] and share[place + 1]].append(decimals(0.0, float(np.nanmedian(high - low))))
+    return [max(found[one], default=3) for one in share]
+
+
+def _texts(column: Any, digits: int) -> list[str]:
     """Write a column; floats that are all whole numbers, such as counts, as whole numbers."""
-    if column.dtype.kind == "f" and (known := column[np.isfinite(column)]).size and not np.mod(known, 1).any():
+    known = column[np.isfinite(column)] if column.dtype.kind == "f" else column[:0]
+    if len(known) and not np.mod(known, 1).any() and np.abs(known).max() > 1:  # below, it is a share
         return [_text(int(value)) if np.isfinite(value) else _text(value) for value in column]
-    return [_text(value) for value in column]
+    return [_text(value, digits) for value in column]
 
 
 def _full(value: Any) -> str:
@@ -359,14 +381,14 @@ def _full(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.number) else value)
 
 
-def _text(value: Any) -> str:
-    """Write a value as tables show it: four digits after the point where it is below a hundred, thousands apart."""
+def _text(value: Any, digits: int = 3) -> str:
+    """Write a value as tables show it: with so many digits after the point, of large numbers one; thousands apart."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     if isinstance(value, float | np.floating):
-        digits = 4 if abs(float(value)) < 100 else 1
+        digits = digits if abs(float(value)) < 100 else min(digits, 1)
         return f"{value:,.{digits}f}" if np.isfinite(value) else "–" if np.isnan(value) else str(value)
     return "–" if value is None else str(value)
 
@@ -422,6 +444,12 @@ def _marked(text: Text) -> Any:
             parts.append(Markup("<sub>{}{}</sub></span>").format(between, inside.pop().number))
             between = ", "  # two mentions may end at one word
     return Markup("").join(parts)
+
+
+def tile(name: str, value: float, low: float, high: float) -> dict[str, str]:
+    """Return a key figure with its interval of 95 %."""
+    text, *ends = within(value, low, high)
+    return {f"{name} ({ends[0]} to {ends[1]}, 95 %)": text}
 
 
 def capital(text: str) -> str:

@@ -42,8 +42,8 @@ def page(path):
 def test_the_command_says_first_how_right_the_labels_are(files, capsys):
     assert fitted(files) == 3
     shown = capsys.readouterr()
-    assert shown.out.splitlines()[0] == "certainty 1.000; right .833 of 60 gold items"
-    assert "warning: the stated probabilities are too high: 50 of 60 gold items are right (.833)" in shown.err
+    assert shown.out.splitlines()[0] == "certainty 1.000; right 0.833 of 60 gold items"
+    assert "warning: the stated probabilities are too high: 50 of 60 gold items are right (0.833)" in shown.err
     assert fitted(files, "--json", "--force") == 3
     found = json.loads(capsys.readouterr().out)["calibration"]
     assert (found["items"], found["certainty"], found["dependence"], found["fitted_on"]) == (60, 1.0, 0.0, 0)
