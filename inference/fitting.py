@@ -22,7 +22,7 @@ import numpy as np
 
 from consilience._version import __version__
 from consilience.arrays import Key
-from consilience.data.accept import as_contract
+from consilience.data.accept import as_contract, file_name
 from consilience.data.contract import Contract
 from consilience.data.memory import release
 from consilience.errors import (
@@ -233,7 +233,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    named = {"data_file": os.path.basename(data)} if isinstance(data, str | os.PathLike) else {}
+    named = {"data_file": name} if (name := file_name(data)) else {}
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read)
     _check_items(data)
     if annotator_groups is not None:

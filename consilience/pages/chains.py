@@ -126,7 +126,8 @@ def _text(fit: Any, chains: SilverChains, certainty: np.ndarray, source: Any) ->
         ends = (data.start, data.end) if which[code] >= 0 else (_places(len(certainty), own),) * 2
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
         blocks.append(Text(title, tokens, _spans(fit, chains, certainty, own, ends, len(tokens))))
-    gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain; {chains.num_entities:,} entities"
+    gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
+    gist += f"; {chains.num_entities:,} entities by the most probable links"
     return Section("Text", blocks, gist)
 
 

@@ -88,8 +88,7 @@ def is_vote(fit: Fit) -> bool:
 
 def name_of(fit: Fit) -> str:
     """Return what stands before the title of a page: the names of the files that the data are of, where known."""
-    sources = getattr(fit.data, "sources", None) if fit.data.counts.get("sources", 1) > 1 else None
-    named = [fit.attributes.get("data_file", "").partition(".")[0]] if sources is None else list(map(str, sources))
+    named = list(fit.data.parts) or [fit.attributes.get("data_file", "").partition(".")[0]]
     return f"{' and '.join(named)}: " if named[0] and len(named) <= _MOST_NAMED else ""
 
 
