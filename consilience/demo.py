@@ -337,7 +337,7 @@ def _certainty_over(x: np.ndarray, certainty: np.ndarray, plausibility: np.ndarr
     above, below = _stacked()
     for values, name, colour in zip(plausibility.T, _TOY_LABELS, _COLOURS, strict=True):
         above.plot(x, values, color=colour, label=name)
-    shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(_RELIABILITIES)))
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.2, 0.9, len(_RELIABILITIES)))
     for values, value, colour in zip(certainty.T, _RELIABILITIES, shades, strict=True):
         below.plot(x, values, color=colour, label=f"γ = {value:g}")
     above.set(title="True plausibilities of the three conditions at x", ylabel="plausibility", ylim=(-0.02, 1.02))

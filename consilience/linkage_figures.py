@@ -46,7 +46,7 @@ def weights_of_fields(table: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    table : of ``fit.weights()``.
+    table : of ``fit.weights()``; with the columns ``lower`` and ``upper``, the intervals of weights are drawn.
     ax : axes to draw into.
     """
     table = table[table["outcome"] != "missing"]
@@ -56,6 +56,8 @@ def weights_of_fields(table: Any, ax: Any = None) -> Any:
         rows = table[(table["outcome"] == outcome) & np.isfinite(table["weight"])]
         places = [fields.index(field) for field in rows["field"]]
         ax.barh(places, rows["weight"], height=0.5 if outcome == "near" else 0.72, color=_OF_OUTCOME[outcome])
+        if "lower" in rows:
+            ax.hlines(places, rows["lower"], rows["upper"], color=INK, linewidth=1)
     ax.axvline(0, color=INK, linewidth=0.8)
     ax.set(title="What fields say", xlabel="log odds that are added, on average", ylim=(len(fields) - 0.4, -0.6))
     ax.set_yticks(range(len(fields)), [shown_name(field) for field in fields])

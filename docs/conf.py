@@ -62,6 +62,7 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "footer_end": []}
+html_sidebars = dict.fromkeys(("gallery", "limitations"), [])  # nothing is below them
 html_math_renderer = "mathml"
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,18 @@ def rst_tables(app, what, name, of, options, lines: list[str]) -> None:
             made += ["", ".. list-table::", "   :header-rows: 1", "", *row(line)]
         else:
             made += row(line)
+    lines[:] = made
+
+
+def errors_below(app, what, name, of, options, lines: list[str]) -> None:
+    """Let what an error is raised for stand below its name, where it is text; beside it, it would be a type."""
+    made: list[str] = []
+    inside = False
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if set(after) == {"-"}:
+            inside = line == "Raises"
+        found = re.fullmatch(r"([\w, ]+) : (\S.*)", line) if inside else None
+        made += [line] if found is None else [found[1], f"    {found[2]}"]
     lines[:] = made
 
 
@@ -159,7 +172,7 @@ def write_pages(app) -> None:
     results = sorted((HERE.parent / "benchmarks" / "results").glob("*/results.md"))
     made = {HERE / "api" / "models" / f"{name}.md": member_page(name) for name in models.names()}
     made |= {HERE / "benchmarks" / f"{one.parent.name}.md": benchmark_page(one) for one in results}
-    made |= {HERE / "gallery.md": gallery.page(HERE / "_static" / "gallery")}
+    made |= {HERE / "gallery.md": gallery.page(HERE / "_build" / "gallery")}
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -198,4 +211,5 @@ def setup(app) -> None:
     app.connect("builder-inited", write_pages, priority=100)
     app.connect("source-read", link_results)
     app.connect("env-updated", check_described)
+    app.connect("autodoc-process-docstring", errors_below, priority=400)  # before they are read
     app.connect("autodoc-process-docstring", rst_tables)

@@ -19,6 +19,7 @@ from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
 from consilience.evaluation.readings import range_text
 from consilience.evaluation.reliability import reliability_of_pairs
+from consilience.models.intervals import ends
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
 from consilience.pages.run import line_of
@@ -389,19 +390,31 @@ def _fields(fit: Any) -> Section | None:
     title, gist = "Fields", ""
     with contextlib.suppress(UnsupportedRequest):
         if "weights" in fit.member.table_names:
-            weights = fit.table("weights")
-            names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u"}
+            links = float(fit.truth.pairs().probability.sum())
+            weights = _with_intervals(fit.table("weights"), links)
+            names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u", "lower": "95 % from", "upper": "to"}
             how = (
                 "How probable an outcome of a field is among links (m) and among other pairs (u), and what it adds to "
-                "the log odds of a pair, on the average. These are estimates without intervals, from "
-                f"{counted(expected_scores(fit).predicted_pairs, 'links')}. fit.explain(a, b) tells how one pair comes "
-                "about."
+                "the log odds of a pair, on the average. fit.explain(a, b) tells how one pair comes about. Intervals "
+                f"are those of a share m that is seen in {links:,.0f} links, so many as are expected; u, of far more "
+                "pairs, is taken as known."
             )
             table = Table(weights.rename(columns=names), "Match weights by field and outcome.", of="weights")
             blocks, title = [how, linkage_figures.weights_of_fields(weights), table, *blocks], "Match weights"
             most = weights.loc[weights["weight"].idxmax()]
             gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
     return Section(title, blocks, gist)
+
+
+def _with_intervals(weights: Any, links: float) -> Any:
+    """Add Jeffreys intervals of the weights: m is a share of so many links, less those without the field."""
+    lacks = weights[weights["outcome"] == "missing"].set_index("field")["m"]
+    m, number = weights["m"], links * (1 - weights["field"].map(lacks))
+    shown = (weights["outcome"] != "missing") & (weights["u"] > 0)
+    low, high = (special.betaincinv(number * m + 0.5, number * (1 - m) + 0.5, level) for level in ends())
+    found = {"lower": np.where(m > 0, low, 0.0), "upper": np.where(m < 1, high, 1.0)}
+    with np.errstate(divide="ignore"):
+        return weights.assign(**{name: np.log(end / weights["u"]).where(shown) for name, end in found.items()})
 
 
 def _cleaning(fit: Any) -> Section | None:

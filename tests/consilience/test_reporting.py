@@ -130,7 +130,7 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     cells = page.text["td"]
     for row in cs.compare(fit, systems).table.itertuples():
         at = cells.index(row.system)
-        shown = [float(cells[at + step]) for step in (1, 2, 3, 6)]  # between them P(best) and the rank
+        shown = [float(cells[at + place]) for place in (1, 2, 3, 6)]  # between them P(best) and the rank
         assert shown == pytest.approx([row.value, row.lower, row.upper, row.sd_items], abs=0.0051)
     for score in (cs.certainty(fit), cs.certainty(fit, top=2)):
         at = cells.index(score.title.removesuffix(", exact"))
