@@ -23,6 +23,9 @@ from consilience.evaluation.agreement import PosteriorAgreement
 # A matrix of more annotators cannot be read; those who share most items with others are drawn.
 MOST_ANNOTATORS = 30
 
+# Cells of so many can be written on.
+_MOST_WRITTEN = 16
+
 
 @styled
 def agreement_by_name(frame: Any, name: str, value: str, title: str, ax: Any = None, *, most: int = 30) -> Any:
@@ -55,6 +58,8 @@ def agreement_by_name(frame: Any, name: str, value: str, title: str, ax: Any = N
 def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     """Draw how often every two annotators agree on the items that both labelled; white where they share none.
 
+    Cells of few annotators show the agreement, and below it how many items it is of.
+
     Parameters
     ----------
     pairs : data frame of `Agreement.pairs`: ``annotator_a, annotator_b, items, agreement``; of those who share most
@@ -71,19 +76,26 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     place[kept] = np.arange(len(kept))
     first, second = place[code[: len(pairs)]], place[code[len(pairs) :]]
     drawn = (first >= 0) & (second >= 0)
-    matrix = np.full((len(kept), len(kept)), np.nan)
-    matrix[first[drawn], second[drawn]] = matrix[second[drawn], first[drawn]] = pairs["agreement"].to_numpy()[drawn]
-    side = 2.2 + 0.17 * len(kept)
+    matrix, items = np.full((2, len(kept), len(kept)), np.nan)
+    for cells, values in ((matrix, pairs["agreement"]), (items, pairs["items"])):
+        cells[first[drawn], second[drawn]] = cells[second[drawn], first[drawn]] = values.to_numpy()[drawn]
+    written = len(kept) <= _MOST_WRITTEN
+    side = 2.2 + (0.36 if written else 0.17) * len(kept)
     ax = axes_of(ax, side + 0.7, side)
     image = ax.imshow(matrix, vmin=0, vmax=1, cmap=matplotlib.colormaps["cividis"], interpolation="nearest")
+    for row, column in np.argwhere(np.isfinite(matrix)) if written else ():
+        value, ink = matrix[row, column], "#111111" if matrix[row, column] > 0.5 else "#ffffff"
+        look: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
+        ax.text(column, row - 0.13, f"{value:.2f}", fontsize=7.5, **look)
+        ax.text(column, row + 0.26, f"{items[row, column]:,.0f}", fontsize=6, **look)
     labels = [shown_name(name) for name in names[kept]]
     ax.set_xticks(range(len(kept)), labels, rotation=90)
     ax.set_yticks(range(len(kept)), labels)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     total = pairs.attrs.get("annotators", len(names))
-    which = f"the {len(kept)} of {total} annotators who share most items" if len(kept) < total else ""
-    ax.set(title="Agreement of every two annotators" + (f":\n{which}" if which else ""))
+    which = f":\nthe {len(kept)} of {total} annotators who share most items" if len(kept) < total else ""
+    ax.set(title="Agreement of every two annotators" + which + (", and number of common items" if written else ""))
     ax.figure.colorbar(image, ax=ax, shrink=0.7, label="share of common items with equal labels")
     return ax
 
@@ -105,7 +117,8 @@ def learning_curve(frame: Any, ax: Any = None) -> Any:
     ax.set(title="Agreement as annotations arrived", xlabel="annotations so far", ylabel="SPA")
     count_items(ax.xaxis)
     ax.grid(axis="y")
-    legend_below(ax, handles, schemes)
+    if len(schemes) > 1:
+        legend_below(ax, handles, schemes)
     return ax
 
 

@@ -59,7 +59,7 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
     line = (
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
-        "draws, so that it says how sure one may be. This page was computed from scratch by `consilience demo`."
+        "draws, so that it says how sure one may be. The command consilience demo has computed this page from scratch."
     )
     write_page(Page("Consilience: six small studies", line, [study.section for study in studies]), path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
@@ -187,7 +187,8 @@ def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     truth = values["plausibility"].argmax(axis=1)
     answers = _answers(data, np.random.default_rng(seed))
     fit = cs.fit("dirichlet", data, alpha=_ALPHA)
-    comparison = cs.compare(fit, {name: _as_predictions(data, labels, name) for name, labels in answers.items()})
+    systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
+    comparison = cs.compare(fit, systems, provenance="annotations")  # all that they know is what the crowd said
     true_scores = np.array([(labels == truth).mean() for labels in answers.values()])
     return Simulated(data, truth, fit, comparison, true_scores)
 
@@ -221,16 +222,18 @@ def leaderboard() -> Study:
         "system": "system", "true_accuracy": "true accuracy", "value": "estimate", "lower": "95 % from", "upper": "to",
         "p_best": "P(best)", "point_estimate": "by majority vote",
     }  # fmt: skip
-    table = comparison.table.assign(true_accuracy=simulated.true_scores[comparison.order])
+    true_scores = simulated.true_scores[comparison.order]
+    table = comparison.table.assign(true_accuracy=true_scores, p_best=comparison.p_best_texts)
     held = int(table["true_accuracy"].between(table["lower"], table["upper"]).sum())
     table = table[list(names)].rename(columns=names)
+    table.attrs["numbers"] = ("P(best)",)
     first, favourite = table.iloc[0], table.loc[table["by majority vote"].idxmax()]
     words = (
         f"A crowd of five labels {data.num_items} items; data and truth are simulated, so that the true accuracy of "
         "three systems that learnt from this crowd is known here. Scoring them against the "
         f"majority vote, as is usual, claims {favourite['by majority vote']:.2f} for the system that "
         f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
-        f"system that {first['system']} is best with probability {first['P(best)']:.2f}, and the 95 % intervals hold "
+        f"system that {first['system']} is best with probability {first['P(best)']}, and the 95 % intervals hold "
         f"the true accuracy of {held} of {len(table)} systems."
     )
     known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
@@ -239,7 +242,8 @@ def leaderboard() -> Study:
         "picks either of the two leading labels where they are at most one vote apart, and loses little by "
         "it, for there the vote itself is nearly a coin toss; the third repeats the label of one annotator, drawn for "
         "each item. There is a limit that no evaluation against annotators alone can pass: a system that knew the "
-        f"truth, and not only what annotators say of it, would be given {known:.2f}."
+        f"truth, and not only what annotators say of it, would be given {known:.2f}. The comparison is told that these "
+        "systems know nothing but the annotations; of others it would have to be said where their answers come from."
     )
     figure = _with_true_scores(figures.leaderboard(comparison), simulated)
     blocks = [words, table, figure, figures.beats_matrix(comparison), about, "Model: dirichlet."]
@@ -333,7 +337,7 @@ def _certainty_over(x: np.ndarray, certainty: np.ndarray, plausibility: np.ndarr
     above, below = _stacked()
     for values, name, colour in zip(plausibility.T, _TOY_LABELS, _COLOURS, strict=True):
         above.plot(x, values, color=colour, label=name)
-    shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(_RELIABILITIES)))
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.2, 0.9, len(_RELIABILITIES)))
     for values, value, colour in zip(certainty.T, _RELIABILITIES, shades, strict=True):
         below.plot(x, values, color=colour, label=f"γ = {value:g}")
     above.set(title="True plausibilities of the three conditions at x", ylabel="plausibility", ylim=(-0.02, 1.02))

@@ -24,7 +24,11 @@ STYLE: dict[Any, Any] = {
 """Settings of matplotlib under which all figures are drawn."""
 
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-_OKABE_ITO = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+PALETTE = {"blue": BLUE, "vermillion": VERMILLION, "green": GREEN, "purple": PURPLE, "orange": ORANGE, "sky": SKY}
+"""Colours of things, those of Okabe and Ito, in their order."""
+
+ON_DARK = dict(zip(PALETTE, ("#4ba3dc", "#f0803c", "#2fbf95", "#dd93c0", "#f2b233", "#8fd0f5"), strict=True))
+"""What a dark page shows in their place."""
 
 # More points than this are drawn as a picture, and curves are thinned to it: an SVG lists every single one.
 MOST_POINTS = 800
@@ -77,11 +81,11 @@ def count_items(axis: Any) -> None:
 
 def colours_of(number: int) -> list[Any]:
     """Return colours of so many things: Okabe and Ito's, or viridis where they are many."""
-    if number <= len(_OKABE_ITO):
-        return list(_OKABE_ITO[:number])
+    if number <= len(PALETTE):
+        return list(PALETTE.values())[:number]
     import matplotlib
 
-    return list(matplotlib.colormaps["viridis"](np.linspace(0, 0.92, number)))
+    return list(matplotlib.colormaps["viridis"](np.linspace(0.2, 0.92, number)))  # darker ones are lost on a dark page
 
 
 def legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ Stutz et al. (2023).
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -92,6 +93,13 @@ def _as_mapping(scores: Score | Mapping[str, Score]) -> Mapping[str, Score]:
     return {scores.title: scores} if isinstance(scores, Score) else scores
 
 
+def _common_title(scores: Mapping[str, Score]) -> str:
+    """Return the words that the titles of scores begin with: of several systems none is named."""
+    words = zip(*(score.title.split() for score in scores.values()), strict=False)
+    common = [same[0] for same in itertools.takewhile(lambda same: len(set(same)) == 1, words)]
+    return " ".join(common).removesuffix(" of") or "score"
+
+
 @styled
 def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None) -> Any:
     """Draw certainties of all items, each curve sorted (Figures 3, 7 left, 8 left and 14).
@@ -115,7 +123,7 @@ def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str 
     title : what was measured; the score's own words by default.
     """
     scores = _as_mapping(scores)
-    title = title or f"Each item's {next(iter(scores.values())).title}, each curve sorted"
+    title = title or f"Each item's {_common_title(scores)}, each curve sorted"
     return _sorted_curves(scores, ax, title, "score, averaged over draws")
 
 
@@ -165,7 +173,8 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
         ax.plot([score.value] * 2, [row, row + 0.85], color=INK, linewidth=1.2)
         if score.point is not None:
             ax.plot(score.point, row + 0.2, marker="x", color=INK, markersize=6, markeredgewidth=1.6, linestyle="")
-    title = title or f"{next(iter(scores.values())).title} over draws of the truth"
+    words = _common_title(scores)
+    title = title or f"{words[:1].upper()}{words[1:]} over draws of the truth"
     ax.set(title=title, xlabel="score of the data set")
     ax.set_ylim(-0.05, len(scores))
     if len(scores) > 1:
@@ -231,7 +240,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
         thin |= {"items alone uncertain": comparison.item_draws}
     counts = np.isfinite(table["value_own_look"].to_numpy())
     for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
-        low, high = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
+        found = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
+        low, high = np.clip(found, *comparison.limits)  # draws are linear in what is uncertain, and may pass them
         shown = counts if draws is comparison.own_draws else np.ones(len(order), bool)
         lines = ax.hlines((rows + place)[shown], low.min(axis=0)[shown], high.max(axis=0)[shown], color=colour)
         lines.set_linewidth(1.4)
@@ -258,27 +268,29 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    comparison : of `compare`. Where readings put a probability far apart there is a range.
+    comparison : of `compare`. Where readings put a probability far apart there is a range, in the colour of its middle.
     ax : axes to draw into.
     """
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
     beats = comparison.beats
-    wins, names = beats.to_numpy(float), [shown_name(name) for name in beats.index]
+    wins, names = np.full(beats.shape, np.nan), [shown_name(name) for name in beats.index]
     side = 0.55 * len(names)
     ax = axes_of(ax, width=2.2 + side, height=1.6 + side)
-    colours = LinearSegmentedColormap.from_list("wins", [VERMILLION, "#f7f7f7", BLUE])
-    ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
+    # Not quite vermillion and blue, which a dark page replaces: the texts on these have their colours from here.
+    colours = LinearSegmentedColormap.from_list("wins", ["#d45d00", "#f7f7f7", "#0071b2"])
     place = {name: number for number, name in enumerate(beats.index)}
     for pair in comparison.pairs.itertuples():
         low, high = pair.p_a_beats_b_lower, pair.p_a_beats_b_upper
         for row, column, ends_ in ((pair.a, pair.b, (low, high)), (pair.b, pair.a, (1 - high, 1 - low))):
-            value = wins[place[row], place[column]]
-            light = np.isnan(value) or np.dot(to_rgb(colours(value)), (0.3, 0.59, 0.11)) > 0.55
+            wins[place[row], place[column]] = value = sum(ends_) / 2
+            light = np.dot(to_rgb(colours(value)), (0.3, 0.59, 0.11)) > 0.55
+            ink = INK if np.isnan(value) else "#111111" if light else "#ffffff"
             ax.text(
                 place[column] + 0.5, place[row] + 0.5, range_text(*ends_), ha="center", va="center",
-                fontsize=6.5 if np.isnan(value) else 8.5, color="#111111" if light else "#ffffff",
+                fontsize=6.5 if np.isnan(beats.loc[row, column]) else 8.5, color=ink,
             )  # fmt: skip
+    ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
     places = np.arange(len(names)) + 0.5
     ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")
     ax.set_yticks(places, names)
@@ -306,7 +318,8 @@ def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -
     size, alpha = (9, 0.35) if len(x) > 200 else (26, 0.6)
     ax.scatter(x + noise, y, s=size, color=BLUE, alpha=alpha, linewidth=0, rasterized=len(x) > MOST_POINTS)
     found = ""
-    if len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0:
+    # Two certainties, as of votes, are on no line.
+    if np.ptp(x) > 0 and len(np.unique(y)) > 2:
         slope, intercept = np.polyfit(x, y, 1)
         ends = np.array([x.min(), x.max()])
         ax.plot(ends, intercept + slope * ends, color=VERMILLION)

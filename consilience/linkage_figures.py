@@ -29,7 +29,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
     if true_number is not None:  # wide, and under the others, which may be at the same place
         known = f"known {true_number:,}"
         ax.axvline(true_number, color=VERMILLION, linewidth=5, alpha=0.55, solid_capstyle="butt", label=known)
-    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.0f}")
+    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.1f}")
     ax.axvline(count.point, color=INK, linewidth=1.2, linestyle=":", label=f"estimate {count.point:,.0f}")
     ax.set(title="Number of entities", xlabel="entities", ylabel="draws of the partition")
     count_items(ax.xaxis)
@@ -46,7 +46,7 @@ def weights_of_fields(table: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    table : of ``fit.weights()``.
+    table : of ``fit.weights()``; with the columns ``lower`` and ``upper``, the intervals of weights are drawn.
     ax : axes to draw into.
     """
     table = table[table["outcome"] != "missing"]
@@ -56,6 +56,8 @@ def weights_of_fields(table: Any, ax: Any = None) -> Any:
         rows = table[(table["outcome"] == outcome) & np.isfinite(table["weight"])]
         places = [fields.index(field) for field in rows["field"]]
         ax.barh(places, rows["weight"], height=0.5 if outcome == "near" else 0.72, color=_OF_OUTCOME[outcome])
+        if "lower" in rows:
+            ax.hlines(places, rows["lower"], rows["upper"], color=INK, linewidth=1)
     ax.axvline(0, color=INK, linewidth=0.8)
     ax.set(title="What fields say", xlabel="log odds that are added, on average", ylim=(len(fields) - 0.4, -0.6))
     ax.set_yticks(range(len(fields)), [shown_name(field) for field in fields])
@@ -113,7 +115,8 @@ def unlinkable_records(table: Any, ax: Any = None) -> Any:
     ax.plot(table["threshold"], table["share"], color=BLUE)
     ax.axvline(0, color=INK, linewidth=0.8, linestyle=":")
     even = float(np.interp(0, table["threshold"], table["share"], left=0, right=1))
-    ax.annotate(f"even odds: {percent(even)}", (0, even), xytext=(6, -11), textcoords="offset points")
+    place = (6, 6 if even < 0.5 else -11)  # within the axes
+    ax.annotate(f"even odds: {percent(even)}", (0, even), xytext=place, textcoords="offset points")
     ax.set(
         title="Records that show too little", xlabel="log odds with a copy of itself", ylabel="share of records below",
         ylim=(-0.02, 1.02),
@@ -133,7 +136,8 @@ def threshold_curves(table: Any, ax: Any = None) -> Any:
     ax = axes_of(ax)
     for name, colour, marker in (("precision", BLUE, "o-"), ("recall", VERMILLION, "s-")):
         ax.plot(table["threshold"], table[name], marker, color=colour, markersize=4, label=name)
-    ax.set(title="If pairs above a threshold were linked", xlabel="probability of the pair", ylim=(None, 1.01))
+    title = "If pairs above a threshold were linked"
+    ax.set(title=title, xlabel="probability of the pair", ylabel="share of the pairs, of the links", ylim=(None, 1.01))
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=2, borderaxespad=0)
     return ax
 

@@ -68,7 +68,7 @@ class Note:
     level : how grave it is.
     text : a sentence without capital and full stop, with remedies in it by name: ``{diagonal}``.
     remedies : the arguments in the text. Where it names one several times, its remedies take turns, in order.
-    title, link : of pages: a heading, and where to read more.
+    title, link : of pages: a heading, and where to read more. With a title, a note too is a box of its own.
     """
 
     level: Level

@@ -33,7 +33,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
-source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # autosummary writes pages of the first kind
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
@@ -48,10 +48,10 @@ autosummary_ignore_module_all = False
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_validation_checks = {"GL03", "SS03", "PR01", "PR02", "PR04", "PR07", "RT01", "RT03", "EX01"}
-# The contract is of the front door; what stands behind it is described, and not held to every heading.
+# The contract is of the front door; what stands behind it, as methods do, is described, and not held to every heading.
 # The constructors of estimators are signatures of what `fit` and the settings of a model document.
 numpydoc_validation_exclude = {
-    r"^consilience\.(data|models|inference|evaluation)\b",
+    r"^consilience\.(data|engines|models|inference|evaluation)\b", r"^consilience\.\w+\.",
     r"^consilience\.(DawidSkene|Dirichlet|GLAD|Linker|MACE|MPA|MajorityVote|OneCoin|PlackettLuce)$",
 }
 
@@ -62,6 +62,7 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "footer_end": []}
+html_sidebars = dict.fromkeys(("gallery", "limitations"), [])  # nothing is below them
 html_math_renderer = "mathml"
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,18 @@ def rst_tables(app, what, name, of, options, lines: list[str]) -> None:
             made += ["", ".. list-table::", "   :header-rows: 1", "", *row(line)]
         else:
             made += row(line)
+    lines[:] = made
+
+
+def errors_below(app, what, name, of, options, lines: list[str]) -> None:
+    """Let what an error is raised for stand below its name, where it is text; beside it, it would be a type."""
+    made: list[str] = []
+    inside = False
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if set(after) == {"-"}:
+            inside = line == "Raises"
+        found = re.fullmatch(r"([\w, ]+) : (\S.*)", line) if inside else None
+        made += [line] if found is None else [found[1], f"    {found[2]}"]
     lines[:] = made
 
 
@@ -159,7 +172,7 @@ def write_pages(app) -> None:
     results = sorted((HERE.parent / "benchmarks" / "results").glob("*/results.md"))
     made = {HERE / "api" / "models" / f"{name}.md": member_page(name) for name in models.names()}
     made |= {HERE / "benchmarks" / f"{one.parent.name}.md": benchmark_page(one) for one in results}
-    made |= {HERE / "gallery.md": gallery.page(HERE / "_static" / "gallery")}
+    made |= {HERE / "gallery.md": gallery.page(HERE / "_build" / "gallery")}
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -179,6 +192,14 @@ def check_index(app) -> None:
         log.warning("docs/api/index.md should list '%s' once, if consilience.__all__ has it", name)
 
 
+def check_described(app, env) -> None:
+    """Warn of names of the front door whose page in the reference does not describe them."""
+    described = env.get_domain("py").objects
+    for name in consilience.__all__:
+        if name != "__version__" and f"consilience.{name}" not in described:
+            log.warning("no page describes 'consilience.%s'", name)
+
+
 def setup(app) -> None:
     """Register what is above."""
     app.add_html_math_renderer(
@@ -189,4 +210,6 @@ def setup(app) -> None:
     app.connect("builder-inited", check_index)
     app.connect("builder-inited", write_pages, priority=100)
     app.connect("source-read", link_results)
+    app.connect("env-updated", check_described)
+    app.connect("autodoc-process-docstring", errors_below, priority=400)  # before they are read
     app.connect("autodoc-process-docstring", rst_tables)

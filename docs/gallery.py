@@ -13,6 +13,8 @@ from typing import Any
 
 from consilience import figures
 from consilience.data.samples import write_samples
+from consilience.drawing import GRID, ON_DARK, PALETTE
+from consilience.pages.vectors import svg_of
 
 TITLES = {
     "figures": "Certainty, scores and plausibilities",
@@ -21,6 +23,13 @@ TITLES = {
     "linkage_figures": "Linkage",
     "views_figures": "Views of experts",
 }
+
+# The colours of the pictures, which are part of the page: light and dark.
+LOOKS = {":root": PALETTE | {"grid": GRID}, '[data-theme="dark"]': ON_DARK | {"grid": "#4a4a4a"}}
+STYLE = " ".join(
+    f"{which} {{ {'; '.join(f'--{name}: {colour}' for name, colour in colours.items())} }}"
+    for which, colours in LOOKS.items()
+)
 
 SETUP = """\
 import numpy as np
@@ -182,14 +191,14 @@ def page(folder: Path) -> str:
     if astray := {f"figures.{name}" for name in figures.__all__} ^ set(ENTRIES):
         raise LookupError(f"docs/gallery.py needs one entry for each public figure; look at {sorted(astray)}")
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = [folder / f"{name}.png" for name in ENTRIES]
-    if not all(one.exists() and one.stat().st_mtime > Path(__file__).stat().st_mtime for one in drawn):
+    drawn = {name: folder / f"{name}.svg" for name in ENTRIES}
+    if not all(one.exists() and one.stat().st_mtime > Path(__file__).stat().st_mtime for one in drawn.values()):
         draw(folder)
     parts = [
         "# Gallery", "Every figure of the library, drawn from the sample files (`consilience data example .`). Each "
         "function returns matplotlib axes. Pass `ax=` to draw into a figure of your own, and save it "
         "with `axes.figure.savefig(\"figure.pdf\")`. The lines below each picture follow these:",
-        f"```python\n{SETUP}```",
+        f"```python\n{SETUP}```", f"```{{raw}} html\n<style>{STYLE}</style>\n```",
     ]  # fmt: skip
     for name, (sentence, code) in ENTRIES.items():
         figure = name.removeprefix("figures.")
@@ -197,8 +206,9 @@ def page(folder: Path) -> str:
         if (title := f"## {TITLES[home]}") not in parts:
             parts.append(title)
         parts += [
-            f"### {figure}", f"```{{image}} _static/gallery/{name}.png\n:alt: {sentence}\n:width: 420px\n```",
-            sentence, f"```python\n{code}\n```",
+            f"### {figure}",
+            f'```{{raw}} html\n<figure class="drawn">{drawn[name].read_text(encoding="utf-8")}</figure>\n```', sentence,
+            f"```python\n{code}\n```",
         ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
 
@@ -210,8 +220,8 @@ def draw(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as samples, contextlib.chdir(samples):
         write_samples(samples)
         exec(SETUP, names)
-        for name, (_, code) in ENTRIES.items():
+        for number, (name, (_, code)) in enumerate(ENTRIES.items()):
             *before, last = code.splitlines()
             exec("\n".join(before), names)
             axes = eval(last, names)
-            axes.figure.savefig(folder / f"{name}.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
+            (folder / f"{name}.svg").write_text(svg_of(axes.figure, f"f{number}-"), encoding="utf-8")

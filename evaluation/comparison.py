@@ -65,14 +65,16 @@ _DOUBT, _FEW_DRAWS = np.arange(-3.0, 4.0), 100
 _COPIES = 3
 
 _DEPENDENT = (
-    "How much the annotators err together is not known: rho {:.2f}, 95 % from {:.2f} to {:.2f}, is in the intervals."
+    "How much the annotators err together is not known: dependence {:.2f}, 95 % from {:.2f} to {:.2f}, is in the "
+    "intervals."
 )
 _DEPENDENT_LEFT_OUT = (
     "How much the annotators err together is not known, and not in these intervals: it is in those of top-k alone."
 )
 _READINGS = (
     "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
-    "annotations. Upper: an own look with errors independent of the annotators'. State provenance=, or {}."
+    "annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so "
+    "(provenance= in Python, --provenance in the shell); or {}."
 )
 _ANCHOR = 'anchor the scores on gold labels of 20 random items or more, which the fit has not seen: gold="use"'
 _SEEN = 'fit with gold="ignore", so that scores can be anchored on the gold labels: compare(…, gold="use")'
@@ -82,8 +84,8 @@ _NOT_COUNTED = (
 )
 _WITNESSES = (
     "Alone: of systems that know no more than the crowd. Own look: each system is a witness, whose errors are "
-    "independent of the crowd's; one made from the crowd's chains gets too good a score. State provenance= to rank by "
-    "one of the two."
+    "independent of the crowd's; one made from the crowd's chains gets too good a score. To rank by one of the two, "
+    "say which (provenance= in Python, --provenance in the shell)."
 )
 _NO_CLASSES = "{class_groups} groups the classes of items, and verdicts have none; leave it out"
 _DISTANCE = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
@@ -95,10 +97,11 @@ _HELD_FIXED = (
     "Own look: the annotators' errors are held fixed; provenance=\"independent\" fits the annotators anew with each "
     "system."
 )
-_NO_FIT = (
+TOO_NARROW = (
     "Own look: what items share, such as the annotators' errors, is held fixed, as there is no fit of annotators; the "
     "interval is too narrow."
 )
+"""What is said of an own look that no fit of annotators stands behind."""
 _UNPAIRED = "Each system was fitted by itself: differences between them are unpaired, which makes them wider."
 
 # Normal vectors in the place of draws of the truth, where it has a closed form.
@@ -345,7 +348,7 @@ def _own_look(
             rows = slice(0, 1 if truth.dependence.rho else 2)
             draws[rows, place], values[rows, place] = refit_own_look(fit, said, *common, score[place], kept)
     shares = truth.dependence is not None or not truth.independent_items
-    notes += [_NO_FIT] if (known or is_open) and shares and not can_refit else []
+    notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit else []
     notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
     notes += [_READINGS.format(_SEEN if _has_seen_gold(fit) else _ANCHOR)] if is_open else []

@@ -17,6 +17,7 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.evaluation.engine import BATCHES
 from consilience.models.intervals import LEVEL, ends
+from consilience.printing import probability
 
 PROVENANCES = ("annotations", "independent", "unknown", "mixed")
 """What may be known of where predictions come from."""
@@ -125,10 +126,8 @@ def range_text(low: float, high: float, digits: int = 2) -> str:
     if np.isnan(low):
         return "-"
     if high - low > _APART:
-        return f"{low:.{digits}f}–{high:.{digits}f}"
-    least, text = 10.0**-digits, f"{(low + high) / 2:.{digits}f}"
-    # So many digits cannot show that it is 0 or 1.
-    return {f"{1:.{digits}f}": f"> {1 - least:.{digits}f}", f"{0:.{digits}f}": f"< {least:.{digits}f}"}.get(text, text)
+        return "–".join(f"{end + 1e-9:.{digits}f}" for end in (low, high))  # rounded as by `probability`
+    return probability((low + high) / 2, digits)
 
 
 def best_shares(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, "system draw"]:

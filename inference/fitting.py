@@ -23,7 +23,7 @@ import numpy as np
 
 from consilience._version import __version__
 from consilience.arrays import Key
-from consilience.data.accept import as_contract
+from consilience.data.accept import as_contract, file_name
 from consilience.data.contract import Contract
 from consilience.data.memory import release
 from consilience.deprecation import RENAMED
@@ -241,6 +241,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
+    named = {"data_file": name} if (name := file_name(data)) else {}
     with showing(progress):
         data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
         _check_items(data)
@@ -253,7 +254,7 @@ def fit(
             if kept is not None and not data.is_whole:
                 text = "processes that share data keep no checkpoint; leave out {checkpoint}"
                 raise UnsupportedRequest(text, Remedy("checkpoint"))
-            return completed(plan, kept, progress, began), kept
+            return completed(plan, kept, progress, began, named), kept
 
         keep_compiled_at_first_fit()
         resolved = chosen.resolve(data, priors, settings)

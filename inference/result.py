@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
 
+_UNSETTLED = "The chains have not settled."
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
@@ -436,7 +438,7 @@ class Fit:
 
         >>> import consilience as cs
         >>> cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 1]])).headline
-        'certainty .750'
+        'certainty 0.750'
         """
         speaks = self.data.is_whole and self._has_truth and "calibration" in self.member.measured_tables
         return headline(cast(Any, self.truth), self.resolved) if speaks else ""
@@ -483,8 +485,8 @@ class Fit:
                     found += table.says(account)
         if self.run is not None:
             poor = posterior.poor_diagnostics(self.worst, self.run)
-            if "starts" in self.attributes:  # of chains that start apart on purpose it is no news that they do not meet
-                poor = [dataclasses.replace(note, level=Level.note) for note in poor]
+            if "starts" in self.attributes:  # chains that start apart on purpose may not meet
+                poor = [dataclasses.replace(note, level=Level.note, title=_UNSETTLED) for note in poor]
             found += poor
         return tuple(sorted(found, key=lambda note: -note.level))
 

@@ -24,6 +24,7 @@ agree give probability one, whoever they are.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,12 +38,13 @@ from consilience.data.codes import places
 from consilience.data.mentions import Mentions
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
-from consilience.models.interface import Column, Exact, Model, Table
+from consilience.models.interface import Account, Column, Exact, Model, Table
 from consilience.models.keys import folded_key
 from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, LabelProbabilities, PointTruth, leading
+from consilience.notes import Level, Note
 
 __all__ = ["MODEL", "Settings"]
 
@@ -212,6 +214,21 @@ def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Ke
     )  # fmt: skip
 
 
+def says(account: Account) -> Iterable[Note]:
+    """Say that votes are no probabilities: a label that won by 3 to 1 is stated like one that all gave."""
+    winners = account.posterior.label
+    tied = int((np.bincount(winners.item, winners.probability > 0) > 1).sum())
+    if account.resolved.settings.uncertainty == "shares":
+        what = "shares of votes are taken for probabilities, and annotators who agree make 1, whoever they are"
+    else:
+        what = (
+            f"only ties ({tied:,} of {len(winners.first) - 1:,} items) are left open; whatever won otherwise, by 3 "
+            "votes to 1 as by 30 to none, is in all draws, and intervals of scores are too narrow"
+        )
+    title = "A vote does not say how sure it is."
+    yield Note(Level.note, f"a vote does not say how sure it is: {what}", title=title)
+
+
 # ---- tables ----
 
 
@@ -314,4 +331,5 @@ MODEL = Model(
     engines=(Exact(solve=exact),),
     truth=truth,
     tables=(*TABLES, *GOLD_MEASURES),
+    says=says,
 )

@@ -26,7 +26,7 @@ from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_c
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
 from consilience.piped import STANDARD_INPUT, is_fifo
-from consilience.printing import columns_of, json_text, percent, print_notes, rows_of, table_text, write_columns
+from consilience.printing import columns_of, json_text, print_notes, rows_of, table_text, write_columns
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -215,8 +215,8 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 
 def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str | None) -> None:
-    from consilience.evaluation.partition_scores import expected_scores, num_entities
-    from consilience.pages.linkage import among, doubtful_records
+    from consilience.evaluation.partition_scores import num_entities
+    from consilience.pages.linkage import DOUBTFUL, doubtful_records, expected_words
 
     _print_read(fitted.attributes, fitted.data.counts, files)
     if "labels" in fitted.attributes:
@@ -225,18 +225,15 @@ def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str 
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"result   {fitted.result} in {fitted.attributes['seconds']:,.2f} s")
     print(f"entities {num_entities(fitted)}")
-    expected = expected_scores(fitted)
-    if expected.predicted_pairs:
-        print(
-            f"pairs    {expected.predicted_pairs:,} in the estimate, of which {percent(expected.precision)} are right "
-            f"and which are {percent(expected.recall)} of all {among(fitted)}, by the model's own account"
-        )
+    if words := expected_words(fitted):
+        print(f"pairs    the model expects {words}")
     print_notes(fitted.findings())
     doubtful = doubtful_records(fitted)
     if len(doubtful):
         entities = fitted.table_columns("entities")
         shown = {name: entities[name][doubtful] for name in ("record", "entity", "certainty")}
-        print(f"\nthe most uncertain records\n{table_text(shown, _LEAST_CERTAIN, hint='see the report')}")
+        print(f"\nrecords whose entity has a certainty below {DOUBTFUL}, the least certain first")
+        print(table_text(shown, _LEAST_CERTAIN, hint="see the report"))
     print(f"\nwritten  {target}/entities{ending}, {target}/pairs{ending}, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")

@@ -43,6 +43,11 @@ DATA: tuple[type[Contract], ...] = (Annotations, Ratings, Rankings, Mentions, Re
 """What reports of a truth come as."""
 
 
+def file_name(data: Any) -> str:
+    """Return the name of the file, or of the public data, that is given for data; empty of anything else."""
+    return os.path.basename(data) if isinstance(data, str | os.PathLike) else ""
+
+
 def as_contract(
     source: Any, *contracts: type[Contract], whose: str = "this", read: Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None, **reading: Any,

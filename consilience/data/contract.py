@@ -348,6 +348,11 @@ class Contract:
         return {name.removeprefix("num_"): int(number) for name, number in shown.items() if number is not None}
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of several files that the data are of, where these are known."""
+        return ()
+
+    @property
     def read_from(self) -> str:
         """How the call of its reader is written, with … for what the user has."""
         return "…"

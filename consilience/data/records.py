@@ -122,6 +122,11 @@ class Records(Contract):
         return None
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the files, where there are several."""
+        return tuple(map(str, self.sources)) if self.num_sources > 1 and self.sources is not None else ()
+
+    @property
     def read_from(self) -> str:
         """How the call of its reader is written; see `Contract.read_from`."""
         sources = ", ".join(f"{str(name)!r}: …" for name in self.sources)

@@ -13,24 +13,30 @@ import hashlib
 import importlib.resources
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience.drawing import ON_DARK, PALETTE
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
 from consilience.pages.vectors import svg_of
-from consilience.printing import counted
+from consilience.printing import counted, decimals, within
 from consilience.progress import steps
 
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
 
 _MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
+
+_COLOURS = (PALETTE, ON_DARK)
+
+_NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apart on a narrow screen
 
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
@@ -78,6 +84,7 @@ class Table:
     tips : by column, a detail of each row, shown on hover and focus.
     of : the fit's table that has all rows, where these are not all.
     total : how many these are; the rows of the frame by default.
+    texts : by column, how its values are written; the frame has the numbers to sort by.
     """
 
     frame: Any
@@ -85,6 +92,7 @@ class Table:
     tips: Mapping[str, Sequence[str]] = field(default_factory=dict)
     of: str = ""
     total: int | None = None
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Bar(NamedTuple):
@@ -118,12 +126,16 @@ class Bars:
     caption : what they show.
     heads : of the labels, the scale and the numbers.
     line : a place on the scale that is marked, such as a threshold.
+    reach : places that the scale holds in any case, such as those of other bars that it is compared with.
+    words : writes a place on the scale.
     """
 
     rows: Sequence[Bar]
     caption: str
     heads: tuple[str, str, str]
     line: float = 0.0
+    reach: Sequence[float] = ()
+    words: Callable[[float], str] = "{:g}".format
 
 
 class Span(NamedTuple):
@@ -269,8 +281,9 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
         numbers=[(name, _text(value)) for name, value in itertools.islice(page.numbers.items(), _MOST_NUMBERS)],
         findings=page.findings[:_MOST_FINDINGS], actions=actions[:_MOST_ACTIONS],
-        sections=sections,
+        sections=sections, colours=["; ".join(f"--{name}: {one}" for name, one in of.items()) for of in _COLOURS],
     )  # fmt: skip
+    html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 
 
@@ -327,19 +340,39 @@ def _table(table: Table) -> dict[str, Any]:
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     written = frame.attrs.get("numbers", ())
     numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
-    tips = [table.tips.get(str(name), ()) for name in frame.columns]
+    digits = _digits(columns)
+    texts = [
+        list(table.texts.get(str(column.name), ()))[: len(frame)] or _texts(column, worth)
+        for column, worth in zip(columns, digits, strict=True)
+    ]
+    known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
+    columns, texts, numeric = ([one[place] for place in known] for one in (columns, texts, numeric))
+    tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
-        for row, (value, text) in enumerate(zip(column, _texts(column), strict=True))
-    ] for column, detail in zip(columns, tips, strict=True)), strict=True)  # fmt: skip
-    return {"caption": caption, "columns": [str(name) for name in frame], "numeric": numeric, "rows": list(rows)}
+        for row, (value, text) in enumerate(zip(column, shown, strict=True))
+    ] for column, shown, detail in zip(columns, texts, tips, strict=True)), strict=True)  # fmt: skip
+    heads = [str(column.name) for column in columns]
+    return {"caption": caption, "columns": heads, "numeric": numeric, "rows": list(rows)}
 
 
-def _texts(column: Any) -> list[str]:
+def _digits(columns: Sequence[Any]) -> list[int]:
+    """Return how many digits after the point columns get: what the table's intervals, of shares or not, are worth."""
+    share = [column.dtype.kind == "f" and bool((column.abs().fillna(0) <= 1).all()) for column in columns]
+    found: dict[bool, list[int]] = {True: [], False: []}
+    for place, (low, high) in enumerate(itertools.pairwise(columns)):
+        named = str(low.name).endswith("from") and str(high.name).strip() == "to"
+        if named and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
+            found[share[place] and share[place + 1]].append(decimals(0.0, float(np.nanmedian(high - low))))
+    return [max(found[one], default=3) for one in share]
+
+
+def _texts(column: Any, digits: int) -> list[str]:
     """Write a column; floats that are all whole numbers, such as counts, as whole numbers."""
-    if column.dtype.kind == "f" and (known := column[np.isfinite(column)]).size and not np.mod(known, 1).any():
+    known = column[np.isfinite(column)] if column.dtype.kind == "f" else column[:0]
+    if len(known) and not np.mod(known, 1).any() and np.abs(known).max() > 1:  # below, it is a share
         return [_text(int(value)) if np.isfinite(value) else _text(value) for value in column]
-    return [_text(value) for value in column]
+    return [_text(value, digits) for value in column]
 
 
 def _full(value: Any) -> str:
@@ -349,21 +382,23 @@ def _full(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.number) else value)
 
 
-def _text(value: Any) -> str:
-    """Write a value as tables show it: four digits after the point where it is below a hundred, thousands apart."""
+def _text(value: Any, digits: int = 3) -> str:
+    """Write a value as tables show it: with so many digits after the point, of large numbers one; thousands apart."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     if isinstance(value, float | np.floating):
-        digits = 4 if abs(float(value)) < 100 else 1
+        digits = digits if abs(float(value)) < 100 else min(digits, 1)
         return f"{value:,.{digits}f}" if np.isfinite(value) else "–" if np.isnan(value) else str(value)
     return "–" if value is None else str(value)
 
 
 def _bars(bars: Bars) -> dict[str, Any]:
     """Return the places of all marks in per cent of the scale."""
-    ends = [bars.line]
+    from matplotlib.ticker import MaxNLocator
+
+    ends = [bars.line, *bars.reach]
     for row in bars.rows:
         ends += [row.value, *(row.interval or (row.start,)), *row.ticks]
     low, high = min(ends), max(ends)
@@ -376,10 +411,14 @@ def _bars(bars: Bars) -> dict[str, Any]:
     for row in bars.rows:
         marks = [("tick", place(tick), 0.0) for tick in row.ticks]
         left, right = (place(end) for end in sorted(row.interval or (row.start, row.value)))
-        marks.append(("interval" if row.interval else "less" if row.value < row.start else "more", left, right - left))
+        look = "interval" if row.interval else "less" if row.value < row.start else "more"
+        marks += [(look, left, round(right - left, 2))] if right > left else []
         marks += [("dot", place(row.value), 0.0)] if row.interval else []
         rows.append((row.label, marks, row.text, repr(float(row.value if row.interval else row.value - row.start))))
-    return {"caption": bars.caption, "heads": bars.heads, "rows": rows, "line": place(bars.line)}
+    numbers = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)
+    kept = [one for one in numbers if low <= one <= high and abs(place(one) - place(bars.line)) > _NUMBERS_APART]
+    axis = [(place(one), bars.words(one)) for one in (bars.line, *kept)]
+    return {"caption": bars.caption, "heads": bars.heads, "rows": rows, "line": place(bars.line), "axis": axis}
 
 
 def _marked(text: Text) -> Any:
@@ -396,13 +435,22 @@ def _marked(text: Text) -> Any:
         for span in opens.get(place, ()):
             if not inside or span.end <= inside[-1].end:
                 inside.append(span)
-                look = f"mark m{span.number % 6}{'' if span.sure else ' unsure'}"
-                parts.append(Markup('<span class="{}" data-tip="{}">').format(look, span.tip))
+                look = f"mark{'' if span.sure else ' unsure'}"
+                round_, colour = divmod(span.number - 1, len(PALETTE))  # the next chains of a colour have wider lines
+                style = f"--chain:var(--{list(PALETTE)[colour]});border-bottom-width:{2 + 2 * min(round_, 2)}px"
+                parts.append(Markup('<span class="{}" style="{}" data-tip="{}">').format(look, style, span.tip))
         parts.append(Markup("{}").format(token))
-        while inside and inside[-1].end <= place:
-            parts.append(Markup("<sub>{}</sub></span>").format(inside.pop().number))
-    parts += [Markup("<sub>{}</sub></span>").format(inside.pop().number) for _ in tuple(inside)]
+        last, between = place == len(text.tokens) - 1, ""
+        while inside and (last or inside[-1].end <= place):
+            parts.append(Markup("<sub>{}{}</sub></span>").format(between, inside.pop().number))
+            between = ", "  # two mentions may end at one word
     return Markup("").join(parts)
+
+
+def tile(name: str, value: float, low: float, high: float) -> dict[str, str]:
+    """Return a key figure with its interval of 95 %."""
+    text, *ends = within(value, low, high)
+    return {f"{name} ({ends[0]} to {ends[1]}, 95 %)": text}
 
 
 def capital(text: str) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 from consilience import agreement_figures
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
+from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.pages import Action, Page, Section, Table
-from consilience.printing import counted
+from consilience.printing import counted, decimals, within
 
 # A page shows so many rows of a table; the library and the command have them all.
 _MOST_ROWS = 30
@@ -31,17 +32,27 @@ def agreement_page(found: Agreement) -> Page:
     if not found.num_usable:
         said = "No item has two annotations, so that nothing is known of the agreement."
         return Page(title, line, findings=[said])
-    name = "SPA" if _alike(found.schemes()) else f"SPA, {found.weights}"
-    numbers: dict[str, Any] = {name: f"{found.value:.3f}"}
-    numbers[_interval_name(found)] = f"{low:.3f} to {high:.3f}"
+    name = "agreement (SPA)" if _alike(found.schemes()) else f"agreement (SPA, {SCHEME_WORDS[found.weights]})"
+    numbers: dict[str, Any] = {}
+    value, *ends = within(found.value, low, high)
+    if others := found.interval_of_others:  # the wider one first: most readers want to know of other annotators
+        digits = decimals(low, high)
+        ends = [f"{one:.{digits}f}" for one in others]
+        numbers[f"{name}, for annotators like these ({ends[0]} to {ends[1]}, {100 * found.level:g} %)"] = value
+    if not found.annotators_random:
+        value, *ends = within(found.value, low, high)
+        numbers[f"{name}, for these annotators ({ends[0]} to {ends[1]}, {100 * found.level:g} %)"] = value
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
     if len(alpha):
-        numbers["Krippendorff's alpha"] = f"{alpha['value'].iloc[0]:.3f}"
+        value, *ends = within(*alpha[["value", "lower", "upper"]].iloc[0])
+        numbers[f"Krippendorff's alpha ({ends[0]} to {ends[1]}, {100 * found.level:g} %)"] = value
     numbers["items with two annotations or more"] = found.num_usable
     findings: list[str] = []
     if found.dependence.found and found.weights != "flat":
-        findings.append(f"The one to use is SPA, flat: {found.flat.value:.3f}.")
+        findings.append(
+            f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
+        )
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
@@ -75,9 +86,12 @@ def _schemes(found: Agreement) -> Section:
     if alike:
         words += " Weights make no difference here."
         schemes, said = schemes.iloc[:1], []
+    schemes = schemes.assign(weights=schemes["scheme"].map(SCHEME_WORDS))
     table = Table(_words(schemes, found), "Agreement by weighting scheme.")
     drawn = agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme")
-    gist = f"SPA {found.value:.3f} [{found.interval[0]:.3f}, {found.interval[1]:.3f}]"
+    gist = f"SPA {_with_ends(found.value, *found.interval)}"
+    if (others := found.interval_of_others) and not found.annotators_random:
+        gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
     return Section("Agreement", [words, *said, table, *([] if alike else [drawn])], gist)
 
 
@@ -97,8 +111,7 @@ def _labels(found: Agreement) -> Section:
         ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first"
     )
     table = Table(_words(ordered, found), "Labels, the most frequent first.")
-    least = labels.loc[labels["agreement"].idxmin()]
-    gist = f"least on “{least['label']}”: {least['agreement']:.3f}"
+    gist = _least(labels, "label", "least on")
     return Section("Agreement by label", [words, table, drawn, *_left_out(ordered, "labels")], gist)
 
 
@@ -117,8 +130,8 @@ def _annotators(found: Agreement) -> Section | None:
     )
     spread = found.two_way
     random = (
-        f"For these annotators the standard error is {spread.item_sd:.4f}; for annotators like these it is "
-        f"{spread.sd:.4f}, from {spread.num_annotators:,} of them."
+        f"For these annotators the standard error of SPA is {spread.item_sd:.3f}; for annotators like these it is "
+        f"{spread.sd:.3f}, from {spread.num_annotators:,} of them."
     )
     title = "Agreement of annotators, lowest first"
     drawn = [agreement_figures.agreement_by_name(ordered, "annotator", "agreement", title)]
@@ -129,9 +142,20 @@ def _annotators(found: Agreement) -> Section | None:
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every = busiest.sort_values("agreement", kind="stable")
     table = Table(_words(every, found), "Annotators, the lowest agreement first.")
-    least = ordered.iloc[0]
-    gist = f"lowest: “{least['annotator']}”, {least['agreement']:.3f}"
-    return Section("Annotators", [words, random, table, *rest, drawn], gist)
+    return Section("Annotators", [words, random, table, *rest, drawn], _least(every, "annotator", "lowest:"))
+
+
+def _least(frame: Any, name: str, what: str) -> str:
+    """Say which row agrees least, and whether that is clear of the next one's interval."""
+    first, *others = frame.sort_values("agreement", kind="stable").itertuples()
+    text = f"{what} “{getattr(first, name)}”, {_with_ends(first.agreement, first.lower, first.upper)}"
+    near = sum(one.lower <= first.upper for one in others)
+    return f"{text}, whose interval overlaps that of {near} of {len(others)} others" if near else text
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    value_text, *ends = within(value, low, high)
+    return f"{value_text} [{ends[0]}, {ends[1]}]"
 
 
 def _arrival(found: Agreement) -> Section | None:
@@ -144,6 +168,8 @@ def _arrival(found: Agreement) -> Section | None:
         "at once, provided that items come in random order: one may look as often as one likes, and stop when it is "
         "narrow enough."
     )
+    if _alike(found.schemes()):
+        curve = curve[["num_annotations", "num_items", "flat"]]
     drawn = [agreement_figures.learning_curve(curve)]
     if np.isfinite(monitor["lower"]).any():
         drawn.append(agreement_figures.monitoring(monitor, level=found.level))
@@ -153,7 +179,15 @@ def _arrival(found: Agreement) -> Section | None:
 
 
 def _chance(found: Agreement) -> Section:
-    table = Table(_words(found.coefficients(), found), "Coefficients.")
+    frame = found.coefficients()
+    import pandas
+
+    # Conventions that make no difference here are one row.
+    numbers = frame[["coefficient", "value", "sd", "lower", "upper"]]
+    rows = [tuple(row[:1]) + tuple(np.round(row[1:], 9)) for row in numbers.fillna(-9.0).to_numpy().tolist()]
+    alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(", ".join)
+    frame = frame.assign(convention=alike)[~pandas.Series(rows, frame.index).duplicated()]
+    table = Table(_words(frame, found), "Coefficients.")
     words = (
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
         "in how they treat items with few annotations; compare values of one coefficient only."
@@ -174,10 +208,6 @@ def predictive_section(found: PosteriorAgreement) -> Section:
     if len(found.predictive) and np.isfinite(found.observed):
         blocks.append(agreement_figures.predictive_check(found))
     return Section("Whether the model expects this agreement", blocks)
-
-
-def _interval_name(found: Agreement) -> str:
-    return f"{100 * found.level:g} % interval"
 
 
 def _words(frame: Any, found: Agreement) -> Any:

@@ -15,6 +15,7 @@ from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.scores import Score
 from consilience.evaluation.silver import SilverChains, silver_chains
+from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Span, Table, Text
@@ -25,8 +26,8 @@ from consilience.printing import counted
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
 _SURE = 0.9
 _OF_PARTITIONS = (
-    "They are of a system that knows no more than the crowd: one that looked at the text is better, and "
-    'responses="annotator" of evaluate counts it as a witness. The interval is what the annotations leave open, and '
+    "They are of a system that knows no more than the crowd: one that looked at the text is better; to count it "
+    "as a witness, evaluate it with --responses annotator. The interval is what the annotations leave open, and "
     "still too sure: in six simulated crowds on LitBank 90 % intervals of the silver chains' score held the true one "
     "for 81 to 92 % of documents, and for all documents together in 2 of 6; it was 0.3 to 0.4 points below the mean."
 )
@@ -75,21 +76,30 @@ def chain_sections(fit: Any, top: Score, text: Any) -> tuple[list[Section], dict
         if text is not None:
             raise UnsupportedRequest("text= shows mentions in their documents, and this fit has none") from None
         return [], {}
-    numbers = {"mentions": len(chains.entity), "entities": chains.num_entities}
+    numbers: dict[str, Any] = {"mentions": len(chains.entity), **_entities(fit, chains)}
     parts = [_text(fit, chains, top.items, text)]
     if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
         number = readings["item"].nunique()
-        numbers["ambiguous mentions"] = number
+        numbers["mentions with two readings true at once"] = number
         words = "Mentions of which two or more readings are each more probably true than not, the most even first."
         table = Table(readings.rename(columns={
             "item": "mention", "label": "candidate reading", "chosen_by": "chosen by", "phi": "true by itself"
         }), "Candidate readings of ambiguous mentions.", of="ambiguous")  # fmt: skip
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
-        parts.append(Section("Ambiguous mentions", [words, *([table] if number else [])], gist))
+        parts += [Section("Mentions with two readings", [words, table], gist)] if number else []
     if chains.together is not None:
         numbers["entities whose links hold with less than 0.9"] = len(np.unique(chains.entity[chains.together < _SURE]))
     return parts, numbers | {"mentions with certainty below 0.9": below(top)}
+
+
+def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
+    """Return how many entities there are: on average over draws with their interval, where draws are of chains."""
+    if chains.together is None:
+        return {"entities, of the most probable links": f"{chains.num_entities:,}"}
+    value = np.asarray(fit.posterior.value("num_entities"), float)
+    low, high = np.quantile(value, ends())
+    return {f"entities ({low:,.0f} to {high:,.0f}, 95 %)": f"{value.mean():,.0f}"}
 
 
 def _text(fit: Any, chains: SilverChains, certainty: np.ndarray, source: Any) -> Section:
@@ -116,7 +126,8 @@ def _text(fit: Any, chains: SilverChains, certainty: np.ndarray, source: Any) ->
         ends = (data.start, data.end) if which[code] >= 0 else (_places(len(certainty), own),) * 2
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
         blocks.append(Text(title, tokens, _spans(fit, chains, certainty, own, ends, len(tokens))))
-    gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain; {chains.num_entities:,} entities"
+    gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
+    gist += f"; {chains.num_entities:,} entities by the most probable links"
     return Section("Text", blocks, gist)
 
 

@@ -23,16 +23,17 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
+from consilience.inference.fitting import fit as infer
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
-from consilience.pages import Action, Alert, Page, Section, joined
+from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems
 from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import below, certainty_table, class_word, items_section, scale_sections
-from consilience.pages.run import line_of
+from consilience.pages.run import is_vote, line_of
 from consilience.pages.systems import group_scores, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
 
@@ -73,7 +74,7 @@ def classes_page(
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
-        board = leaderboard_section(found.comparison, found.top, found.truth, said, found.scores, found.metrics)
+        board = leaderboard_section(found.comparison, found.top, fit, said, found.scores, found.metrics)
         parts.insert(0 if fit.data.rows == "report" else 1, board)
     parts += [_risk_section(found, risk)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
@@ -187,38 +188,68 @@ def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> lis
 def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]:
     """Return the four key figures of a page."""
     truth, top = found.truth, found.top
+    numbers: dict[str, Any]
     if fit.data.rows == "rating":
-        means = fit.table("means")["mean"]
-        return {
-            "mean of the means": f"{means.mean():.3f}", "threshold": f"{fit.options['threshold']:g}",
-            "items on an unsure side": below(top), "mean certainty of the side": f"{top.value:.3f}",
-        }  # fmt: skip
-    numbers: dict[str, Any] = {} if gold is None else gold.figures
-    if truth.num_draws > 1:
-        numbers |= {} if numbers else {f"mean certainty of the top {class_word(fit)}": f"{top.value:.3f}"}
-        numbers |= {f"{fit.data.unit}s with certainty below 0.9": below(top)}
+        means = fit.table("means")
+        half = float(np.sqrt(((means["upper"] - means["lower"]) ** 2).sum()) / 2 / len(means))  # items are independent
+        middle = float(means["mean"].mean())
+        numbers = {**tile("mean of the means", middle, middle - half, middle + half)}
+        numbers |= {"threshold": f"{fit.options['threshold']:g}", "items on an unsure side": below(top)}
+        return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
+    numbers = {} if gold is None else {**gold.figures}
+    if is_vote(fit):
+        numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
+        numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
+    elif truth.num_draws > 1:
+        certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
+        numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
+        numbers |= {f"{fit.data.unit}s with certainty below 0.9{_assumed(fit)}": below(top)}
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
     if found.risk is not None:
-        numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
+        numbers |= {f"certainty of the group{_assumed(fit)}": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     if (poor := no_better_than_chance(found.annotators, truth)) is not None:
-        numbers |= {"annotators no better than chance": poor}
+        numbers |= {"annotators at or below chance, by their means": poor}
     classes = "labels" if class_word(fit) == "label" else "classes"
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
 
 
+def _assumed(fit: Fit) -> str:
+    """Return what all certainties rest on, where the user sets it and no data tell."""
+    return f", at reliability {fit.options['reliability']:g} (assumed)" if "reliability" in fit.options else ""
+
+
+def _were_it_less(found: _Found) -> str:
+    """Say how many items would be uncertain if annotators were trusted a third as much; empty where none assumed it."""
+    fit, bound = found.fit, 0.99
+    if "reliability" not in fit.options or fit.method != "exact":
+        return ""
+    less = float(f"{fit.options['reliability'] / 3:.2g}")
+    options = {**fit.options, "reliability": less}
+    other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
+    number = below(certainty(other.truth), bound)
+    return (
+        f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned: "
+        f"{below(found.top, bound):,} "
+        f"of {counted(found.truth.num_units, f'{found.unit}s')} have a certainty below {bound}; at reliability "
+        f"{less:g} it would be {number:,}. See consilience.sweep for others."
+    )
+
+
 def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
-    said = [verdict(found.comparison)] if found.systems else []
+    said = [verdict(found.comparison, found.fit)] if found.systems else []
+    said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
     else:
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
-            f"Gold labels of {number} were not used in the fit: {gold.score.right:.3f} of its labels are right, "
-            f"{gold.score.certainty:.3f} expected."
+            f"Gold labels of {number} were not used in the fit: "
+            f"{gold.right_text.replace('right', 'of its labels are right')} "
+            f"with 95 %, and {gold.score.certainty:.3f} are expected."
         )
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
@@ -227,10 +258,10 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
-    unit = fit.data.unit
+    unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
     actions = [
         Action("Read the text with its uncertain mentions", section="Text"),
-        Action(f"Look at the {unit}s that are least certain", section=f"{unit.capitalize()}s"),
+        Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip
@@ -257,8 +288,8 @@ def _risk_section(found: _Found, risk: ClassMap) -> Section:
     if expected is not None:
         blocks.append(
             f"The expected risk of an item averages the number of its group over its plausibilities; its mean over "
-            f"items is {expected.value:.4f} (sd over draws {expected.sd:.4f})"
-            + (f", and {expected.point:.4f} for the point estimate." if expected.point is not None else ".")
+            f"items is {expected.value:.3f} (sd over draws {expected.sd:.4f})"
+            + (f", and {expected.point:.3f} for the point estimate." if expected.point is not None else ".")
         )
     if found.systems:
         blocks += group_scores(found.by_group)
@@ -277,11 +308,11 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         return [], []
     words = (
         f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} that the other annotators "
-        f"of the item put first. It is {left_out.value:.4f} on average over {counted(several, 'items')} with two "
+        f"of the item put first. It is {left_out.value:.3f} on average over {counted(several, 'items')} with two "
         "annotators or more."
     )
     blocks: list[Any] = [words]
-    if truth.num_draws > 1:
+    if truth.num_draws > 1 and not is_vote(fit):
         blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     pairs, said = _pairwise_agreement(fit)

@@ -121,7 +121,8 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators"))
     poor = no_better_than_chance(frame, truth)
     gist = f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}; {poor} of "
-    return Section("Annotators", blocks, f"{gist}{counted(len(frame), 'annotators')} no better than chance")
+    gist += f"{counted(len(frame), 'annotators')} at or below chance, by their means"
+    return Section("Annotators", blocks, gist)
 
 
 def _accuracy_words(fit: Fit, frame: Any, chance: float) -> str:
@@ -171,6 +172,9 @@ def _profiles(frame: Any) -> Section:
             f"{len(frame):,} profiles. "
         )
     words += "Intervals hold 95 %."
+    high = frame["sensitivity_upper"].to_numpy(float)
+    if (end := np.nanmax(high)) < 1 and (number := int(np.isclose(high, end, atol=1e-6).sum())) > 1:
+        words += f" {number:,} of them end at {end:.2f}, the largest sensitivity that is looked at: read “or more”."
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
     scatter: list[Any] = []
     drawn: list[Any] = []
@@ -187,7 +191,10 @@ def _profiles(frame: Any) -> Section:
         worse = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
         title = f"Class {shown_name(name)}"
         drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="decisions"))
-    table = frame.sort_values("sensitivity", kind="stable").rename(columns=lambda name: name.replace("_", " "))
+    named = {f"{name}_{end}": word for name in ("sensitivity", "specificity") for end, word in (
+        ("lower", f"95 % of {name}, from"), ("upper", f"{name}, to")
+    )}  # fmt: skip
+    table = frame.sort_values("sensitivity", kind="stable").rename(columns=named)
     profiles = Table(table, "Profiles of annotators, the lowest sensitivity first.", of="annotators")
     gist = f"{int(below.sum()):,} of {len(frame):,} profiles below chance"
     return Section("Annotators", [words, *scatter, *hidden, drawn, profiles], gist)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy import special
+
 from consilience import figures
 from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import CalibrationScore, score_by_gold
 from consilience.inference.fitting import Fit
+from consilience.models.intervals import ends
 from consilience.notes import Level
-from consilience.pages import Alert, Section, Table
-from consilience.printing import counted
+from consilience.pages import Alert, Section, Table, tile
+from consilience.printing import counted, decimals, within
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
@@ -27,19 +32,31 @@ class BesideGold(NamedTuple):
     score : of the fit.
     table : of its reliability; see `consilience.evaluation.reliability.reliability_table`.
     if_independent : mean certainty were errors of annotators independent; None where that is not another one.
+    unit : what has a label.
     """
 
     score: CalibrationScore
     table: Any
     if_independent: float | None
+    unit: str = "item"
 
     @property
     def figures(self) -> dict[str, str]:
         """Key figures of the page."""
-        return {
-            f"right, of {counted(self.score.items, 'gold labels')}": f"{self.score.right:.3f}",
-            "right, as expected by the fit": f"{self.score.certainty:.3f}",
-        }
+        right = tile(f"right, of {counted(self.score.items, 'gold labels')}", self.score.right, *self.interval)
+        return right | {"right, as expected by the fit": f"{self.score.certainty:.3f}"}
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of the share that is right (Wilson, 95 %), as far as items with a gold label stand for all."""
+        low, high = wilson(self.score.right, self.score.items, special.ndtri(ends()[1]))
+        return float(low), float(high)
+
+    @property
+    def right_text(self) -> str:
+        """The share that is right, with its interval."""
+        value, low, high = within(self.score.right, *self.interval)
+        return f"{value} right [{low}, {high}]"
 
 
 def beside_gold(fit: Fit) -> BesideGold | None:
@@ -51,16 +68,16 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     except UnsupportedRequest:
         return None
     truth: Any = fit.truth
-    return BesideGold(score, table, truth.certainty_if_independent)
+    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit)
 
 
 def gold_section(gold: BesideGold) -> Section:
     """Return the section on how right the fit is, by what it says."""
     score = gold.score
     words = (
-        f"Of {counted(score.items, 'items')} whose gold label was not used in the fit, the label of the fit is right "
-        f"for {round(score.right * score.items):,} ({score.right:.3f}); the certainty stated for them is "
-        f"{score.certainty:.3f} on average."
+        f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
+        f"right for {round(score.right * score.items):,} ({gold.right_text.replace(' right', ',')} holds 95 %); the "
+        f"certainty stated for them is {score.certainty:.3f} on average."
     )
     if gold.if_independent is not None and score.dependence > 0:
         learned = f", learned from {counted(score.fitted_on, 'gold labels')}" if score.fitted_on else ""
@@ -70,23 +87,31 @@ def gold_section(gold: BesideGold) -> Section:
             f"{score.dependence:.2f}{learned})."
         )
     if score.fitted_on:
-        words += " Each item below is scored without its own gold label."
+        words += f" Each {gold.unit} below is scored without its own gold label."
     how = (
-        f"The distance between stated and observed is {score.ece:.3f} on average over items (expected calibration "
-        f"error, ten bins), the log score {score.log_score:.3f} and the Brier score {score.brier:.3f}; of all three, "
+        f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
+        "calibration "
+        f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
+        f"statements right), the log score {score.log_score:.3f} and the Brier score {score.brier:.3f}; of all three, "
         "less is better. In the figure, what is below the line is stated with too much certainty. Intervals hold 95 % "
         "(Wilson). Gold labels err too: all this is about them."
     )
     names = {
-        "lower": "certainty from", "upper": "up to", "items": "items", "certainty": "mean certainty", "right": "right",
-        "right_lower": "95 % from", "right_upper": "to",
+        "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty",
+        "right": "right", "right_lower": "95 % from", "right_upper": "to",
     }  # fmt: skip
     curve = figures.reliability_curve(
         gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
     )
     table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
-    gist = f"{score.right:.3f} right, {score.certainty:.3f} expected"
+    gist = f"{gold.right_text}, {score.certainty:.3f} expected"
     return Section("Against the gold labels", [words, curve, table, how], gist)
+
+
+def _by_chance(table: Any) -> float:
+    """Return the expected calibration error that chance alone would make, by the normal law in each bin."""
+    spread = np.sqrt(table["certainty"] * (1 - table["certainty"]) / table["items"] * 2 / np.pi)
+    return float(np.average(spread, weights=table["items"]))
 
 
 def gold_alerts(
@@ -114,8 +139,10 @@ def gold_alerts(
         own = scores.get(row.system)
         if own is None or row.lower - _SPREADS * own.spread <= own.value <= row.upper + _SPREADS * own.spread:
             continue
+        value, low, high = within(row.value, row.lower, row.upper)
+        by_gold = f"{own.value:.{decimals(row.lower, row.upper)}f}"
         texts.append(
-            f"“{row.system}” scores {own.value:.4f} against the gold labels of {counted(own.items, 'items')}, and "
-            f"{row.value:.4f} against the labels of the fit, with 95 % between {row.lower:.4f} and {row.upper:.4f}."
+            f"“{row.system}” scores {by_gold} against the gold labels of {counted(own.items, 'items')}, and {value} "
+            f"against the labels of the fit, with 95 % between {low} and {high}."
         )
     return [Alert("The gold labels say otherwise.", texts, Level.warning)] if texts else []

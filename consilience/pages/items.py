@@ -12,7 +12,8 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
 from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
-from consilience.printing import counted
+from consilience.pages.run import is_vote
+from consilience.printing import counted, decimals, probability, within
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 5, 8, 40
@@ -21,6 +22,14 @@ _LEADING, _DRAWN, _BARS, _LINES = 3, 5, 8, 40
 _LEAST_SHOWN, _SURE = 0.005, 0.9
 
 _MOST_BARS = 100
+
+_MANY_DRAWS = 1_000
+
+_KINDS = (
+    "DN is a mention of something new, DO(m) one of what mention m refers to, PR(m) a property of that, NR one that "
+    "refers to nothing."
+)
+"""What labels of mentions stand for."""
 
 
 def below(score: Score, bound: float = _SURE) -> int:
@@ -43,20 +52,29 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     certainties : of the top 1, 2, … classes.
     annotators : the table of the annotators.
     """
-    best, unit = certainties[0], fit.data.unit
-    blocks: list[Any] = [_trust(best, truth, unit, class_word(fit))]
-    if truth.num_draws > 1:
+    best, unit, vote = certainties[0], fit.data.unit, is_vote(fit)
+    blocks: list[Any] = [_of_votes(best, truth, unit) if vote else _trust(best, truth, unit, class_word(fit))]
+    if truth.num_draws > 1 and not vote:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(best)])
-        blocks.append(certainty_table(certainties, f"Certainty over all {unit}s."))
+        blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
+    blocks += [_KINDS] if unit == "mention" else []
     shown = np.argsort(best.items, kind="stable")
     shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
     if fit.data.rows == "report":
         blocks += [_plausibilities(truth, int(item)) for item in shown[:_DRAWN]]
     blocks.append(_table(fit, truth, certainties, annotators, shown))
-    blocks.append(_how(best, truth, class_word(fit)))
-    gist = f"{below(best):,} of {counted(truth.num_units, f'{unit}s')} have a certainty below {_SURE}"
+    blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}")]
+    of = counted(truth.num_units, f"{unit}s")
+    gist = f"{below(best, 1):,} of {of} open" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
+
+
+def _of_votes(best: Score, truth: Any, unit: str) -> str:
+    return (
+        f"The share of draws of a label says which {unit}s are open in a vote, {below(best, 1):,} of "
+        f"{truth.num_units:,}, and not how sure the others are: those are 1 in all draws by any majority."
+    )
 
 
 def _trust(best: Score, truth: Any, unit: str, word: str) -> str:
@@ -69,30 +87,30 @@ def _trust(best: Score, truth: Any, unit: str, word: str) -> str:
     most = "most probable label (or set of labels)" if word == "label" else "most plausible class (or set of classes)"
     return (
         f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is the probability of its {most}. "
-        f"It is {best.value:.4f} on average; {below(best, 0.99):,} of {counted(truth.num_units, f'{unit}s')} are below "
+        f"It is {best.value:.3f} on average; {below(best, 0.99):,} of {counted(truth.num_units, f'{unit}s')} are below "
         f"0.99 and {below(best):,} below {_SURE}."
     )
 
 
-def _how(best: Score, truth: Any, word: str) -> str:
+def _how(best: Score, truth: Any, what: str) -> str:
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
-        return f"Certainties of the top {word} are exact."
+        return f"Certainties of the {what} come from the fit in closed form, without draws; they hold if it does."
     return (
         f"Certainties were counted among {truth.num_draws:,} draws of the truth, and are slightly too high: each is "
         "the largest of several frequencies."
     )
 
 
-def certainty_table(scores: list[Score], caption: str) -> Table:
+def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Table:
     """Tabulate certainties, a row for each kind of them."""
     import pandas
 
     rows = [{
-        "score": score.title.removesuffix(", exact"), "mean over items": score.value, "sd over draws": score.sd,
+        "score": score.title.removesuffix(", exact"), f"mean over {unit}s": score.value, "sd over draws": score.sd,
         "lowest": np.nanmin(score.items), "median": np.nanmedian(score.items),
-        "items below 0.99": below(score, 0.99), f"items below {_SURE}": below(score),
+        f"{unit}s below 0.99": below(score, 0.99), f"{unit}s below {_SURE}": below(score),
     } for score in scores]  # fmt: skip
     return Table(pandas.DataFrame(rows), caption)
 
@@ -105,9 +123,10 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
     leading = "leading labels" if class_word(fit) == "label" else "leading classes"
     columns[f"{leading}, with their probability"] = leading_classes(truth, shown)
+    name = "share of draws" if is_vote(fit) else "certainty"
     certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
     columns |= {
-        "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
+        name if len(certainties) == 1 else f"{name}, top {number}": score.items[shown]
         for number, score in certain
     }
     tips = {}
@@ -118,8 +137,13 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     if gold is not None and "label" in truth.ids:
         labels = np.append(np.asarray(truth.ids["label"], object).astype(str), "")
         columns["gold"] = labels[np.asarray(gold)[shown]]
-    caption = f"{unit.capitalize()}s, the least certain first." if truth.num_draws > 1 else "All of them."
-    return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units)
+    first = "ties first" if is_vote(fit) else "the least certain first"
+    caption = f"{unit.capitalize()}s, {first}." if truth.num_draws > 1 else "All of them."
+    # What was counted among few draws has no third digit.
+    digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
+    known = [title for title in columns if title.startswith(name)]
+    texts = {title: [probability(value, digits) for value in columns[title]] for title in known}
+    return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
 
 
 class _Votes:
@@ -178,17 +202,21 @@ def leading_classes(truth: Any, positions: np.ndarray) -> list[str]:
 
 
 def _plausibilities(truth: Any, item: int) -> Bars:
-    """Draw the mean plausibilities of the classes of an item."""
-    ((codes, mean),) = truth.mean_shares([item])
+    """Draw the mean plausibilities of the classes of an item, with intervals of their draws."""
+    (codes, mean), (_, draws) = truth.mean_shares([item])[0], truth.drawn_shares([item])[0]
     classes = truth.ids.get("class")
     order = np.argsort(-mean, kind="stable")[:_BARS]
-    rows = [
-        Bar(str(code if classes is None else classes[code]), float(share), f"{share:.3f}")
-        for code, share in zip(np.asarray(codes)[order], mean[order], strict=True)
-    ]
+    names = [str(code if classes is None else classes[code]) for code in np.asarray(codes)[order]]
+    shown = [(name, mean[place], draws[:, place]) for name, place in zip(names, order, strict=True)]
     rest = 1 - float(mean[order].sum())
-    rows += [Bar("all others", rest, f"{rest:.3f}")] if rest >= _LEAST_SHOWN else []
-    return Bars(rows, f"Plausibilities of {truth.names()[item]}.", ("class", "plausibility", "mean"))
+    shown += [("all others", rest, 1 - draws[:, order].sum(axis=1))] if rest >= _LEAST_SHOWN else []
+    rows = []
+    for name, share, drawn in shown:
+        low, high = (float(end) for end in np.clip(np.quantile(drawn, ends()), 0.0, 1.0))
+        texts = within(float(share), low, high)
+        rows.append(Bar(name, float(share), f"{texts[0]} ({texts[1]} to {texts[2]})", interval=(low, high)))
+    heads = ("class", "plausibility", "mean (95 %)")
+    return Bars(rows, f"Plausibilities of {truth.names()[item]}.", heads, reach=(0.0, 1.0))
 
 
 # Ratings --------------------------------------------------------------------------------------------------------------
@@ -204,7 +232,7 @@ def scale_sections(fit: Any, best: Score) -> list[Section]:
     rows = [
         Bar(
             str(frame["item"].iloc[place]), float(frame["mean"].iloc[place]),
-            f"{frame['mean'].iloc[place]:.2f} ({frame['lower'].iloc[place]:.2f} to {frame['upper'].iloc[place]:.2f})",
+            "{} ({} to {})".format(*within(*frame[["mean", "lower", "upper"]].iloc[place])),
             interval=(float(frame["lower"].iloc[place]), float(frame["upper"].iloc[place])),
             ticks=rating[item == place].tolist(),
         )
@@ -222,7 +250,7 @@ def scale_sections(fit: Any, best: Score) -> list[Section]:
     table.insert(2, "certainty of the side", best.items)
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means")
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} are on an unsure side of {threshold:g}"
-    items = Section("Items", [words, scale, shown, _how(best, fit.truth, "class")], unsure)
+    items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
     return [items, _offsets(fit, frame, item, rating)]
 
 
@@ -239,7 +267,9 @@ def _offsets(fit: Any, frame: Any, item: np.ndarray, rating: np.ndarray) -> Sect
     rows = []
     for one in there[:_MOST_BARS].tolist():
         low, high = float(mean[one] - half[one]), float(mean[one] + half[one])
-        text = f"{mean[one]:+.2f} ({low:+.2f} to {high:+.2f}), {counted(int(number[one]), 'ratings')}"
+        digits = decimals(low, high)
+        spread = f"{mean[one]:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+        text = f"{spread}, {counted(int(number[one]), 'ratings')}"
         rows.append(Bar(str(names[one]), float(mean[one]), text, interval=(low, high)))
     words = (
         "How much each annotator's ratings are above the means of their items, with a 95 % interval of that average. "

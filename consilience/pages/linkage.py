@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import special
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -16,18 +17,24 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
+from consilience.evaluation.readings import range_text
 from consilience.evaluation.reliability import reliability_of_pairs
+from consilience.models.intervals import ends
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
 from consilience.pages.run import line_of
 from consilience.printing import counted, percent
 
-_DOUBTFUL = 1e-3  # Entropy below this, in nats, is nothing to look at.
+DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
 _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
-_LINKS = {"links_cut": "links in the pairs given up", "links_alike": "links in the pairs of records like others"}
+_LINKS = {
+    "threshold": "pairs are candidates from these log odds on", "entities": "entities, of the candidates alone",
+    "entities_corrected": "entities, with the links not looked at", "links_cut": "links in the pairs given up",
+    "links_alike": "links in the pairs of records like others",
+}
 _COUNTS = ("merge-moves", "merge-pairs")
 
 
@@ -65,28 +72,55 @@ def _numbers(fit: Any) -> dict[str, Any]:
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
     known = not (count.no_interval or count.doubt or count.links_alone)
-    return {
-        "records": fit.data.num_records,
+    numbers: dict[str, Any] = {
         f"entities{f' ({low:,.0f} to {high:,.0f}, 95 %)' if known else ''}": f"{count.value:,.0f}",
-        "expected precision of the links": percent(expected.precision),
-        "expected recall of the links": percent(expected.recall),
+        "links" if expected.predicted_pairs != 1 else "link": expected.predicted_pairs,
     }
+    if not expected.predicted_pairs:
+        return numbers
+    found, of = found_of_all(fit)
+    shares = {"correct links, expected by the model": expected.precision, f"{of} found, expected by the model": found}
+    spread: list[tuple[float, float]] = [(np.nan, np.nan)] * 2
+    if known:  # of these pairs; how many are among the pairs looked at has no interval
+        estimate = Partition.from_codes(fit.truth.estimate(), records=fit.truth.names())
+        scores = evaluate(fit, estimate, ["pairwise-precision", "pairwise-recall"]).values()
+        factor = (1.0, found / expected.recall)
+        spread = [(by * own.interval[0], by * own.interval[1]) for by, own in zip(factor, scores, strict=True)]
+    for (name, share), (low, high) in zip(shares.items(), spread, strict=True):
+        of_draws = f" ({percent(low).removesuffix(' %')} to {percent(high)}, 95 %)" if np.isfinite(low) else ""
+        numbers[name + of_draws] = percent(share)
+    return numbers
 
 
-def _account(fit: Any) -> str:
-    """Say how right the links are, as the model expects."""
-    expected = expected_scores(fit)
-    if not np.isfinite(expected.precision):
-        return "The estimate joins no records."
+def found_of_all(fit: Any) -> tuple[float, str]:
+    """Return which share of links is in the estimate, as the model expects, and of which links: of all if it knows."""
+    recall, among_seen = expected_scores(fit).recall, fit.truth.found_share
+    if fit.data.candidate is None and np.isfinite(among_seen):
+        return recall * among_seen, "all links"
+    return recall, f"links {_among(fit)}"
+
+
+def _among(fit: Any) -> str:
+    return "among the pairs looked at" if fit.data.candidate is None else "among the pairs given"
+
+
+def expected_words(fit: Any) -> str:
+    """Say how right and how complete the links are, as the model expects; empty where there are none."""
+    expected, (found, of) = expected_scores(fit), found_of_all(fit)
+    if not expected.predicted_pairs:
+        return ""
+    seen = f" ({percent(expected.recall)} of those among the pairs looked at)" if of == "all links" else ""
     return (
-        f"The model expects {percent(expected.precision)} of the {expected.predicted_pairs:,} linked pairs to be "
-        f"correct, and to have found {percent(expected.recall)} of all {among(fit)}."
+        f"{percent(expected.precision)} of the {counted(expected.predicted_pairs, 'linked pairs')} to be correct, and "
+        f"to have found {percent(found)} of {of}{seen}"
     )
 
 
-def among(fit: Any) -> str:
-    """Say of which pairs a share of all is: a fit knows of those alone that it looked at."""
-    return "among the pairs looked at" if fit.data.candidate is None else "among the pairs given"
+def _account(fit: Any) -> str:
+    """Say how right the links are, as the model expects, if it holds."""
+    words = expected_words(fit)
+    checked = "" if fit.data.entity is not None else "; no known link checks that"
+    return f"The model expects {words}{checked}." if words else "The estimate joins no records."
 
 
 def linkage_sections(fit: Any) -> list[Section]:
@@ -112,6 +146,12 @@ def _number(fit: Any) -> Section:
         return Section("Clusters", [words, shown, *least], f"{count.value:,.0f} entities expected")
     low, high = count.interval
     words = f"The number of entities, and how far its interval holds: {count.doubt or count.how}."
+    words += (
+        f" Draws have {count.value:,.1f} entities on average, of which the interval is; the estimate that is written "
+        "has "
+        f"{count.point:,.0f}. Numbers under “Lost to blocking” are of the estimated parameters alone, without their "
+        "doubt."
+    )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")
 
@@ -142,7 +182,7 @@ def _thresholds(fit: Any) -> Section | None:
         return None
     words = (
         "What linking all pairs above a threshold would give, as the model expects: precision is how many of these are "
-        "right, recall how many of all links they are."
+        f"right, recall how many they are of the links {_among(fit)}."
     )
     shown = Table(table.rename(columns=lambda name: name.replace("_", " ")), "Thresholds.")
     best = table.loc[(table["precision"] + table["recall"]).idxmax()]
@@ -190,7 +230,8 @@ def _lost(fit: Any) -> Section | None:
     frame = table[~table["quantity"].isin(["found_share", "completed"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
         words += " Learning counted these links too."
-    values = ["not known" if np.isnan(value) else f"{value:,.4g}" for value in frame["value"]]
+    shown = frame["value"].where(frame["quantity"] != "threshold", -frame["value"])
+    values = ["not known" if np.isnan(value) else f"{value:,.4g}" for value in shown]
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
     shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
@@ -214,33 +255,41 @@ def _uncertain(fit: Any) -> Section | None:
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
         "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
     )
-    more = f"{left_out:,} further groups of records are in doubt; the certainty in the table of entities tells them."
+    more = f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL} in fit.entities()."
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
     shown = Table(frame, "Records in doubt, in groups.", of="review")
     pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
     blocks = [words, shown, *([more] if left_out else []), *_waterfalls(fit, pairs[:_MOST_WATERFALLS])]
-    return Section("Review list", blocks, f"{counted(len(doubtful), 'records')} in doubt")
+    gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} have an entity with certainty below {DOUBTFUL}"
+    return Section("Review list", blocks, gist)
 
 
 def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
-    """Show how the log odds of pairs come about; nothing of a model that does not tell."""
+    """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell."""
     if "explain" not in fit.member.measure_names:
         return []
-    drawn = []
+    names = [tuple(fit.data.records[record] for record in pair) for pair in pairs]
     with contextlib.suppress(UnsupportedRequest):
-        for pair in pairs:
-            one, other = (fit.data.records[record] for record in pair)
-            drawn.append(_waterfall(one, other, fit.measure("explain", one, other)))
-    return drawn
+        tables = [fit.measure("explain", *pair) for pair in names]
+        sums = np.concatenate([table["sum"].iloc[:-1] for table in tables] or [[0.0]])
+        reach = sums[np.isfinite(sums)].min(initial=0.0), sums[np.isfinite(sums)].max(initial=0.0)
+        return [_waterfall(*pair, table, reach) for pair, table in zip(names, tables, strict=True)]
+    return []
+
+
+def _odds(value: float) -> str:
+    """Write log odds, and below them the probability."""
+    probability = float(special.expit(value))
+    return f"{value:+g}\n{range_text(probability, probability)}" if value else "0\n0.50"
 
 
 def _signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:+.2f}"
 
 
-def _waterfall(one: Any, other: Any, table: Any) -> Bars:
+def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
     """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing."""
     rows, before = [], 0.0
     *terms, last = table.itertuples()
@@ -255,14 +304,15 @@ def _waterfall(one: Any, other: Any, table: Any) -> Bars:
         f"{one} and {other}: log odds {alone.sum:+.2f}, probability {alone.probability:.3f} by themselves; "
         f"{last.probability:.3f} with what the other records, the restriction and labels add."
     )
-    return Bars(rows, caption, ("field and values", "log odds, summed up", "added"))
+    heads = ("field and values", "log odds, summed up, with the probability", "added")
+    return Bars(rows, caption, heads, reach=reach, words=_odds)
 
 
 def doubtful_records(fit: Any) -> np.ndarray:
-    """Return the records whose entity is in doubt, as codes, by the entropy of the set of records that is theirs."""
-    entropy = fit.truth.entropy()
+    """Return the records whose entity is in doubt, as codes: those whose set of records is least certain first."""
+    entropy, certain = fit.truth.entropy(), fit.truth.cluster_probability(fit.truth.estimate())
     order = np.argsort(-entropy, kind="stable")
-    return order[entropy[order] > _DOUBTFUL]
+    return order[certain[order] < DOUBTFUL]
 
 
 def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[list[tuple[int, float]]], int]:
@@ -310,7 +360,7 @@ def _group_rows(
             row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
         for place, field in enumerate(data.fields):
             own, of_head = _value(data, place, record), _value(data, place, head)
-            row[str(field)] = f"≠ {own}" if own and of_head and own != of_head else own
+            row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own
         rows.append(row)
     return rows
 
@@ -340,17 +390,31 @@ def _fields(fit: Any) -> Section | None:
     title, gist = "Fields", ""
     with contextlib.suppress(UnsupportedRequest):
         if "weights" in fit.member.table_names:
-            weights = fit.table("weights")
-            names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u"}
+            links = float(fit.truth.pairs().probability.sum())
+            weights = _with_intervals(fit.table("weights"), links)
+            names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u", "lower": "95 % from", "upper": "to"}
             how = (
                 "How probable an outcome of a field is among links (m) and among other pairs (u), and what it adds to "
-                "the log odds of a pair, on the average. fit.explain(a, b) tells how one pair comes about."
+                "the log odds of a pair, on the average. fit.explain(a, b) tells how one pair comes about. Intervals "
+                f"are those of a share m that is seen in {links:,.0f} links, so many as are expected; u, of far more "
+                "pairs, is taken as known."
             )
             table = Table(weights.rename(columns=names), "Match weights by field and outcome.", of="weights")
             blocks, title = [how, linkage_figures.weights_of_fields(weights), table, *blocks], "Match weights"
             most = weights.loc[weights["weight"].idxmax()]
             gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
     return Section(title, blocks, gist)
+
+
+def _with_intervals(weights: Any, links: float) -> Any:
+    """Add Jeffreys intervals of the weights: m is a share of so many links, less those without the field."""
+    lacks = weights[weights["outcome"] == "missing"].set_index("field")["m"]
+    m, number = weights["m"], links * (1 - weights["field"].map(lacks))
+    shown = (weights["outcome"] != "missing") & (weights["u"] > 0)
+    low, high = (special.betaincinv(number * m + 0.5, number * (1 - m) + 0.5, level) for level in ends())
+    found = {"lower": np.where(m > 0, low, 0.0), "upper": np.where(m < 1, high, 1.0)}
+    with np.errstate(divide="ignore"):
+        return weights.assign(**{name: np.log(end / weights["u"]).where(shown) for name, end in found.items()})
 
 
 def _cleaning(fit: Any) -> Section | None:

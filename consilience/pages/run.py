@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from consilience.inference.fitting import Fit
@@ -26,6 +25,7 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     # What was found stands under the table, in sentences.
     described = {name: value for name, value in fit.describe().items() if name != "notes"}
     described = {name.replace("_", " "): _setting(value) for name, value in described.items()}
+    described["result"] = described["result"].replace(Result.max_steps, "all steps that were asked for")
     table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
     blocks = [Table(table, "The run and its settings."), _diagnosis(fit), "To reproduce it:"]
     blocks.append(Code(_reproduction(fit, systems), "To reproduce it"))
@@ -38,6 +38,8 @@ def _setting(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+_MOST_NAMED = 3  # files in a title
+
 _ENDINGS = {
     Result.interrupted: "The run was interrupted before its end.",
     Result.max_steps: "The run ended at its largest number of steps, before it had converged.",
@@ -46,9 +48,15 @@ _ENDINGS = {
 
 
 def alerts(fit: Fit) -> list[Alert]:
-    """Return what stands above everything else on a page: errors, then warnings; a box each for those with a title."""
-    notes = [note for note in fit.findings() if note.level > Level.note]
-    boxes = [Alert(note.title, [_sentence(note)], note.level) for note in notes if note.title]
+    """Return what stands above everything else on a page: errors, then warnings; a box each for what has a title."""
+    notes = fit.findings()
+    titled: dict[str, list[Note]] = {}
+    for note in notes:
+        titled.setdefault(note.title, []).append(note)
+    boxes = [
+        Alert(title, list(map(_sentence, own)), max(Level.warning, *(one.level for one in own)))
+        for title, own in titled.items() if title
+    ]  # fmt: skip
     for level, title in (
         (Level.error, "Read this first: the fit behind this page is poor."), (Level.warning, "Read this first."),
     ):  # fmt: skip
@@ -70,13 +78,18 @@ def _sentence(note: Note) -> str:
 
 def findings(fit: Fit) -> list[str]:
     """Return what else a fit says, in sentences."""
-    return [f"{capital(text)}." for text in _said(fit, Level.note)]
+    return [f"{capital(note.words())}." for note in fit.findings() if note.level is Level.note and not note.title]
+
+
+def is_vote(fit: Fit) -> bool:
+    """Return whether labels were counted and not modelled, so that nothing says how sure they are."""
+    return fit.member.density is None and "shares" in fit.member.table_names
 
 
 def name_of(fit: Fit) -> str:
-    """Return what stands before the title of a page: the name of the file that the data are of, where it is known."""
-    file = re.match(r"'([^']+)'", fit.data.read_from)
-    return f"{Path(file[1]).name.partition('.')[0]}: " if file else ""
+    """Return what stands before the title of a page: the names of the files that the data are of, where known."""
+    named = list(fit.data.parts) or [fit.attributes.get("data_file", "").partition(".")[0]]
+    return f"{' and '.join(named)}: " if named[0] and len(named) <= _MOST_NAMED else ""
 
 
 def line_of(fit: Fit) -> str:
@@ -97,13 +110,18 @@ def _said(fit: Fit, level: Level) -> list[str]:
 
 
 def _how_it_ended(fit: Fit) -> str:
+    if is_vote(fit):
+        return "The votes were counted: there is no posterior, and nothing of the annotators is modelled."
     if fit.method == "exact":
         return "The posterior is exact: there is no chain and no optimiser whose convergence could be in doubt."
     problems = _said(fit, Level.error)
     if problems:
         return "Diagnostics: " + "; ".join(problems) + "."
+    # What is doubtful, by a warning or in a box of its own, follows in words.
+    doubtful = any(note.level > Level.note or note.title for note in fit.findings())
     if isinstance(fit.member.engine(fit.method), Exact):
-        return f"The estimate was computed directly, with the result “{fit.result}”, and nothing of it is poor."
+        computed = f"The estimate was computed directly, with the result “{fit.result}”"
+        return f"{computed}{'' if doubtful else ', and nothing of it is poor'}."
     if fit.run is None:
         return "The steps of the run are not stored with a fit; what was poor was said when it was fitted."
     if fit.method == "cavi":
@@ -112,7 +130,8 @@ def _how_it_ended(fit: Fit) -> str:
             f"{fit.run.steps:,} sweeps raised the bound until it stood still. A sampler of the same model shows how "
             "much that matters."
         )
-    return f"The run ended with the result “{fit.result}”, and none of its diagnostics is poor."
+    ended = "drew all its steps" if fit.result == Result.max_steps else f"ended with the result “{fit.result}”"
+    return f"The run {ended}{'' if doubtful else ', and none of its diagnostics is poor'}."
 
 
 def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
@@ -126,7 +145,9 @@ def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
         made = f"fit = cs.link({_linked_from(fit)}, {run}  {data_hash}"
     else:
         model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
-        read = f"data = cs.{fit.data.reader or 'load'}({fit.data.read_from})"
+        file = fit.attributes.get("data_file")
+        source = fit.data.read_from.replace("…", repr(file), 1) if file else fit.data.read_from
+        read = f"data = cs.{fit.data.reader or 'load'}({source})"
         made = f"{read}  {data_hash}\nfit = cs.fit({model}, data, {run}"
     return f"{before}{made}\ncs.report(fit{', predictions' if systems else ''}, path='report.html')"
 

@@ -9,17 +9,20 @@ import numpy as np
 
 from consilience import figures
 from consilience.evaluation.classes import Metric
+from consilience.evaluation.comparison import TOO_NARROW
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit
 from consilience.models.truth import Truth
-from consilience.pages import Alert, Heading, Section, Table, capital
+from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.items import below
-from consilience.printing import counted
+from consilience.pages.run import is_vote
+from consilience.printing import counted, within
 
 
 def leaderboard_section(
-    comparison: Comparison, top: Score, truth: Truth, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
+    comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
     metrics: list[Metric],
 ) -> Section:  # fmt: skip
     """Return the section on systems.
@@ -28,16 +31,17 @@ def leaderboard_section(
     ----------
     comparison : of the systems.
     top : certainty of the top class.
-    truth : that they are scored against.
+    fit : that they are scored against.
     said : alerts on the systems.
     scores : by system and metric.
     metrics : in order.
     """
+    truth: Truth = fit.truth
     names = {
-        "rank": "rank", "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
-        "upper": "to", "sd_truth": "sd on these items", "sd_items": "sd from items",
-        "sd_shared": "sd from what items share", "value_alone": "annotators alone",
-        "value_own_look": "own look counted", "p_best": "P(best)", "point_estimate": "against point estimate",
+        "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
+        "upper": "to", "p_best": "P(best)", "rank": "rank", "sd_truth": "sd on these items",
+        "sd_items": "sd from items", "sd_shared": "sd from what items share", "value_alone": "annotators alone",
+        "value_own_look": "own look counted", "point_estimate": "against point estimate",
         "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table = comparison.table.assign(p_best=comparison.p_best_texts)
@@ -47,37 +51,50 @@ def leaderboard_section(
     names = {name: words for name, words in names.items() if name not in left_out}
     shown = table[[name for name in names if name in table]].rename(columns=names)
     shown.attrs["numbers"] = (names.get("p_best"),)
-    why, read = _how_to_read(comparison, top, truth)
+    why, read = _how_to_read(comparison, top, fit)
     blocks = [
-        *said, verdict(comparison), *comparison.notes, why, Table(shown, f"Systems by {comparison.title}, best first."),
+        *said, verdict(comparison, fit), *comparison.notes, why,
+        Table(shown, f"Systems by {comparison.title}, best first."),
         figures.leaderboard(comparison), read, *([figures.beats_matrix(comparison)] if len(table) > 1 else []),
-        *_scores(scores, metrics, truth),
+        *_scores(scores, metrics, truth, comparison.own_draws is not None),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
-    gist = f"“{first['system']}” {first['value']:.4f} [{first['lower']:.4f}, {first['upper']:.4f}]"
+    value, low, high = within(first["value"], first["lower"], first["upper"])
+    gist = f"“{first['system']}” {value} [{low}, {high}]{', too narrow' if too_narrow(comparison, fit) else ''}"
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
 
 
 def leaderboard_numbers(comparison: Comparison) -> dict[str, str]:
     """Return the key figures of a leaderboard."""
     first = comparison.table.iloc[0]
+    score = tile(f"{comparison.title} of “{first['system']}”", first["value"], first["lower"], first["upper"])
     if len(comparison.table) == 1:
-        return {f"{comparison.title} of “{first['system']}”": f"{first['value']:.3f}"}
+        return score
+    best = {f"P(“{first['system']}” is the best system)": comparison.p_best_texts[0]}
+    if len(comparison.table) == 2:  # where that it beats the other is the same
+        return score | best
     pair = comparison.pairs.iloc[0]
     beats = range_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"], comparison.digits)
-    return {
-        f"P(“{first['system']}” is the best system)": comparison.p_best_texts[0],
-        f"P(it beats the runner-up “{pair['b']}”)": beats,
-    }
+    return best | {f"P(it beats the runner-up “{pair['b']}”)": beats}
 
 
-def verdict(comparison: Comparison) -> str:
-    """Say in words which system is the best, and how sure that is."""
+def too_narrow(comparison: Comparison, fit: Any = None) -> str:
+    """Say why the intervals of systems are too narrow; empty where nothing says so."""
+    if fit is not None and is_vote(fit):
+        return "the vote takes all labels but tied ones for certain"
+    held = "what items share, such as the annotators' errors, is held fixed"
+    return held if TOO_NARROW in comparison.notes else ""
+
+
+def verdict(comparison: Comparison, fit: Any = None) -> str:
+    """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too."""
     table = comparison.table
     first = table.iloc[0]
+    value, low, high = within(first["value"], first["lower"], first["upper"])
+    why = too_narrow(comparison, fit)
     words = (
-        f"“{first['system']}” scores {first['value']:.4f} in {comparison.title}, with {100 * comparison.level:g} % "
-        f"between {first['lower']:.4f} and {first['upper']:.4f}."
+        f"“{first['system']}” scores {value} in {comparison.title}, with {100 * comparison.level:g} % between {low} "
+        f"and {high}{f', which is too narrow: {why}' if why else ''}."
     )
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
@@ -86,15 +103,11 @@ def verdict(comparison: Comparison) -> str:
         ))  # fmt: skip
         assumed = comparison.takes_for_copies
         it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
-        words += (
-            f" {it} the best of {len(table)} systems with probability {best}, and {'beat' if assumed else 'beats'} the "
-            f"runner-up “{pair['b']}” with probability {beats}."
-        )
+        runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
+        words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}."
     if "point_estimate" in table:
-        difference = first["point_estimate"] - first["value"]
-        words += f" Against the point estimate it would be reported as {first['point_estimate']:.4f}"
-        words += f", {abs(difference):.4f} {'higher' if difference > 0 else 'lower'}" if abs(difference) >= 5e-5 else ""
-        words += "."
+        point = within(first["point_estimate"], first["lower"], first["upper"])[0]
+        words += f" Against the point estimate it would be reported as {point}."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
@@ -103,11 +116,22 @@ def verdict(comparison: Comparison) -> str:
 
 def _probability(low: float, high: float, digits: int) -> str:
     """Write a probability that was counted among draws, without claiming what they cannot show."""
-    return range_text(low, high, digits).replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
+    return in_words(range_text(low, high, digits))
 
 
-def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str, str]:
-    if truth.num_draws == 1:
+def in_words(text: str) -> str:
+    """Write a probability, or a range of it, in a sentence."""
+    return text.replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
+
+
+def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str]:
+    truth = fit.truth
+    if is_vote(fit):
+        why = (
+            f"The vote leaves {below(top, 1):,} of {counted(truth.num_units, 'items')} open and takes all others for "
+            "certain, which they are not: intervals and P(best) have no doubt about those in them."
+        )
+    elif truth.num_draws == 1:
         why = (
             "This model gives a point estimate: it has no uncertainty of the truth to pass on, and the spread comes "
             "from the finite number of items alone."
@@ -127,12 +151,20 @@ def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str,
             "them pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these "
             "data do not say which of two systems is better. "
         )
+    if any("–" in text for text in comparison.p_best_texts):
+        read += (
+            "A range of a probability goes from one reading to the other, of predictions made from these annotations "
+            "to an own look: the data do not say which holds. "
+        )
     if comparison.points is not None:
         read += "The cross is what standard practice would report: one aggregated truth, taken as if it were known."
     return why, read
 
 
-def _scores(scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth) -> list[Any]:
+def _scores(
+    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth, own_look: bool
+) -> list[Any]:  # fmt: skip
+    """Return all scores, as the annotators alone have them; ``own_look`` if the leaderboard counts more."""
     import pandas
 
     rows = [
@@ -141,18 +173,27 @@ def _scores(scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], tr
     frame = pandas.DataFrame(rows)
     if truth.num_draws == 1:
         frame = frame[["metric", "system", "value", "items"]]
-    frame = frame.dropna(axis="columns", how="all")
+    # No column is there for the first system alone; all draws of one metric may differ from those of another.
+    frame = frame.dropna(axis="columns", how="all").rename(columns={"value": "annotators alone"} if own_look else {})
+    alone = ", as the annotators alone have it" if own_look else ""
     first = {name: results[metrics[0].name] for name, results in scores.items()}
-    drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}, each curve sorted")]
+    drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}{alone}, each curve sorted")]
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
-        drawn.append(figures.score_histogram(first, title=f"{capital(metrics[0].title)} over draws of the truth"))
+        title = f"{capital(metrics[0].title)}{alone}, over draws of the truth"
+        drawn.append(figures.score_histogram(first, title=title))
         words = "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted)."
         if "worst draw" in frame:
             words += (
                 " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
                 "far a single aggregated truth, had it fallen out differently, could have moved the result."
             )
+    if own_look:
+        words += (
+            " All of this section is as the annotators alone have it, as if predictions were made from their "
+            "annotations; "
+            "the leaderboard has the middle between that and an own look, and so another number for the same metric."
+        )
     return [Heading("Scores of each system"), words, Table(frame, "All metrics of all systems."), drawn]
 
 

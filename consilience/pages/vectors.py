@@ -8,14 +8,18 @@ import xml.etree.ElementTree as ElementTree
 from io import StringIO
 from typing import Any
 
-from consilience.drawing import GRID, INK, STYLE
+from consilience.drawing import GRID, INK, PALETTE, STYLE
+
+_OF_PAGE = {INK: "currentColor", GRID: "var(--grid)"}
+_OF_PAGE |= {colour.lower(): f"var(--{name})" for name, colour in PALETTE.items()}
 
 
 def svg_of(figure: Any, prefix: str) -> Any:
     """Return a figure as SVG to be put into a page.
 
-    Its ids get a prefix, for those of two figures would clash; fonts are left to the page, and the colours of text
-    and of guiding lines become those of the page, light or dark.
+    Its ids get a prefix, for those of two figures would clash; fonts are left to the page, and the colours of text, of
+    guiding lines and of the house become those of the page, light or dark. Those of matrices, which are between these,
+    stay as they are: so does what is written on them.
     """
     import matplotlib
     from markupsafe import Markup
@@ -68,5 +72,5 @@ def _adapted(name: str, value: str, prefix: str) -> str:
     value = value.replace("url(#", f"url(#{prefix}")
     if name == "style":
         value = re.sub(r"font-family: [^;]*;? ?", "", value)
-        value = value.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+        value = re.sub("#[0-9a-f]{6}", lambda found: _OF_PAGE.get(found[0], found[0]), value)
     return re.sub(r"(\.\d{2})\d+", r"\1", value) if name == "d" else value

@@ -15,7 +15,7 @@ from consilience.models.intervals import ends
 from consilience.pages import Action, Page, Section, Table
 from consilience.pages.crowd import shown_annotators
 from consilience.pages.run import line_of
-from consilience.printing import counted
+from consilience.printing import counted, probability
 
 _MOST_EXPERTS, _MOST_VIEWS = 40, 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
@@ -25,12 +25,20 @@ _NAMED = 3            # Features that are named at an axis.
 _SURE = 0.9           # Of the view of an expert.
 _WITHIN = 1.0         # Nats.
 _ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
+_LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
+_TO_ASK = (
+    ("Pairs to ask next", "Ask these pairs next"),
+    ("Answers worth asking again", "Ask again where answers contradict the others"),
+    ("Answers against the others", "Look at the answers that contradict the others"),
+)
+"""What to do, by the title of its section; one without such pairs has another title."""
+
 _FIXED = "\u00a0"      # A space at which no line ends.
 _FIRST = "probability of cluster 0"
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
-    "65 %, and pairs of experts who share a view with a probability of .98 did so in 62 of 100. Method gibbs has wider "
-    "ones."
+    "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
+    "wider ones."
 )
 
 
@@ -47,22 +55,52 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     low, high = count.interval
     frame = fit.table("experts")
     unsure, against = int((frame["probability"] < _SURE).sum()), len(fit.table("contradictions", limit=_LOOKED_AT))
+    parts, expected = views_sections(fit), _expected_against(fit, frame)
+    hoped = "" if expected is None else f", {expected:,.0f} expected from the estimated error rates"
+    number = {f"views ({low:,.0f} to {high:,.0f}, 95 %)": f"{count.value:.1f}"}
+    if high == low:  # of so many draws
+        number = {f"views, with probability {_share_of(count, low)}": f"{low:,.0f}"}
     return Page(
-        f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), views_sections(fit), numbers={
-            f"views ({low:,.0f} to {high:,.0f}, 95 %)" if high > low else "views": f"{count.value:.1f}",
-            "experts": data.num_experts, "experts without a sure view": unsure,
-            "answers against the model": f"{'≥ ' if against == _LOOKED_AT else ''}{against:,}",
+        f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), parts, numbers={
+            **number, "experts": data.num_experts, "experts without a sure view": unsure,
+            f"answers against the model{hoped}": f"{'≥ ' if against == _LOOKED_AT else ''}{against:,}",
         },
         findings=[
             f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
-            f"probability of {_SURE} or more. On average over draws there are {count.value:.1f} views.",
+            f"probability of {_SURE} or more, as far as the model holds. {_how_many(count)}.",
         ],
         actions=[
-            Action("Ask these pairs next", section="Pairs to ask next"),
-            Action("Ask again where answers contradict the others", section="Answers worth asking again"),
+            *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             Action("See how reliable each expert is", section="How reliable each expert is"),
         ],
     )  # fmt: skip
+
+
+def _share_of(count: Any, number: float) -> str:
+    """Write how probable a number of views is, counted among draws."""
+    return probability(float(np.mean(np.asarray(count.draws) == number)), 2 if len(count.draws) < 10_000 else 3)
+
+
+def _how_many(count: Any) -> str:
+    """Say how many views there are."""
+    low, high = count.interval
+    if low == high:
+        is_ = "There is" if low == 1 else "There are"
+        return f"{is_} {counted(int(low), 'views')} with probability {_share_of(count, low)}"
+    return f"On average over draws there are {count.value:.1f} views, with 95 % between {low:,.0f} and {high:,.0f}"
+
+
+def _expected_against(fit: Any, frame: Any) -> float | None:
+    """Return how many answers would go against the model by the experts' mean error rates; None of graded answers."""
+    data = fit.data
+    if data.num_answers != 2 or data.order is not None:
+        return None
+    expert = np.asarray(data.expert)
+    together = fit.truth.pair_probability(np.asarray(data.item_a), np.asarray(data.item_b), expert).sum(axis=1)
+    by_expert = frame.loc[np.arange(len(frame))]
+    sensitivity, specificity = (by_expert[name].to_numpy(float)[expert] for name in ("sensitivity", "specificity"))
+    says = together * sensitivity + (1 - together) * (1 - specificity)
+    return float(np.where(together > 0.5, 1 - says, says).sum())
 
 
 def views_sections(fit: Any) -> list[Section]:
@@ -88,7 +126,7 @@ def _number(fit: Any) -> Section:
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
         blocks.append(_ladder_words(fit))
-    return Section("How many views", [*blocks, drawn], f"{count.value:.1f} on average over draws")
+    return Section("How many views", [*blocks, drawn], _how_many(count).lower())
 
 
 def _ladder_words(fit: Any) -> str:
@@ -100,7 +138,7 @@ def _ladder_words(fit: Any) -> str:
         f" Its {len(trips)} ladders have replicas that believe the answers more or less; {int(trips.sum())} times one "
         "of them went from full answers to none and back, bringing a grouping of the experts that owes nothing to the "
         "one before. It too is a little too sure: on data drawn from the model 90 % intervals of accuracies held 89 %, "
-        "and pairs of experts who share a view with a probability of .93 did so in 92 of 100."
+        "and pairs of experts who share a view with a probability of 0.93 did so in 92 of 100."
     )
 
 
@@ -184,15 +222,17 @@ def _reliability(fit: Any, frame: Any) -> Section:
             "and the busiest. The table “experts” of the fit has all of them."
         )
     blocks.append(views_figures.reliability(frame))
-    columns = {"expert": frame["expert"], "view": frame["view"]}
+    columns, texts = {"expert": frame["expert"], "view": frame["view"]}, {}
     for site in ("sensitivity", "specificity", "weight"):
         spread = zip(frame[f"{site}_lower"], frame[f"{site}_upper"], strict=True)
         digits = 1 if site == "weight" else 2
-        columns[site] = [f"{value:.{digits}f}" for value in frame[site]]
+        columns[site] = frame[site]
+        texts[site] = [f"{value:.{digits}f}" for value in frame[site]]
         columns[f"95 % of {site}"] = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
     table = _frame(columns | {"answers": frame["answers"]})
     gist = f"{counted(len(spammers), 'experts')} tell next to nothing" if spammers else ""
-    return Section("How reliable each expert is", [*blocks, Table(table, "Experts by view.", of="experts")], gist)
+    blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
+    return Section("How reliable each expert is", blocks, gist)
 
 
 def _prior_words(frame: Any) -> str:
@@ -381,12 +421,16 @@ def _size_table(fit: Any, view: int) -> Any:
     drawn = truth.clusters(view, slice(0, _MOST_DRAWS))
     size = np.stack([(drawn == cluster).sum(axis=1) for cluster in range(truth.most_clusters)], axis=1)
     lower, upper = np.quantile(size, ends(), axis=0)
-    return _frame({
+    frame = _frame({
         "cluster": np.arange(truth.most_clusters),
         "items, most probable": np.bincount(truth.consensus(view), minlength=truth.most_clusters),
-        "items, mean": [f"{mean:,.1f}" for mean in size.mean(axis=0)],
-        "95 % of draws": [f"{low:,.0f} to {high:,.0f}" for low, high in zip(lower, upper, strict=True)],
+        "items, mean": size.mean(axis=0),
+        "95 % of draws": [
+            f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f} in nearly all draws"
+            for low, high in zip(lower, upper, strict=True)
+        ],
     })  # fmt: skip
+    return Table(frame, "Sizes of the clusters.", texts={"items, mean": [f"{mean:,.1f}" for mean in size.mean(axis=0)]})
 
 
 def _feature_table(fit: Any, view: int) -> list[Any]:
@@ -410,7 +454,9 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
         f"average of all, with 95 % intervals; the {len(wide)} features of {fit.data.num_features:,} that tell most:"
     )
     columns = {f"cluster {cluster}": wide[cluster].tolist() for cluster in wide.columns}
-    return [words, _frame({"feature": list(wide.index)} | columns)]
+    frame = _frame({"feature": list(wide.index)} | columns)
+    frame.attrs["numbers"] = tuple(columns)
+    return [words, Table(frame, "Weights of the features.")]
 
 
 # What to look at, and what to ask -------------------------------------------------------------------------------------
@@ -418,30 +464,34 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
 
 def _contradictions(fit: Any) -> Section:
     table = fit.table("contradictions", limit=_LOOKED_AT)
-    title = "Answers worth asking again"
+    again = table[table["gain"] >= _LEAST_GAIN].sort_values("gain", ascending=False, kind="stable")
+    title = "Answers worth asking again" if len(again) else "Answers against the others"
     if not len(table):
-        return Section(title, ["No answer goes against what all answers together say."])
+        return Section("Contradictions", ["No answer goes against what all answers together say."])
     words = (
         f"{'At least ' if len(table) == _LOOKED_AT else ''}{len(table):,} of {fit.data.num_constraints:,} answers go "
         "against what all answers together say. “Probability” is that of the answer as it stands, from this expert, "
         "who errs at times; “together” that the two items are together in what this expert has in mind. The "
         f"{min(len(table), _FEW_ROWS)} least probable:"
     )
-    again = table.sort_values("gain", ascending=False, kind="stable")
-    then = (
+    gain = (
         "“Gain” is what another answer, of the best expert of the view, is expected to tell, in nats. Where it is next "
-        f"to nothing the others have settled the matter. The {min(len(table), _FEW_ROWS)} of "
-        f"{'these' if len(table) < _LOOKED_AT else f'the {_LOOKED_AT:,} least probable'} with the largest gain:"
+        "to nothing the others have settled the matter"
     )
-    shown = [_shown_pairs(part.head(_FEW_ROWS)) for part in (table, again)]
-    return Section(title, [words, shown[0], then, shown[1]])
+    first = _shown_pairs(table.head(_FEW_ROWS), "The least probable answers.")
+    if not len(again):
+        return Section(title, [words, first, f"{gain}, as they have for all of these: there is no need to ask again."])
+    which = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
+    then = f"{gain}. The {min(len(again), _FEW_ROWS)} of {which} with the largest gain:"
+    return Section(title, [words, first, then, _shown_pairs(again.head(_FEW_ROWS), "Those with the largest gain.")])
 
 
 def _questions(fit: Any) -> Section:
     table = fit.table("questions")
     title = "Pairs to ask next"
-    if not len(table):
-        return Section(title, ["There is no pair of which an answer would tell anything."])
+    if not len(table) or table["gain"].max() < _LEAST_GAIN:
+        said = "No pair was found, among random ones, of which another answer would tell anything."
+        return Section("More answers", [said])
     shown = _without_repeats(table)
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
@@ -450,7 +500,7 @@ def _questions(fit: Any) -> Section:
         f"{len(table):,} in the table “questions” of the fit these are the {len(shown)} best in which no item comes "
         "twice in a view, since an answer to one pair tells of others."
     )
-    return Section(title, [words, _shown_pairs(shown)])
+    return Section(title, [words, _shown_pairs(shown, "Pairs of which an answer tells most.")])
 
 
 def _without_repeats(table: Any) -> Any:
@@ -467,10 +517,9 @@ def _without_repeats(table: Any) -> Any:
     return table.iloc[chosen]
 
 
-def _shown_pairs(table: Any) -> Any:
-    digits = {"probability": 3, "together": 3, "gain": 3}
-    texts = {name: [f"{value:.{places}f}" for value in table[name]] for name, places in digits.items() if name in table}
-    return table.assign(**texts).rename(columns=lambda name: name.replace("_", " "))
+def _shown_pairs(table: Any, caption: str) -> Table:
+    texts = {name: list(map(probability, table[name])) for name in ("probability", "together") if name in table}
+    return Table(table.rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
 
 
 def _silent(fit: Any) -> list[Section]:
@@ -487,8 +536,9 @@ def _silent(fit: Any) -> list[Section]:
         f"alone, and are as uncertain as “probability” says; {int((table['probability'] < _SURE).sum()):,} of "
         f"{len(table):,} predictions (one for each item and view) are below {_SURE}. The {len(shown)} least certain:"
     )
-    shown = shown.assign(probability=[f"{value:.3f}" for value in shown["probability"]])
-    return [Section("Items that nobody judged", [words, shown])]
+    texts = {"probability": list(map(probability, shown["probability"]))}
+    table = Table(shown, "The least certain predictions.", texts=texts)
+    return [Section("Items that nobody judged", [words, table])]
 
 
 def _frame(columns: dict[str, Any]) -> Any:

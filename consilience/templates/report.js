@@ -5,6 +5,7 @@ const key = (row, place) => {
   const cell = row.cells[place], text = cell.dataset.v ?? cell.textContent.trim();
   return text === "" || Number.isNaN(Number(text)) ? text : Number(text);
 };
+const count = (rows) => rows.length.toLocaleString("en");
 const order = (a, b) => typeof a === typeof b ? (typeof a === "number" ? a - b : a.localeCompare(b)) : typeof a === "number" ? -1 : 1;
 
 for (const table of all(".table > table")) {
@@ -21,14 +22,14 @@ for (const table of all(".table > table")) {
     });
   });
   if (rows.length <= 10) continue;
-  const bar = made("div", "", "filter"), field = made("input", "", ""), shown = made("span", `${rows.length} rows`, "");
+  const bar = made("div", "", "filter"), field = made("input", "", ""), shown = made("span", `${count(rows)} rows`, "");
   field.type = "search"; field.placeholder = "Filter rows";
   field.setAttribute("aria-label", `Filter rows of: ${table.caption.textContent}`); shown.setAttribute("role", "status");
   bar.append(field, shown); table.parentElement.before(bar);
   field.addEventListener("input", () => {
     const words = field.value.toLowerCase().split(/\s+/);
     const kept = rows.filter((row) => !(row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word))));
-    shown.textContent = `${kept.length} of ${rows.length} rows`;
+    shown.textContent = `${count(kept)} of ${count(rows)} rows`;
   });
 }
 

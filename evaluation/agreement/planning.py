@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.counts import LabelCounts, Patterns
 from consilience.evaluation.agreement.jackknife import check_level, wilson_interval
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement
 from consilience.evaluation.agreement.weighting import (
@@ -28,9 +28,12 @@ from consilience.evaluation.agreement.weighting import (
     exchangeable_variance,
     weight_function,
 )
+from consilience.models.intervals import ends
 
 # More items than anybody can have annotated; a wanted interval that needs more is refused.
 _MOST_ITEMS = 2**50
+
+_RESAMPLED = 400  # Sets of items, for the interval of the best number of annotations.
 
 
 class Design(NamedTuple):
@@ -66,6 +69,7 @@ class Plan(NamedTuple):
     current_width : width of the present interval, with `flat` weights.
     wanted_width : that the caller asked for, or ``None``.
     level : of the intervals.
+    optimum_lower, optimum_upper : interval of r*, by items drawn with replacement; NaN where r* is.
     """
 
     best: Design
@@ -76,6 +80,8 @@ class Plan(NamedTuple):
     current_width: float
     wanted_width: float | None
     level: float
+    optimum_lower: float
+    optimum_upper: float
 
     def __repr__(self) -> str:
         return str(self)
@@ -104,9 +110,14 @@ class Plan(NamedTuple):
                 f"a budget, at least up to the {best} seen here."
             )
         return (
-            f"On items like these, {best} annotations per item make the most of a budget (optimum {self.optimum:.1f}); "
-            "beyond that, more items tell more than more annotations per item."
+            f"On items like these, about {best} annotations per item make the most of a budget (optimum "
+            f"{self.optimum:.1f}, {100 * self.level:g} % {self._range_text()}); beyond that, more items tell more than "
+            "more annotations per item."
         )
+
+    def _range_text(self) -> str:
+        upper = f"to {self.optimum_upper:.1f}" if math.isfinite(self.optimum_upper) else "on, without an upper end"
+        return f"from {self.optimum_lower:.1f} {upper}"
 
     def _width_text(self, design: Design) -> str:
         now = f"with flat weights the {100 * self.level:g} % interval is {self.current_width:.3g} wide now"
@@ -189,7 +200,21 @@ def plan(
 
     best = design(_best_whole(optimum, moments, most_seen))
     asked = None if per_item is None else design(per_item)
-    return Plan(best, asked, optimum, moments, most_seen, now.upper - now.lower, width, level)
+    spread = _optimum_interval(patterns, level) if most_seen >= 4 else (float("nan"), float("nan"))
+    return Plan(best, asked, optimum, moments, most_seen, now.upper - now.lower, width, level, *spread)
+
+
+def _optimum_interval(patterns: Patterns, level: float) -> tuple[float, float]:
+    """Return the interval of r* by the bootstrap over items; ends may be infinite."""
+    number = int(patterns.num_items)
+    drawn = np.random.default_rng(0).multinomial(number, patterns.multiplicity / number, _RESAMPLED)
+    found = []
+    for own in drawn.astype(float):
+        size, pairs, triples = (values[own > 0] for values in patterns[:3])
+        found.append(best_annotations_per_item(exchangeable_moments(Patterns(size, pairs, triples, own[own > 0]))))
+    known = np.nan_to_num(found, nan=np.inf, posinf=np.inf)
+    lower, upper = np.quantile(known, ends(level), method="closest_observation")  # between ends there is no number
+    return float(lower), float(upper)
 
 
 def _check(budget: int | None, width: float | None, per_item: int | None, level: float) -> None:

@@ -39,12 +39,13 @@ from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import require_exact
 from consilience.evaluation.agreement.counts import LabelCounts
-from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
+from consilience.evaluation.agreement.weighting import SCHEME_WORDS, WeightFunction, weight_function
 from consilience.models.intervals import ends
 from consilience.models.truth import Ranked
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.plausibilities import Plausibilities
 from consilience.models.truth.truth import Agreement, Block, Marginals, Shares
+from consilience.printing import within
 
 # Numbers that a simulation holds at a time in each of its arrays.
 _NUMBERS = 1 << 18
@@ -173,7 +174,9 @@ class PosteriorAgreement:
         if not len(self.predictive):
             return ""
         (low, high), p = self.predictive_interval, self.two_sided_p
-        numbers = f"observed {self.observed:.4f} ({self.scheme}), expected {low:.4f} to {high:.4f}, p = {p:.2g}"
+        observed, *expected = within(self.observed, low, high)
+        how = SCHEME_WORDS.get(str(self.scheme), self.scheme)
+        numbers = f"observed {observed} ({how}), expected {' to '.join(expected)}, p = {p:.2g}"
         if self.checked is not None:
             numbers += f", on {self.checked:,} items taken at random"
         if not self.unexpected:
@@ -209,11 +212,11 @@ class PosteriorAgreement:
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        text = f"Two annotators agree with probability {self.value:.4f}, as the posterior implies"
+        value, low, high = within(self.value, *(self.interval if np.isfinite(self.sd) else (np.nan, np.nan)))
+        text = f"Two annotators agree with probability {value}, as the posterior implies"
         if np.isfinite(self.sd):
-            low, high = self.interval
             of_draws = "in closed form, " if self.exact_sd is not None else ""
-            text += f" ({of_draws}{100 * self.level:g} % of the draws in [{low:.4f}, {high:.4f}])"
+            text += f" ({of_draws}{100 * self.level:g} % of the draws in [{low}, {high}])"
         return f"{text}; {self.num_items:,} items, which count alike.\n{self.verdict}".rstrip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -110,6 +111,16 @@ class Agreement:
     def interval(self) -> tuple[float, float]:
         """Wilson interval at the effective sample size."""
         return self._estimate.lower, self._estimate.upper
+
+    @property
+    def interval_of_others(self) -> tuple[float, float] | None:
+        """The same for annotators like these, where it is known who gave each label, and it takes no time."""
+        if not self.annotators_random and not self._tells_annotators:
+            return None
+        other = copy.copy(self)
+        other.annotators_random = True
+        other.__dict__.pop("_estimate", None)  # of these annotators
+        return other.interval
 
     @cached_property
     def flat(self) -> SparseAgreement:
@@ -271,8 +282,9 @@ class Agreement:
             lines.append(f"flat: {self._text(self.flat)}")
         whom = "annotators like these" if self.annotators_random else "these annotators"
         lines.append(f"{usable}; intervals for items like these and {whom}")
-        if not self.annotators_random and self._tells_annotators:
-            lines.append(f"for annotators like these the standard error is {self.two_way.sd:.4f} (annotators='random')")
+        if not self.annotators_random and (others := self.interval_of_others):
+            ends = f"[{others[0]:.4f}, {others[1]:.4f}]"
+            lines.append(f"for annotators like these {100 * self.level:.4g} % in {ends} (annotators='random')")
         return "\n".join(["sparse probability of agreement", *lines, str(self.dependence)])
 
     @property

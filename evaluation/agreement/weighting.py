@@ -38,6 +38,14 @@ PAPER_SCHEMES = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "in
 SCHEMES = (*PAPER_SCHEMES, "exch")
 """Names of the weighting schemes."""
 
+SCHEME_WORDS = {
+    "flat": "all items alike", "annotations": "items by annotations", "annotations_m1": "items by annotations less one",
+    "edge": "items by pairs of annotations", "inv_var": "items by inverse variance",
+    "inv_var_class": "items by inverse variance, given shares of labels",
+    "exch": "items by inverse variance, given how they differ",
+}  # fmt: skip
+"""What each scheme weights, in words."""
+
 WeightFunction = Callable[[np.ndarray], np.ndarray]
 """``k(n)``: from numbers of annotations to weights, elementwise; zero below two annotations. Only ratios matter."""
 

@@ -331,8 +331,11 @@ def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
         return
     taken, other = "hit-miss", "error-classes"
     if not len(posterior.tried):
-        text = f"{taken} was taken (disagreement {float(posterior.disagreement):.2f}), and {other} not tried"
-        yield Note(Level.note, f"the likelihood {text}")
+        text = (
+            f"the likelihood {taken} was taken, of independent errors in fields: data and model disagree by "
+            f"{float(posterior.disagreement):.2f}, of at most 1, so that {other} was not tried"
+        )
+        yield Note(Level.note, text)
         return
     own, rest = posterior.tried
     if len(posterior.class_share):

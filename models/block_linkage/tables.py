@@ -150,7 +150,7 @@ def loss(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.n
         rows = _left_out_by_estimates(Linkage.of(posterior))
     else:
         rows = {
-            "threshold": (truth.threshold, "log odds above -this make a candidate"),
+            "threshold": (truth.threshold, "candidates: log odds above minus this"),
             "found_share": (truth.found_share, "share of all links among the candidates"),
             **truth.expected_outside(),
             "entities": (truth.num_clusters().mean(), "expected number of entities"),
@@ -170,7 +170,7 @@ def _left_out_by_estimates(posterior: Linkage) -> dict[str, tuple[Any, str]]:
         posterior = posterior._replace(found_share=np.array(np.nan))
         corrected = np.nan
     return {
-        "threshold": (posterior.threshold, "log odds above -this make a candidate"),
+        "threshold": (posterior.threshold, "candidates: log odds above minus this"),
         "found_share": (posterior.found_share, "share of all links among the candidates"),
         "disagreement": (posterior.disagreement, "disagreement of data and model, 0 to 1"),
         "completed": (posterior.completed, "1 if learning includes the other links"),

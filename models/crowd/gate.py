@@ -26,8 +26,7 @@ LEAST = 3.0
 """The z below which nothing tells signal from chance: noise has it in at most 17 of 1000 sets."""
 
 _BLIND, _OPPOSED = 2.0, -3.0
-
-_NAMED = 5  # annotators in a note
+_NAMED = 5  # annotators in one sentence
 
 # More annotators are not looked at pair by pair: one pair of 1275 cannot carry the signal unseen.
 _MOST_FOR_PAIRS = 50
@@ -197,18 +196,19 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
         yield Note(Level.error, text)
     if len(names) == 2 or np.isfinite(signal.annotator_z).sum() == 2:
         yield Note(Level.warning, "two annotators cannot be checked by a third")
-    blind = np.flatnonzero((signal.annotator_z < _BLIND) & (signal.annotator_z >= _OPPOSED))
-    opposed = np.flatnonzero(signal.annotator_z < _OPPOSED)
-    if len(blind):
-        who = "1 annotator looks" if len(blind) == 1 else f"{len(blind):,} annotators look"
-        yield Note(Level.note, f"no evidence that {who} at the items: {_named(blind, names)}")
-    if len(opposed):
-        one = len(opposed) == 1
-        who, they = ("1 annotator agrees", "does she") if one else (f"{len(opposed):,} annotators agree", "do they")
-        named = _named(opposed, names)
-        yield Note(Level.warning, f"{who} less than chance: {named}; {they} use the labels in another order?")
+    z = signal.annotator_z
+    chosen = (z < _BLIND) & (z >= _OPPOSED), z < _OPPOSED
+    blind, opposed = ([str(names[code]) for code in np.flatnonzero(one)] for one in chosen)
+    if blind:
+        who = f"{_listed(blind)} look{'s' if len(blind) == 1 else ''}"
+        yield Note(Level.note, f"no evidence that {who} at the items: agreement with the others may be chance")
+    if opposed:
+        agree = "agrees" if len(opposed) == 1 else "agree"
+        text = f"{_listed(opposed)} {agree} less than chance would: are the labels used in another order?"
+        yield Note(Level.warning, text)
 
 
-def _named(codes: np.ndarray, names: Sequence[object] | np.ndarray) -> str:
-    """Return the first few annotators in words."""
-    return ", ".join([*(str(names[code]) for code in codes[:_NAMED]), *(["…"] if len(codes) > _NAMED else [])])
+def _listed(names: Sequence[str]) -> str:
+    """Name the first annotators, and count the others."""
+    more = f" and {len(names) - _NAMED:,} more annotators" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

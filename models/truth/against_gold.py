@@ -234,7 +234,7 @@ def headline(truth: ClassTruth, resolved: Any) -> str:
 
     Returns
     -------
-    Such as ``certainty .912 (under independence .988); right .929 of 800 gold items``; empty where nothing is said.
+    Such as ``certainty 0.912 (under independence 0.988); right 0.929 of 800 gold items``; empty where nothing is said.
     """
     has_gold = unused_gold(resolved) is not None
     if truth.answers(Ranked(2)) and not has_gold:
@@ -249,11 +249,11 @@ def headline(truth: ClassTruth, resolved: Any) -> str:
 
 
 def share(value: float) -> str:
-    """Write a share with three digits, and no zero in front of the point.
+    """Write a share with three digits.
 
     Examples
     --------
     >>> share(0.91249), share(1.0), share(0.0)
-    ('.912', '1.000', '.000')
+    ('0.912', '1.000', '0.000')
     """
-    return f"{value:.3f}".removeprefix("0") if np.isfinite(value) else "unknown"
+    return f"{value:.3f}" if np.isfinite(value) else "unknown"

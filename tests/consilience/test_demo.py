@@ -25,6 +25,7 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
         assert study.section.title in page
         assert study.words in " ".join(shown.split())
     assert page.count("<svg") == 11
+    assert not re.search(r"\bnan\b", shown + re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
     assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
 
 
@@ -72,7 +73,8 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     np.testing.assert_array_equal(study.table["true accuracy"], [true_scores[name] for name in study.table["system"]])
     favourite = study.table.loc[study.table["by majority vote"].idxmax()]
     assert f"claims {favourite['by majority vote']:.2f} for the system that {favourite['system']}" in study.words
-    assert f"the system that {study.table['system'][0]} is best" in study.words
+    first = study.table.iloc[0]
+    assert f"the system that {first['system']} is best with probability {first['P(best)']}" in study.words
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):

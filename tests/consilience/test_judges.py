@@ -45,7 +45,7 @@ def interval(cell):
 
 def test_judges_are_wrong_together_and_the_fit_is_sure(page):
     fit = page["fit"]
-    assert "certainty .961 (under independence .993); right .950 of 40 gold items" in str(fit)
+    assert "certainty 0.961 (under independence 0.993); right 0.950 of 40 gold items" in str(fit)
     assert float(fit.elbo[-1]) == pytest.approx(-582.911, abs=0.001)
     assert fit.signal.z == pytest.approx(24.5, abs=0.05)
     assert (fit.dependence.source, fit.dependence.gold_items) == ("gold", 40)
@@ -95,7 +95,7 @@ def test_groupings_of_judges_as_stated(page):
 
 def test_a_known_family_of_judges_is_cured(page):
     grouped = page["grouped"]
-    assert "certainty .927 (under independence .956); right .975 of 40 gold items" in str(grouped)
+    assert "certainty 0.927 (under independence 0.956); right 0.975 of 40 gold items" in str(grouped)
     assert page["share_right"](grouped) == pytest.approx((0.950, 0.946), abs=5e-4)
     assert not grouped.findings()
     table, true = page["table"], {judge: (said == page["good"]).mean() for judge, said in page["judges"].items()}
@@ -132,4 +132,4 @@ def test_the_command_ends_with_3_for_judges_and_reads_their_groups(page, tmp_pat
     fitted = ["fit", "dawid-skene", str(tmp_path / "judges.csv"), "-o"]
     assert main([*fitted, str(tmp_path / "alone")]) == 3
     assert main([*fitted, str(tmp_path / "families"), "--annotator-groups", "family"]) == 0
-    assert capsys.readouterr().out.count("right .9") == 2
+    assert capsys.readouterr().out.count("right 0.9") == 2

@@ -155,7 +155,7 @@ def test_what_the_command_writes(folder):
     assert all(note.words()[1:] in page for note in fit.findings())
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
-    for words in ("how far its interval holds", "of all among the pairs looked at", "≠ "):
+    for words in ("how far its interval holds", "links among the pairs looked at", "≠ "):
         assert words in page
 
 
@@ -183,7 +183,7 @@ def test_known_pairs_of_given_candidates(tmp_path, monkeypatch, capsys):
     Path("pairs.csv").write_text("\n".join(["record_a,record_b", *rows]))
     assert main(["link", "a.csv", "--entity", "entity", "--pairs", "pairs.csv", "-o", "out"]) in (0, 3)
     shown = capsys.readouterr()
-    assert "of all among the pairs given" in shown.out
+    assert "links among the pairs given" in shown.out
     warned = [line.removeprefix("warning: ") for line in shown.err.splitlines()]
     assert not any(line in shown.out for line in warned)
     assert "among the pairs given" in Path("out/report.html").read_text()

@@ -13,6 +13,7 @@ import pytest
 import consilience as cs
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
+from consilience.pages.linkage import found_of_all
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
 # Small data are poor data, and fits of them say so.
@@ -35,7 +36,8 @@ TAGS = {
 WRONG = (
     "Nobody observed", "rises with the reliability", "averaged over draws of it", "of the links alone",
     "1 if learning includes", "links that these pairs were worth", "By its own account", "mean plausibility of above",
-    "certainty of the top class, exact", "95.5%", "particular draw", "95%",
+    "certainty of the top class, exact", "95.5%", "particular draw", "95%", "of the top class are exact", "1.0 views",
+    "State provenance", "annotations_m1", "above -this", "ambiguous mentions", "no better than chance", "max_steps",
 )  # fmt: skip
 
 
@@ -147,7 +149,7 @@ def section(html, title):
 def test_no_page_says_what_was_wrong(pages, kind):
     text = words(pages[kind][2])
     assert not [wrong for wrong in WRONG if wrong in text]
-    assert not re.search(r"\d%", text)  # a share in per cent is written in one way
+    assert not re.search(r"\d%|\bnan\b", text)  # a share in per cent is written in one way, and so is what is not known
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -174,6 +176,23 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert {"truth and items, 95 % from", "truth alone, 95 % from"} <= set(heads)
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
+
+
+def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
+    _, fit, html = pages["vote"]
+    assert "A vote does not say how sure it is." in html[: html.index("<dl")]
+    assert [name.partition(",")[0] for name in words(html, "dt")[:2]] == ["ties", "mean share of votes"]
+    assert "certainty" not in words(section(html, "Items"), "th")
+    assert "is exact" not in words(section(html, "What was run"))
+
+
+def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
+    head = pages["rankings"][2].partition("</header>")[0]
+    assert "at reliability 5 (assumed)" in " ".join(words(head, "dt"))
+    assert "at reliability 1.7 it would be" in words(head)
+    html = pages["labels"][2]
+    assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
+    assert re.search(r"\d\.\d+ right \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
 
 
 def test_the_risk_of_rankings_has_the_certainty_of_the_page(pages):
@@ -213,9 +232,16 @@ def test_schemes_of_agreement_that_are_alike_have_one_row(pages, tmp_path):
 def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     _, fit, html = pages["linkage"]
     count = cs.num_entities(fit)
-    assert words(html, "dt")[1].startswith("entities")
+    named = words(html, "dt")
     unsure = bool(count.no_interval or count.links_alone or count.doubt)
-    assert (words(html, "dt")[1] == "entities") == unsure
+    assert (named[0] == "entities") == unsure
+    assert named[0].startswith("entities")
+    # What is found is a share of all links, or it says of which.
+    assert "found, expected by the model" in named[3]
+    found, of = found_of_all(fit)
+    assert named[3].startswith(of)
+    recall = cs.expected_scores(fit).recall
+    assert (found < recall) == (of == "all links")
     what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Lost to blocking")) if "<td" in row]
     assert len(what) == len({words(row) for row in what})
     assert not [row for row in what if words(row).endswith(" 0")]
@@ -244,9 +270,9 @@ def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, 
 
 def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
-    assert set(words(html, "dt")) == {
-        "mean of the means", "threshold", "items on an unsure side", "mean certainty of the side"
-    }  # fmt: skip
+    mean, *others = words(html, "dt")
+    assert re.fullmatch(r"mean of the means \(\S+ to \S+, 95 %\)", mean)
+    assert others == ["threshold", "items on an unsure side", "mean certainty of the side"]
     items = section(html, "Items")
     assert items.count('<i class="dot"') == fit.data.num_items
     assert items.count('<i class="tick"') == fit.data.num_ratings

@@ -218,7 +218,7 @@ def test_page_of_coordinate_ascent(fit, tmp_path):
     assert "more restarts may find it" in words(parts[1])
     page = write_page(views_page(fit, {}, risk=None), tmp_path / "page.html").read_text()
     assert "<b>&amp;" not in page
-    assert page.count("<figure>") == 6
+    assert page.count("<figure") == 6
 
 
 def test_page_of_a_sampler_has_no_restarts(fit):
@@ -329,7 +329,7 @@ def test_one_expert_two_clusters_one_feature(tmp_path):
     fit = made(num_experts=1, num_views=1, clusters=2, num_features=1, num_items=30, num_restarts=1)
     titles = [part.title for part in views_sections(fit)]
     assert "View 1" not in titles
-    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure>") == 4
+    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 4
 
 
 def test_without_features_there_is_no_picture():

@@ -163,7 +163,7 @@ def test_how_annotators_err_together_is_in_the_intervals(crowd):
     assert found.table["sd"][0] > 1.2 * same.table["sd"][0]
     assert found.table["sd_shared"][0] > 0.01
     assert same.table["sd_shared"][0] == 0
-    assert "rho 0.30, 95 % from 0.14 to 0.66" in found.notes[0]
+    assert "dependence 0.30, 95 % from 0.14 to 0.66" in found.notes[0]
     # One standard deviation up is what a fit with that rho has; draws are interpolated between these.
     further = cs.fit("dawid-skene", data, dependence=0.3 * np.exp(0.4))
     moved = cs.compare(further, systems, provenance="annotations").values - same.values

@@ -153,12 +153,12 @@ def test_the_normal_tail_of_many_items_is_near(monkeypatch, number):
     ("certainty", "right", "level", "text"),
     [
         # The worked cases of the rule: 57 of 800 wrong where 9.6 are expected; 2 of 30 where 1.8 are.
-        (np.full(800, 0.98804), 743, Level.error, "743 of 800 gold items are right (.929), 790.4 expected (.988)"),
+        (np.full(800, 0.98804), 743, Level.error, "743 of 800 gold items are right (0.929), 790.4 expected (0.988)"),
         (np.full(30, 1 - 1.767 / 30), 28, None, ""),
-        (np.full(30, 0.9999), 29, Level.warning, "29 of 30 gold items are right (.967), 30.0 expected (1.000)"),
-        (np.full(40, 0.96), 34, Level.warning, "34 of 40 gold items are right (.850), 38.4 expected (.960)"),
-        (np.full(40, 0.96), 35, Level.warning, "35 of 40 gold items are right (.875)"),
-        (np.full(40, 0.86), 39, Level.warning, "certainty .860, right .975 on 40 gold items: less certain than right"),
+        (np.full(30, 0.9999), 29, Level.warning, "29 of 30 gold items are right (0.967), 30.0 expected (1.000)"),
+        (np.full(40, 0.96), 34, Level.warning, "34 of 40 gold items are right (0.850), 38.4 expected (0.960)"),
+        (np.full(40, 0.96), 35, Level.warning, "35 of 40 gold items are right (0.875)"),
+        (np.full(40, 0.86), 39, Level.warning, "certainty 0.860, right 0.975 on 40 gold items: less certain than"),
         (np.full(20, 0.95), 20, None, ""),  # all right: no standard error of what was seen, and no finding either
         (np.full(19, 0.99), 0, None, ""),  # too few
     ],
@@ -233,8 +233,8 @@ def test_what_taught_the_certainty_does_not_score_it(source):
     score = calibration_score(fit)
     assert (score.dependence, score.fitted_on) == (0.4, 2 if source == "gold" else 0)
     assert (score.right, score.certainty) == pytest.approx((0.5, 0.65) if source == "gold" else (1.0, 0.85))
-    right = ".500" if source == "gold" else "1.000"
-    words = f"certainty .850 (under independence .990); right {right} of 2 gold items"
+    right = "0.500" if source == "gold" else "1.000"
+    words = f"certainty 0.850 (under independence 0.990); right {right} of 2 gold items"
     assert headline(fit.truth, fit.resolved) == words
 
 
@@ -252,7 +252,7 @@ def test_without_gold_labels_there_is_nothing_to_compare(gold, use, text):
         with pytest.raises(UnsupportedRequest) as refused:
             ask(fit)
         assert text in str(refused.value)
-    assert headline(fit.truth, fit.resolved) == "certainty .850"
+    assert headline(fit.truth, fit.resolved) == "certainty 0.850"
 
 
 def test_a_run_that_broke_down_states_nothing():

@@ -16,7 +16,7 @@ from consilience.evaluation.agreement import posterior as posterior_module
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.posterior import PosteriorAgreement, posterior_agreement
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement
-from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
+from consilience.evaluation.agreement.weighting import SCHEME_WORDS, SCHEMES, weight_function
 from consilience.models.normal_inverse_gamma import SampledSides
 from consilience.models.truth import Crowd, DirichletTruth, Entries, LabelDraws, PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
@@ -193,7 +193,7 @@ def test_observed_agreement_is_spa(scheme):
     weight = weight_function(scheme, counts)
     assert found.observed == pytest.approx(sparse_agreement(counts.patterns, weight).value)
     assert found.scheme == scheme
-    assert scheme in str(found)
+    assert SCHEME_WORDS[scheme] in str(found)
     given = posterior_agreement(dirichlet_posterior(counts, 1.0, 50), counts, weight, "mine", num_predictive=5)
     np.testing.assert_array_equal(given.predictive, found.predictive)
     assert given.scheme == "mine"

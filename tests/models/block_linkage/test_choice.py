@@ -40,7 +40,7 @@ def test_hit_miss_is_taken_as_it_is_where_it_holds():
     assert fitted.posterior.tried.shape == (0, 3)
     np.testing.assert_array_equal(fitted.elbo, own.elbo)
     (note,) = notes_of(fitted)
-    assert note.text.startswith("the likelihood hit-miss was taken (disagreement 0.0")
+    assert note.text.startswith("the likelihood hit-miss was taken, of independent errors in fields: data and model ")
     assert not notes_of(own)
 
 

@@ -225,7 +225,9 @@ def test_a_copied_annotator_does_not_make_signal():
         "the signal rests on Cem and Dora alone: they agree with each other, and nobody else agrees with anybody; "
         "either both are right or one copies the other; only gold labels can tell"
     )
-    assert [note.text for note in rest] == ["no evidence that 1 annotator looks at the items: Ann"]
+    assert [note.text for note in rest] == [
+        "no evidence that Ann looks at the items: agreement with the others may be chance"
+    ]
 
 
 # ---- what it says ----
@@ -242,7 +244,7 @@ def test_noise_is_said_in_red():
         "the labels and accuracies below are guesses; ask for more annotations an item, or give gold labels for some "
         "items"
     )
-    assert note.text == "no evidence that 3 annotators look at the items: Ann, Bob, Cem"
+    assert note.text == "no evidence that Ann, Bob, Cem look at the items: agreement with the others may be chance"
 
 
 def test_two_annotators_are_said_in_amber():
@@ -266,10 +268,10 @@ def test_annotators_who_turn_the_scale_round_are_said():
     assert found.annotator_z[3] < -3
     said = [*signal_notes(found, "ABCD")][-1]
     assert said.level is Level.warning  # so that --strict finds it
-    assert said.text == "1 annotator agrees less than chance: D; does she use the labels in another order?"
+    assert said.text == "D agrees less than chance would: are the labels used in another order?"
     plural = Signal(30.0, np.array([30.0, 28, 25, -4, -5]))
     assert [note.text for note in signal_notes(plural, "ABCDE")] == [
-        "2 annotators agree less than chance: D, E; do they use the labels in another order?"
+        "D, E agree less than chance would: are the labels used in another order?"
     ]
 
 
