@@ -346,7 +346,8 @@ def _table(table: Table) -> dict[str, Any]:
         for column, worth in zip(columns, digits, strict=True)
     ]
     known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
-    columns, texts, numeric = ([one[place] for place in known] for one in (columns, texts, numeric))
+    columns, texts = ([one[place] for place in known] for one in (columns, texts))
+    numeric = [numeric[place] for place in known]
     tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")

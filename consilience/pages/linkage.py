@@ -270,12 +270,12 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
     """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell."""
     if "explain" not in fit.member.measure_names:
         return []
-    names = [tuple(fit.data.records[record] for record in pair) for pair in pairs]
+    names = [(fit.data.records[one], fit.data.records[other]) for one, other in pairs]
     with contextlib.suppress(UnsupportedRequest):
-        tables = [fit.measure("explain", *pair) for pair in names]
+        tables = [fit.measure("explain", one, other) for one, other in names]
         sums = np.concatenate([table["sum"].iloc[:-1] for table in tables] or [[0.0]])
         reach = sums[np.isfinite(sums)].min(initial=0.0), sums[np.isfinite(sums)].max(initial=0.0)
-        return [_waterfall(*pair, table, reach) for pair, table in zip(names, tables, strict=True)]
+        return [_waterfall(one, other, table, reach) for (one, other), table in zip(names, tables, strict=True)]
     return []
 
 
