@@ -210,9 +210,9 @@ class Count:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Central 95 % of the draws."""
+        """Central 95 % of the draws, and up to the estimate: its number is no mean, and may be outside of these."""
         low, high = np.quantile(self.draws, ends())
-        return float(low), float(high)
+        return min(float(low), self.point), max(float(high), self.point)
 
     @property
     def table(self) -> Any:

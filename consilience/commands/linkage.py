@@ -199,12 +199,13 @@ def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str 
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"result   {fitted.result} in {fitted.attributes['seconds']:,.2f} s")
-    print(f"entities {num_entities(fitted)}")
-    expected = expected_scores(fitted)
+    number, expected = num_entities(fitted), expected_scores(fitted)
+    print(f"entities {number}")
     if expected.predicted_pairs:
         print(
             f"pairs    {expected.predicted_pairs:,} in the estimate, of which {percent(expected.precision)} are right "
             f"and which are {percent(expected.recall)} of all {among(fitted)}, by the model's own account"
+            f"{f' ({number.doubt})' if number.doubt else ''}"
         )
     print_notes(fitted.findings())
     doubtful = doubtful_records(fitted)

@@ -65,22 +65,23 @@ def _numbers(fit: Any) -> dict[str, Any]:
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
     known = not (count.no_interval or count.doubt or count.links_alone)
+    doubted = " (in doubt)" if count.doubt else ""
     return {
         "records": fit.data.num_records,
         f"entities{f' ({low:,.0f} to {high:,.0f}, 95 %)' if known else ''}": f"{count.value:,.0f}",
-        "expected precision of the links": percent(expected.precision),
-        "expected recall of the links": percent(expected.recall),
+        f"expected precision of the links{doubted}": percent(expected.precision),
+        f"expected recall of the links{doubted}": percent(expected.recall),
     }
 
 
 def _account(fit: Any) -> str:
     """Say how right the links are, as the model expects."""
-    expected = expected_scores(fit)
+    expected, doubt = expected_scores(fit), num_entities(fit).doubt
     if not np.isfinite(expected.precision):
         return "The estimate joins no records."
     return (
         f"The model expects {percent(expected.precision)} of the {expected.predicted_pairs:,} linked pairs to be "
-        f"correct, and to have found {percent(expected.recall)} of all {among(fit)}."
+        f"correct, and to have found {percent(expected.recall)} of all {among(fit)}{f': {doubt}' if doubt else ''}."
     )
 
 

@@ -26,6 +26,7 @@ from consilience.models.block_linkage.enumeration import (
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
+from consilience.models.block_linkage.overlap import overlap_doubt
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import (
@@ -91,7 +92,8 @@ class BlockPartition(PartitionTruth):
         self.large = np.asarray(posterior.large)
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
         misfit = posterior.misfit()
-        self.doubt = misfit.words if misfit.fails else ""
+        words = [misfit.words if misfit.fails else "", "" if resolved is None else overlap_doubt(resolved.data)]
+        self.doubt = "; ".join(filter(None, words))
         if len(posterior.tried) and len(posterior.class_share):
             self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
         if len(posterior.powers):
@@ -261,6 +263,11 @@ class BlockPartition(PartitionTruth):
         if found is None:
             return None
         errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
+        low, high = np.quantile(found.number, (0.025, 0.975))
+        own = np.array([self.num_clusters_moments()[0], self.corrected_num_clusters()])
+        # Of skewed posteriors the mode is outside by little; by more than the width there are two explanations.
+        if not np.nanmin(np.maximum(low - own, own - high)) <= high - low:
+            found = found._replace(basis=f"EM disagrees, by which there are {own[0]:,.0f}; {found.basis}")
         return found._replace(basis=f"{errors}; {found.basis}")
 
     def _of_laplace(self) -> CountedClusters | None:
