@@ -55,7 +55,7 @@ def near_misses(posterior: Linkage, records: Records) -> list[NearMiss]:
     first, second, weight = first[apart], second[apart], weight[apart]
     similar = np.zeros(records.num_fields) if records.similar is None else np.asarray(records.similar)
     generator, found = np.random.default_rng(0), []
-    for field in np.flatnonzero(similar == 0):
+    for field in np.flatnonzero(similar == 0).tolist():
         begin, end = records.first_value[field : field + 2]
         texts = records.values[begin:end]
         if not _of_letters(texts):
@@ -72,7 +72,7 @@ def near_misses(posterior: Linkage, records: Records) -> list[NearMiss]:
         chance_sd = float(np.sqrt(scale * weight[differ].sum() * by_chance))
         if number >= max(_LEAST, _LEAST_SHARE * links, _SDS * chance_sd):
             place = some[near.argmax()]
-            found.append(NearMiss(int(field), number, (str(texts[one[place]]), str(texts[other[place]]))))
+            found.append(NearMiss(field, number, (str(texts[one[place]]), str(texts[other[place]]))))
     return found
 
 

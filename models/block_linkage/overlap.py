@@ -63,7 +63,7 @@ def overlaps(records: Records) -> list[Overlap]:
     number, nearest = len(value), nearest_values(records)
     chance = np.array([agree_by_chance(column) if (column >= 0).any() else 1.0 for column in value])
     rate = np.full((number, number), np.nan)
-    for field in np.flatnonzero(chance * (value >= 0).sum(axis=1) >= _LEAST_SHARING):
+    for field in np.flatnonzero(chance * (value >= 0).sum(axis=1) >= _LEAST_SHARING).tolist():
         one, other = _sharing(value[field], generator)
         rate[field] = _agreement(value[:, one], value[:, other], field, records.first_value, nearest)
     known = (rate - chance) / np.maximum(1 - chance, 1e-12) >= _DETERMINED

@@ -243,8 +243,8 @@ class BlockPartition(PartitionTruth):
     def counted(self) -> CountedClusters:
         """Return the number of clusters with the doubt about all that EM has fixed, where that is known.
 
-        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else from
-        Laplace's method. Where nobody knows what the threshold hides, it is the number of the links alone.
+        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else, and where
+        that finds other links than EM, from Laplace's method. Where nobody knows what the threshold hides, it is the number of the links alone.
         """
         return self._counted
 
@@ -252,7 +252,11 @@ class BlockPartition(PartitionTruth):
     def _counted(self) -> CountedClusters:
         quiet = self.no_interval or self.doubt or self.found_share < FEW_FOUND
         found = None if quiet else self._of_gibbs()
-        return found or self._of_laplace() or super().counted()
+        if found is None or self._disagrees(found.number):
+            # The estimate is that of EM: an interval of other links says nothing of it.
+            doubt = "" if found is None else f"too sure, since by Gibbs sampling there are {found.number.mean():,.0f}"
+            found = (self._of_laplace() or super().counted())._replace(doubt=doubt)
+        return found
 
     def _of_gibbs(self) -> CountedClusters | None:
         if self.resolved is None or self.posterior.links_nothing():
@@ -263,12 +267,16 @@ class BlockPartition(PartitionTruth):
         if found is None:
             return None
         errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
-        low, high = np.quantile(found.number, (0.025, 0.975))
-        own = np.array([self.num_clusters_moments()[0], self.corrected_num_clusters()])
-        # Of skewed posteriors the mode is outside by little; by more than the width there are two explanations.
-        if not np.nanmin(np.maximum(low - own, own - high)) <= high - low:
-            found = found._replace(basis=f"EM disagrees, by which there are {own[0]:,.0f}; {found.basis}")
         return found._replace(basis=f"{errors}; {found.basis}")
+
+    def _disagrees(self, sampled: Int[np.ndarray, " draw"]) -> bool:
+        """Return whether draws of the number of clusters are about another explanation of the data than that of EM.
+
+        Of a skewed posterior the mode is outside the interval by little; this is by more than its width.
+        """
+        low, high = np.quantile(sampled, (0.025, 0.975))
+        own = np.array([self.num_clusters_moments()[0], self.corrected_num_clusters()])
+        return bool(np.nanmin(np.maximum(low - own, own - high)) > max(high - low, 1))
 
     def _of_laplace(self) -> CountedClusters | None:
         """To each draw of the links add a normal number, of the variance that `laplace` has besides."""
