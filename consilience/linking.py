@@ -84,8 +84,9 @@ def link(
         "phone" or "category". By default all that can tell entities apart: left out is a column that is constant,
         always missing or different in every record, or nearly so, where records that share a value agree in nothing
         else; and of two columns that say the same, as a postal code and its town may, the one that says less, since
-        both would count (name both to keep them). Fields are compared for equality of their cleaned forms: of numbers, of dates and phone numbers however
-        they are written, and of texts without case, accents and punctuation; see `consilience.data.cleaning`.
+        both would count (name both to keep them). Fields are compared for equality of their cleaned forms: of numbers,
+        of dates and phone numbers however they are written, and of texts without case, accents and punctuation; see
+        `consilience.data.cleaning`.
     similar : dict of str to str, optional
         A dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs ``pip
         install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example

@@ -96,7 +96,8 @@ def _some_pairs(
 def _of_letters(texts: np.ndarray) -> bool:
     """Return whether values are words, and not numbers, dates or codes."""
     some = [str(text) for text in texts[:: max(len(texts) // 200, 1)]]
-    return len(some) > 1 and float(np.mean([2 * sum(map(str.isalpha, text)) > max(len(text), 6) for text in some])) > 0.5
+    letters = [2 * sum(map(str.isalpha, text)) > max(len(text), 6) for text in some]
+    return len(some) > 1 and float(np.mean(letters)) > 0.5
 
 
 def _nearly_alike(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, " pair"]:

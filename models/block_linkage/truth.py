@@ -243,8 +243,9 @@ class BlockPartition(PartitionTruth):
     def counted(self) -> CountedClusters:
         """Return the number of clusters with the doubt about all that EM has fixed, where that is known.
 
-        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else, and where
-        that finds other links than EM, from Laplace's method. Where nobody knows what the threshold hides, it is the number of the links alone.
+        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else, and
+        where that finds other links than EM, from Laplace's method. Where nobody knows what the threshold hides, it is
+        the number of the links alone.
         """
         return self._counted
 
