@@ -30,18 +30,19 @@ CELLS = tuple(itertools.product((2, 3, 5), (3, 5, 10), (60, 200, 1000)))
 
 DELTAS = (0.0, 0.15, 0.3, 0.45)
 MEMBERS = ("dawid-skene", "mace", "one-coin", "glad", "mpa")
-CROWDS = ("as modelled", "one coin", "a quarter hard")
-"""Of the simulation of intervals."""
+CROWDS = ("as modelled", "one coin", "a quarter hard", *(f"one coin, {number} labels" for number in (2, 5, 10)))
+"""Of the simulation of intervals; of three labels where nothing else is said."""
 
 LEVEL = 0.9
 
 _SEED = 11
 # Of the simulation of intervals.
-_ITEMS, _ANNOTATORS, _LABELS, _PER_ITEM = 200, 20, 3, 3
+_ITEMS, _ANNOTATORS, _PER_ITEM = 200, 20, 3
 _DIAGONAL, _COIN, _HARD = 3.0, (8.0, 3.0), 0.25
-_METHODS: dict[str, dict[str, Any]] = {
-    "CAVI, imputed": {"method": "cavi", "dependence": 0.0},
-    "Gibbs": {"method": "gibbs", "draws": 250, "chains": 4, "warmup": 250, "dependence": 0.0},
+_GIBBS = {"method": "gibbs", "draws": 250, "chains": 4, "warmup": 250, "dependence": 0.0}
+_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "CAVI, imputed": ("dawid-skene", {"method": "cavi", "dependence": 0.0}), "Gibbs": ("dawid-skene", _GIBBS),
+    "one-coin, Gibbs": ("one-coin", _GIBBS),
 }
 _FEWEST_ROWS = 10
 
@@ -134,7 +135,7 @@ def tell_noise(record: Recording, rows: dict[tuple[Any, ...], dict[str, Any]]) -
 
 
 def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
-    """Simulate 20 annotators, three of whom label each of 200 items with one of three labels.
+    """Simulate 20 annotators, three of whom label each of 200 items.
 
     Parameters
     ----------
@@ -150,30 +151,36 @@ def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
     accuracy : float64, shape ``(annotator,)``; how probably the annotator is right on a new item.
     """
     random = np.random.default_rng([_SEED, CROWDS.index(kind), seed])
-    eye = np.eye(_LABELS)
-    prevalence = random.dirichlet(np.ones(_LABELS))
+    labels = num_labels(kind)
+    eye = np.eye(labels)
+    prevalence = random.dirichlet(np.ones(labels))
     rows = [random.dirichlet(1 + (_DIAGONAL - 1) * row, _ANNOTATORS) for row in eye]
     confusion = np.stack(rows, axis=1)
-    if kind == "one coin":
+    if kind.startswith("one coin"):
         coin = random.beta(*_COIN, _ANNOTATORS)[:, None, None]
-        confusion = coin * eye + (1 - coin) * (1 - eye) / (_LABELS - 1)
+        confusion = coin * eye + (1 - coin) * (1 - eye) / (labels - 1)
     hard = random.random(_ITEMS) < (_HARD if kind == "a quarter hard" else 0.0)
-    truth = random.choice(_LABELS, _ITEMS, p=prevalence)
+    truth = random.choice(labels, _ITEMS, p=prevalence)
     item = np.repeat(np.arange(_ITEMS), _PER_ITEM)
     annotator = random.permuted(np.tile(np.arange(_ANNOTATORS), (_ITEMS, 1)), axis=1)[:, :_PER_ITEM].ravel()
-    chance = np.where(hard[item, None], 1 / _LABELS, confusion[annotator, truth[item]])
-    label = np.minimum((random.random((len(item), 1)) > chance.cumsum(axis=1)).sum(axis=1), _LABELS - 1)
+    chance = np.where(hard[item, None], 1 / labels, confusion[annotator, truth[item]])
+    label = np.minimum((random.random((len(item), 1)) > chance.cumsum(axis=1)).sum(axis=1), labels - 1)
     accuracy = np.einsum("t,jtt->j", prevalence, confusion)
     if kind == "a quarter hard":
-        accuracy = (1 - _HARD) * accuracy + _HARD / _LABELS
-    sizes: dict[str, Any] = {"num_items": _ITEMS, "num_annotators": _ANNOTATORS, "num_labels": _LABELS}
+        accuracy = (1 - _HARD) * accuracy + _HARD / labels
+    sizes: dict[str, Any] = {"num_items": _ITEMS, "num_annotators": _ANNOTATORS, "num_labels": labels}
     return Annotations.from_codes(item, annotator, label, **sizes), truth, accuracy
+
+
+def num_labels(kind: str) -> int:
+    """Return how many labels a crowd has."""
+    return int(kind.split()[-2]) if kind.endswith("labels") else 3
 
 
 def measure_intervals(kept: Kept, number: int, sets: Sequence[str], members: Sequence[str]) -> None:
     """Take intervals of annotators in simulated crowds, and of their realised accuracy on public sets."""
-    for kind, seed in itertools.product(CROWDS, range(number)):
-        for method in _METHODS:
+    for kind, seed, method in itertools.product(CROWDS, range(number), _METHODS):
+        if _METHODS[method][0] == "dawid-skene" or kind.startswith("one coin"):
             kept.row("intervals", (kind, seed, method), functools.partial(_intervals, kind, seed, method))
     for name, member, rho in itertools.product(sets, ("dawid-skene", "one-coin", "mace"), (0.0, 0.3)):
         if member in members and member in models.names():
@@ -182,9 +189,10 @@ def measure_intervals(kept: Kept, number: int, sets: Sequence[str], members: Seq
 
 def _intervals(kind: str, seed: int, method: str) -> dict[str, Any]:
     data, truth, accuracy = crowd(kind, seed)
+    member, options = _METHODS[method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = cs.fit("dawid-skene", data, seed=seed, progress=False, **_METHODS[method])
+        fit = cs.fit(member, data, seed=seed, progress=False, **options)
         table = fit.table_columns("annotators", codes=True, level=LEVEL)
     rows, right = (np.bincount(np.asarray(data.annotator), of, _ANNOTATORS)
                    for of in (None, np.asarray(data.label) == truth[np.asarray(data.item)]))  # fmt: skip
@@ -240,8 +248,8 @@ def tell_intervals(
     """Record how often the intervals of annotators hold what they are of."""
     record.say(
         f"Nominal {LEVEL:.0%} intervals of accuracy: {_ANNOTATORS} annotators, {_ITEMS} items, {_PER_ITEM} labels an "
-        f"item, {_LABELS} labels, errors independent, `dawid-skene` with `dependence=0`. 'Held' is the share of "
-        "annotators whose interval holds the true accuracy on items drawn by the prevalence, 'realised held' whose "
+        "item, 3 labels unless said, errors independent, `dawid-skene` unless said, `dependence=0`. 'Held' is the "
+        "share of annotators whose interval holds the true accuracy on items by the prevalence, 'realised held' whose "
         "`share_lower` and `share_upper` hold the share of their own labels that are right. Gibbs: 4 chains of 250 "
         "draws after 250 sweeps. 'A quarter hard': everybody guesses on one item in four, which the model does not "
         "know, and the true accuracy counts these."

@@ -68,6 +68,10 @@ class SummaryComparison:
         """Largest |z| that is allowed: 5, or more for very many quantities."""
         return max(_LARGEST, float(stats.norm.isf(_FALSE_ALARMS / (2 * len(self.quantities)))))
 
+    def mixes(self, name: str) -> bool:
+        """Whether the draws behind a table are enough, and of chains that agree, for the other bars to be read."""
+        return self.ess[name] > _LEAST_ESS and not self.r_hat[name] >= _MOST_R_HAT
+
     def findings(self) -> list[dict[str, Any]]:
         """Return one row for each figure: ``figure, value, bar, passed, at``; the last names the worst place."""
         worst = str(self.quantities[np.abs(self.z).argmax()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -282,15 +283,49 @@ class Fit:
 
         return posterior.worst_diagnostics(**self._quantities()) if self.has_draws else None
 
-    def to_arviz(self, draws: int | None = None) -> Any:
-        """Return the posterior as ArviZ has it, with the user's own ids as coordinates."""
+    def to_arviz(self, draws: int | None = None, *, log_likelihood: bool = False) -> Any:
+        """Return the posterior as ArviZ has it, with the user's own ids as coordinates.
+
+        Parameters
+        ----------
+        draws : int, optional
+            See `samples`.
+        log_likelihood : bool, default False
+            Whether to add the group of that name for ``arviz.loo``: log probabilities of all that was said of an item,
+            its truth summed out, ``(chain, draw, item)``. What is left out at a time is an item.
+
+        Raises
+        ------
+        TooLarge : the draws of a site, or of the log likelihood, would not fit.
+        UnsupportedRequest : the log likelihood of an item is unknown, or the draws are not those of the posterior.
+        """
         from consilience.inference import posterior
 
         samples, coords = self.samples(draws), self.data.coordinates()
         groups: dict[str, Any] = {"posterior": samples}
+        dims = self._dims(samples, coords)
         if self.run is not None and self.run.stats:
             groups["sample_stats"] = self.run.stats
-        return posterior.to_arviz(groups, dims=self._dims(samples, coords), coords=coords, attrs=self.describe())
+        if log_likelihood:
+            groups["log_likelihood"] = {"of_item": self._log_likelihood(samples)}
+            dims = {**dims, "of_item": ["item"]}
+        return posterior.to_arviz(groups, dims=dims, coords=coords, attrs=self.describe())
+
+    def _log_likelihood(self, samples: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the log probability of each item's data in each draw, ``(chain, draw, item)``."""
+        evaluate = getattr(self.member.simulation, "log_likelihood", None)
+        if evaluate is None:
+            raise UnsupportedRequest(f"'{self.member.name}' knows no log likelihood of one item")
+        if not self.has_draws:
+            text = f"draws of {self.method} are not those of the posterior, as leaving out needs; "
+            raise UnsupportedRequest(text + "fit with method='gibbs' or 'nuts'")
+        shape = next(iter(samples.values())).shape[:2]
+        number = math.prod(shape) * getattr(self.data, "num_items", 1)
+        if number > _MOST_NUMBERS:
+            raise TooLarge(f"log likelihoods of all items and draws would be {number:,} numbers; keep fewer draws")
+        flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
+        found = np.asarray(jax.jit(lambda own: jax.lax.map(lambda one: evaluate(one, self.resolved), own))(flat))
+        return found.reshape(*shape, -1)
 
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.

@@ -25,7 +25,7 @@ priors. On the data of 1979 it has log likelihood -192.89, and random starts fin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,17 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
+from consilience.models.crowd.agreement import annotation_counts
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.evidence import Dense
 from consilience.models.crowd.labelling import canonical
 from consilience.models.crowd.member import crowd_member
 from consilience.models.dirichlet import Symmetric
+from consilience.models.interface import Account
+from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
-from consilience.models.sites import Site
+from consilience.models.sites import Resolved, Site
+from consilience.notes import Level, Note
 
 __all__ = ["MODEL", "Diagonal", "Priors", "Settings", "model", "simulate"]
 
@@ -102,6 +106,44 @@ CHANNEL = Channel(
     occurring=True,
 )
 
+# Standard errors by which the prior may move the accuracy of the median annotator without a word.
+_UNSAID = 1.0
+
+
+def _says(account: Account) -> Iterator[Note]:
+    """Say where the prior has more of a say about accuracies than the annotators' own labels.
+
+    Rows of a confusion matrix are independent, and each has the weight of its concentrations: of many labels all rows
+    together claim to know an annotator's accuracy well, and to know it to be the prior's.
+    """
+    if account.method == "em":
+        return
+    prior = np.asarray(account.resolved.concentration("confusion"), float)
+    prior = np.broadcast_to(prior, (account.resolved.data.num_labels, prior.shape[-1]))
+    number = annotation_counts(account.resolved.data)
+    expected, weight = float((prior.diagonal() / prior.sum(axis=1)).mean()), float(prior.sum())
+    accuracy = _accuracies(account.posterior, account.resolved)[number > 0]
+    number = number[number > 0]
+    # What her own labels say is as far from what is said of her as the prior's weight takes it.
+    moved = np.abs(accuracy - expected) * weight / number
+    error = np.sqrt(np.maximum(accuracy * (1 - accuracy), 1e-3) / (number + weight))
+    if number.size and np.median(moved / error) > _UNSAID:
+        yield Note(
+            Level.warning,
+            f"accuracies lean towards the prior: it expects {expected:.2f} of the labels to be right and weighs as "
+            f"much as {weight:.0f} labels of each annotator, who gave {np.median(number):,.0f} (the median); their "
+            "intervals hold the truth too rarely. 'one-coin' learns from the crowd what to expect",
+        )
+
+
+def _accuracies(posterior: Posterior, resolved: Resolved) -> np.ndarray:
+    """Return the mean accuracy of each annotator on items drawn by the mean prevalence."""
+    confusion, prevalence = (np.asarray(posterior.value(site), float) for site in ("confusion", "prevalence"))
+    if posterior.form == "draws":
+        confusion, prevalence = confusion.mean(axis=0), prevalence.mean(axis=0)
+    right = confusion[: resolved.data.num_annotators].diagonal(axis1=1, axis2=2) / confusion.sum(axis=-1)
+    return right @ (prevalence / prevalence.sum())
+
 
 MODEL = crowd_member(
     name="dawid-skene",
@@ -117,6 +159,7 @@ MODEL = crowd_member(
   doi     = {10.2307/2346806}
 }""",
     channel=CHANNEL, settings=Settings, priors=Priors, hidden="responsibility", canonical=canonical,
+    says=_says,
     sites=(
         Site("prevalence", event=("class",), family=dist.Dirichlet),
         Site(

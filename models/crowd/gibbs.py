@@ -123,10 +123,11 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         return variables({site: jnp.exp(values) for site, values in logs.items()}, own)
 
     def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> Tree:
-        """Return the state at true values."""
+        """Return the state at true values, which may be traced; annotators that pad are like the last one."""
         found = logs_of_variables(values, used_sites(resolved))
-        found = padded_tree({site: np.asarray(own) for site, own in found.items()}, problem.votes.num_annotators)
-        return {site: jnp.asarray(value, problem.votes.dtype) for site, value in found.items()}
+        rows = np.minimum(np.arange(problem.votes.num_annotators), resolved.data.num_annotators - 1)
+        padded = {site: value if site == PREVALENCE else value[rows] for site, value in found.items()}
+        return {site: jnp.asarray(value, problem.votes.dtype) for site, value in padded.items()}
 
     def redraw(key: Key, logs: Tree, problem: Problem) -> tuple[Tree, Problem]:
         """Return the problem with true labels and annotations drawn given the parameters."""

@@ -15,6 +15,7 @@ from consilience.cli import ExitCode
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models import dawid_skene, dirichlet, member
 from consilience.models.posterior import Closed
+from consilience.replications import replications_of
 
 # Default sizes, so that the tests share compiled programs: compiling NUTS takes longer than all else.
 QUICK = {"progress": False}
@@ -279,6 +280,15 @@ def test_small_data_sets_are_the_replications(name):
         assert result_of(found, part).skipped is None
     assert "log likelihood" in result_of(found, "calibration").details
     assert len(result_of(found, "joint distribution").details) == 35
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+def test_replications_start_within_a_program(name):
+    """Traced, not compiled: the slow tests run them."""
+    own, priors = member(name), member(name).priors()
+    found = replications_of(own, priors, {}, key=jax.random.key(0), sweeps=1, warmup=0, draws=1, thinning=1)
+    chains = jax.eval_shape(found.start, jax.random.split(jax.random.key(0), 3))
+    assert {len(leaf.shape) and leaf.shape[0] for leaf in jax.tree.leaves(chains.state)} == {3}
 
 
 def half_the_prior(problem):

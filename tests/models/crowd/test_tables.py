@@ -6,9 +6,11 @@ import tracemalloc
 import jax
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import consilience as cs
 from consilience.data import Annotations
+from consilience.errors import UnsupportedRequest
 from consilience.models import dawid_skene, one_coin
 from consilience.models.beta_priors import BetaPrior
 from consilience.models.crowd.tables import realised_accuracy
@@ -30,6 +32,21 @@ def fits(data):
     runs = [("dawid-skene", "cavi"), ("dawid-skene", "gibbs"), ("dawid-skene", "em"), ("mace", "cavi"), ("mace", "em"),
             ("one-coin", "cavi")]  # fmt: skip
     return {run: cs.fit(run[0], data, method=run[1], draws=1000) for run in runs}
+
+
+def test_log_likelihoods_of_items_are_sums_over_labels(fits, data):
+    fit = fits["dawid-skene", "gibbs"]
+    found = fit.to_arviz(log_likelihood=True)["log_likelihood"]["of_item"]
+    assert found.dims == ("chain", "draw", "item")
+    assert list(found["item"].to_numpy()) == list(data.items)
+    draws = fit.samples()
+    for chain, draw in ((0, 0), (-1, -1)):
+        joint = np.tile(np.log(draws["prevalence"][chain, draw].astype(float)), (data.num_items, 1))
+        confusion = np.log(draws["confusion"][chain, draw].astype(float))
+        np.add.at(joint, np.asarray(data.item), confusion[data.annotator, :, data.label])
+        np.testing.assert_allclose(found[chain, draw], logsumexp(joint, axis=1), rtol=1e-4)
+    with pytest.raises(UnsupportedRequest, match="draws of cavi are not those"):
+        fits["dawid-skene", "cavi"].to_arviz(log_likelihood=True)
 
 
 def rows_of(name, draws, num_labels=3):
