@@ -49,6 +49,8 @@ def near_misses(posterior: Linkage, records: Records) -> list[NearMiss]:
     posterior : of EM; of parts that are drawn nothing is looked at.
     records : that were linked.
     """
+    if records.values is None:
+        return []
     first, second, probability, weight = _some_pairs(posterior)
     links = float(weight @ probability)
     apart = probability < 0.5
@@ -108,9 +110,7 @@ def _nearly_alike(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, " pai
 
 def near_miss_notes(posterior: Linkage, records: Records) -> Iterator[Note]:
     """Say that typing errors hide links, and how to compare fields by their letters."""
-    if records.fields is None or records.values is None:
-        return
-    if found := near_misses(posterior, records):
+    if records.fields is not None and (found := near_misses(posterior, records)):
         names = [str(records.fields[one.field]) for one in found]
         of_each = ", ".join(
             f"{one.number:,.0f} in {name} ({one.example[0]!r} and {one.example[1]!r})"

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.special import ndtri
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.block_linkage.entity_interval import interval_of_entities
+from consilience.models.block_linkage.entity_interval import disagree, interval_of_entities
 from consilience.models.block_linkage.enumeration import (
     first_places,
     links_of_partitions,
@@ -26,6 +26,7 @@ from consilience.models.block_linkage.enumeration import (
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
+from consilience.models.block_linkage.near_misses import near_misses
 from consilience.models.block_linkage.overlap import overlap_doubt
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -253,10 +254,12 @@ class BlockPartition(PartitionTruth):
     def _counted(self) -> CountedClusters:
         quiet = self.no_interval or self.doubt or self.found_share < FEW_FOUND
         found = None if quiet else self._of_gibbs()
-        if found is None or self._disagrees(found.number):
-            # The estimate is that of EM: an interval of other links says nothing of it.
+        # The estimate is that of EM: an interval of other links says nothing of it.
+        if found is None or disagree(found.number, (self.num_clusters_moments()[0], self.corrected_num_clusters())):
             doubt = "" if found is None else f"too sure, since by Gibbs sampling there are {found.number.mean():,.0f}"
             found = (self._of_laplace() or super().counted())._replace(doubt=doubt)
+        if not found.doubt and self.resolved is not None and near_misses(self.posterior, self.resolved.data):
+            return found._replace(doubt="too high, since typing errors hide links")
         return found
 
     def _of_gibbs(self) -> CountedClusters | None:
@@ -269,15 +272,6 @@ class BlockPartition(PartitionTruth):
             return None
         errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
         return found._replace(basis=f"{errors}; {found.basis}")
-
-    def _disagrees(self, sampled: Int[np.ndarray, " draw"]) -> bool:
-        """Return whether draws of the number of clusters are about another explanation of the data than that of EM.
-
-        Of a skewed posterior the mode is outside the interval by little; this is by more than its width.
-        """
-        low, high = np.quantile(sampled, (0.025, 0.975))
-        own = np.array([self.num_clusters_moments()[0], self.corrected_num_clusters()])
-        return bool(np.nanmin(np.maximum(low - own, own - high)) > max(high - low, 1))
 
     def _of_laplace(self) -> CountedClusters | None:
         """To each draw of the links add a normal number, of the variance that `laplace` has besides."""

@@ -117,7 +117,7 @@ def test_a_column_that_is_to_be_compared_by_similarity_stays():
 
 def test_addresses_of_mail_are_one_word():
     table, _ = people(100)
-    table["mail"] = np.array([f"{name}.{team}@mail.de" for name, team in zip(*map(table.get, ("name", "team")))])
+    table["mail"] = table["name"] + "." + table["team"] + "@mail.de"
     table["title"] = np.array([f"the book of {name}" for name in table["name"]])
     fit = cs.link(columns(table, "mail", "title", "born", "zip"))
     assert fit.attributes["similar"] == "title (text)"
@@ -129,6 +129,7 @@ def test_typing_errors_that_hide_links_are_told(typos, told):
     fit = cs.link(columns(table, "name", "zip", "born", "team"), similar={})
     notes = [note for note in fit.findings() if "nearly alike" in note.text]
     assert bool(notes) == told
+    assert ("typing errors hide links" in repr(fit.num_entities())) == told
     if told:
         assert "similar={'name': 'string'}" in notes[0].words()
         assert notes[0].level == Level.warning
