@@ -124,7 +124,8 @@ def test_addresses_of_mail_are_one_word():
 
 
 @pytest.mark.parametrize(("typos", "told"), [(0.0, False), (0.5, True)])
-def test_typing_errors_that_hide_links_are_told(typos, told):
+def test_typing_errors_that_hide_links_are_told(typos, told, monkeypatch):
+    monkeypatch.setattr(sys.modules[BlockPartition.__module__], "interval_of_entities", lambda *_: None)  # takes long
     table, _ = people(1500, typos=typos, seed=3)
     fit = cs.link(columns(table, "name", "zip", "born", "team"), similar={})
     notes = [note for note in fit.findings() if "nearly alike" in note.text]
