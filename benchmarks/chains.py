@@ -27,8 +27,8 @@ from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.evaluation.chains import said_links, spans_of
 from consilience.models.mpa import MODEL
 from consilience.models.mpa.partition import sampler
-from consilience.models.mpa.partition.annotations import BIN_NEW, FIRST_RANK, KINDS, LOWEST_RANK, WIDTH, bins_of_ranks
-from consilience.models.mpa.partition.state import known_links, texts_of
+from consilience.models.mpa.partition.annotators import BIN, BIN_NEW, FIRST_RANK, KINDS, LIMIT, LOWEST_RANK, WIDTH
+from consilience.models.mpa.partition.state import texts_of
 from consilience.models.mpa.partition.truth import PartitionLabels
 from consilience.models.mpa.scenarios import SYNTHETIC_PROFILES, _shared_out
 from consilience.models.truth.chains import NEW, follow_links
@@ -73,12 +73,12 @@ def drawn_mentions(seed: int, documents: int = 50, length: int = 60) -> Mentions
     document, number = np.repeat(np.arange(documents), length), documents * length
     nothing = np.zeros(0, int)
     texts = texts_of(_mentions(np.full(number, NEW), document, (nothing, nothing, nothing)), "ignore")
-    empty = sampler.problem_of(texts, 1, np.full(number, NEW), any_antecedent=True, rungs=1)._replace(learns=False)
+    empty = sampler.problem_of(texts, any_antecedent=True, rungs=1)._replace(learns=False)
     chain = sampler.begun(empty, np.full(number, NEW))
     chain = chain._replace(parameters=chain.parameters._replace(field=_FIELD))
     for _ in range(_SWEEPS):
         chain = sampler.sweep(random, chain, empty)
-    place = chain.state.place[0]
+    place = chain.place[0]
     link, entity = place["link"].astype(int), place["entity"].astype(int)
     annotator = _shared_out(number, 10, 20, random)
     skills = np.array(SYNTHETIC_PROFILES)[:, ::-1] - 0.05  # new, old; points of the grid
@@ -93,7 +93,7 @@ def drawn_mentions(seed: int, documents: int = 50, length: int = 60) -> Mentions
         earlier = np.arange(mention - 1, low - 1, -1)
         own = entity[earlier] == entity[mention]
         other, members = earlier[~own], earlier[own][1:]
-        bins = bins_of_ranks(length)[1 : len(other) + 1]
+        bins = BIN[np.minimum(np.arange(1, len(other) + 1), LIMIT)]
         each = base[kind, bins] / np.minimum(len(other) - LOWEST_RANK[bins] + 1, WIDTH[bins])
         labels = np.append(other, NEW) if kind else other
         each = np.append(each, base[1, BIN_NEW]) if kind else each
@@ -157,7 +157,7 @@ def _started(start: str) -> dict[str, Any]:
     problem, random = sampler.prepare(resolved), np.random.default_rng(0)
     chain = sampler.start(random, problem)
     if start == "truth":
-        chain = sampler.begun(problem, known_links(mentions, texts_of(mentions, "use")))
+        chain = sampler.begun(problem, texts_of(mentions, "use").known)
     kept, rates = [], []
     for done in range(1, sampler.WARMUP + sampler.DRAWS + 1):
         chain = sampler.sweep(random, chain, problem)

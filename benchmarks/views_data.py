@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.views_experts import Clusterings, k_views, three_clusters
+from benchmarks.views_experts import Clusterings, k_views, standardised, three_clusters
 from consilience.arrays import Float, Int
 
 _COMPONENTS = 20
@@ -44,15 +44,10 @@ def load(name: str, seed: int = 0) -> Known:
     return Known(name, found.label, found.feature)
 
 
-def _standardised(feature: np.ndarray) -> np.ndarray:
-    feature = feature[:, feature.std(axis=0) > 0]
-    return (feature - feature.mean(axis=0)) / feature.std(axis=0)
-
-
 def _components(feature: np.ndarray) -> np.ndarray:
     """Return the first principal components, each of standard deviation one."""
     left, _, _ = np.linalg.svd(feature - feature.mean(axis=0), full_matrices=False)
-    return _standardised(left[:, :_COMPONENTS])
+    return standardised(left[:, :_COMPONENTS])
 
 
 def _two_digits(seed: int, size: int = 800) -> Clusterings:
@@ -83,7 +78,7 @@ def _one_view(loader: str) -> Callable[[int], Clusterings]:
         from sklearn import datasets
 
         found: Any = getattr(datasets, loader)()
-        return Clusterings(found.target[None], _standardised(found.data))
+        return Clusterings(found.target[None], standardised(found.data))
 
     return load
 

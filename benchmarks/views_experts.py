@@ -24,13 +24,19 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.simulation import constraints_of, standardised
+from consilience.models.expert_views.simulation import constraints_of
 
 PROTOCOLS = ("group", "own", "all")
 """Who judges which pairs."""
 
 ACCURACIES = (0.9, 0.85, 0.8, 0.75, 0.7)
 """Of the experts of the first view, the third and so on; those of the others have them in reverse."""
+
+
+def standardised(feature: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
+    """Bring the columns to mean 0 and standard deviation 1; constant ones are left out."""
+    feature = feature[:, feature.std(axis=0) > 0]
+    return (feature - feature.mean(axis=0)) / feature.std(axis=0)
 
 
 class Clusterings(NamedTuple):

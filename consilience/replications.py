@@ -93,6 +93,7 @@ def replications_of(
 
         return _on_host(gibbs, begin, sweeps=sweeps, warmup=warmup, draws=draws, thinning=thinning)
     template = jax.tree.map(jnp.asarray, gibbs.prepare(resolved))
+    real = gibbs.lengths(template) if gibbs.lengths else {}
     density: Any = member.density
 
     def start(key: Key) -> Chain:
@@ -107,7 +108,7 @@ def replications_of(
         return chain._replace(state=_swept(gibbs, key, chain, sweeps))
 
     def quantities(chain: Chain) -> dict[str, Array]:
-        return _quantities(gibbs, chain.state, chain.problem)
+        return _quantities(gibbs, chain.state, chain.problem, real)
 
     def posterior(key: Key, chain: Chain) -> dict[str, Array]:
         key_start, key_warmup, key_draws = jax.random.split(key, 3)
@@ -116,7 +117,7 @@ def replications_of(
 
         def one(state: Any, number: Array) -> tuple[Any, dict[str, Array]]:
             state = _swept(gibbs, jax.random.fold_in(key_draws, number), chain._replace(state=state), thinning)
-            return state, _quantities(gibbs, state, chain.problem)
+            return state, _quantities(gibbs, state, chain.problem, real)
 
         return jax.lax.scan(one, warm, jnp.arange(draws))[1]
 
@@ -172,9 +173,11 @@ def _stacked(found: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: np.stack([one[name] for one in found]) for name in found[0]}
 
 
-def _quantities(gibbs: Any, state: Any, problem: Any) -> dict[str, Array]:
+def _quantities(gibbs: Any, state: Any, problem: Any, real: Mapping[str, int] = {}) -> dict[str, Array]:  # noqa: B006
+    """Return a few scalars of each site, without what pads its first axis beyond so many, and the log likelihood."""
     found = {}
     for site, values in gibbs.sites(state, problem).items():
+        values = values[: real[site]] if site in real else values
         for place in _places(values.shape):
             found[f"{site} {' '.join(map(str, place))}".rstrip()] = values[place]
     return found if gibbs.log_likelihood is None else found | {"log likelihood": gibbs.log_likelihood(state, problem)}

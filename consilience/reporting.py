@@ -107,8 +107,8 @@ def report(
         )  # fmt: skip
         named = f"{name}{page.title[0].lower()}{page.title[1:]}" if (name := name_of(fit)) else page.title
         page = dataclasses.replace(
-            page, title=named, alerts=alerts(fit), findings=[*page.findings, *findings(fit)],
-            sections=[*page.sections, *sections, run_section(fit, systems)],
+            page, title=named, alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
+            findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],
         )  # fmt: skip
     return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
 

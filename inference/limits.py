@@ -12,6 +12,8 @@ from consilience.inference.precision import DTYPES
 from consilience.models.interface import Starts
 
 USUAL = {"draws": 1000, "chains": 4, "warmup": 500}
+MOST_NUMBERS = 1 << 28
+"""Of an array of draws in one piece: in float32 one GiB."""
 
 
 @dataclass(frozen=True, kw_only=True)

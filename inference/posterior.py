@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.inference.generic import GenericRun
+from consilience.inference.limits import MOST_NUMBERS
 from consilience.inference.pareto import pareto_shape
 from consilience.inference.results import Result
 from consilience.models import diagnostics
+from consilience.models.interface import Model
+from consilience.models.sites import Resolved
 from consilience.notes import Level, Note, Remedy
 
 _FEWEST_WEIGHTS = 25
@@ -54,6 +60,26 @@ def to_arviz(
     tree = _tree({group: _dataset(arrays, dims or {}, coords or {}) for group, arrays in groups.items()})
     tree.attrs = {name: _attribute(value) for name, value in (attrs or {}).items()}
     return tree
+
+
+def item_log_likelihoods(member: Model, resolved: Resolved, samples: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the log probability of each item's data in each draw, ``(chain, draw, item)``.
+
+    Raises
+    ------
+    TooLarge : so many numbers would not fit.
+    UnsupportedRequest : the member knows no log likelihood of one item.
+    """
+    evaluate = None if member.simulation is None else member.simulation.log_likelihood
+    if evaluate is None:
+        raise UnsupportedRequest(f"'{member.name}' knows no log likelihood of one item")
+    shape = next(iter(samples.values())).shape[:2]
+    number = math.prod(shape) * resolved.size("item")
+    if number > MOST_NUMBERS:
+        raise TooLarge(f"log likelihoods of all items and draws would be {number:,} numbers; keep fewer draws")
+    draws = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
+    found = jax.jit(lambda draws: jax.lax.map(lambda one: evaluate(one, resolved), draws))(draws)
+    return np.asarray(found).reshape(*shape, -1)
 
 
 def summarise(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnsupportedRequest, meant, no_such
 from consilience.inference.fit_tables import FitTable
 from consilience.inference.generic import GenericRun
+from consilience.inference.limits import MOST_NUMBERS
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, unknown_priors
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 # Numbers of streams of random keys: the same seed gives inference, truth, exported draws, k-hat and the
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
-
-# Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
-_MOST_NUMBERS = 1 << 28
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -247,7 +244,7 @@ class Fit:
         key = stream_key(self.seed, STREAMS["export"])
         shapes = jax.eval_shape(lambda key: self.posterior.draws(number, key=key), key)
         largest = max(int(np.prod(shape.shape)) for shape in shapes.values())
-        if largest > _MOST_NUMBERS:
+        if largest > MOST_NUMBERS:
             raise TooLarge(
                 f"{number} draws of all sites would hold {largest:,} numbers; ask for fewer draws, "
                 "or use the tables and scores, which never build them"
@@ -307,25 +304,12 @@ class Fit:
         if self.run is not None and self.run.stats:
             groups["sample_stats"] = self.run.stats
         if log_likelihood:
-            groups["log_likelihood"] = {"of_item": self._log_likelihood(samples)}
-            dims = {**dims, "of_item": ["item"]}
+            if not self.has_draws:
+                why = f"draws of {self.method} are not those of the posterior, as leaving out needs"
+                raise UnsupportedRequest(f"{why}; fit with method='gibbs' or 'nuts'")
+            groups["log_likelihood"] = {"of_item": posterior.item_log_likelihoods(self.member, self.resolved, samples)}
+            dims = {**dims, "of_item": ("item",)}
         return posterior.to_arviz(groups, dims=dims, coords=coords, attrs=self.describe())
-
-    def _log_likelihood(self, samples: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the log probability of each item's data in each draw, ``(chain, draw, item)``."""
-        evaluate = getattr(self.member.simulation, "log_likelihood", None)
-        if evaluate is None:
-            raise UnsupportedRequest(f"'{self.member.name}' knows no log likelihood of one item")
-        if not self.has_draws:
-            text = f"draws of {self.method} are not those of the posterior, as leaving out needs; "
-            raise UnsupportedRequest(text + "fit with method='gibbs' or 'nuts'")
-        shape = next(iter(samples.values())).shape[:2]
-        number = math.prod(shape) * getattr(self.data, "num_items", 1)
-        if number > _MOST_NUMBERS:
-            raise TooLarge(f"log likelihoods of all items and draws would be {number:,} numbers; keep fewer draws")
-        flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
-        found = np.asarray(jax.jit(lambda own: jax.lax.map(lambda one: evaluate(one, self.resolved), own))(flat))
-        return found.reshape(*shape, -1)
 
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.

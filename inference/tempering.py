@@ -60,16 +60,16 @@ def swapped(
     swapped.
     """
     exponent = _like(exponent, log_likelihood)
-    value = np.array(log_likelihood, float)
-    probability = np.empty((len(value) - 1, *value.shape[1:]))
-    order = np.broadcast_to(_like(np.arange(len(value)), value), value.shape).copy()
+    # What comes down the ladder stands on a rung when it is offered to the next one.
+    step, value = exponent[:-1] - exponent[1:], np.asarray(log_likelihood, float)
+    order, probability = np.empty(value.shape, int), np.empty((len(value) - 1, *value.shape[1:]))
+    carried, place = value[0], np.zeros(value.shape[1:], int)
     for rung in range(len(value) - 1):
-        gain = (exponent[rung] - exponent[rung + 1]) * (value[rung + 1] - value[rung])
-        probability[rung] = np.exp(np.minimum(gain, 0.0))
+        probability[rung] = np.exp(np.minimum(step[rung] * (value[rung + 1] - carried), 0.0))
         taken = uniform[rung] < probability[rung]
-        for array in (value, order):
-            pair = array[rung : rung + 2].copy()
-            array[rung : rung + 2] = np.where(taken, pair[::-1], pair)
+        order[rung], place = np.where(taken, rung + 1, place), np.where(taken, place, rung + 1)
+        carried = np.where(taken, carried, value[rung + 1])
+    order[-1] = place
     return order, probability
 
 

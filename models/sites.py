@@ -183,7 +183,9 @@ class Resolved:
             own = getattr(self.given, site.prior or site.name, None)
             of_the_library = getattr(own, "__module__", type(own).__module__).startswith("consilience.")
             if callable(own) and not isinstance(own, dist.Distribution) and not site.given and not of_the_library:
-                self._known(site)
+                # Nothing says of which shape the weights of a link of the user's own are: those the density checks.
+                with contextlib.suppress(KeyError):
+                    self._known(site)
 
     def size(self, dimension: str) -> int:
         """Return how many units there are of a dimension: what the settings decide, else what the data hold."""

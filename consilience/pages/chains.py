@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from consilience.data.conll_text import match_documents
 from consilience.data.words import read_words
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.comparison import compare
 from consilience.evaluation.scores import Score
 from consilience.evaluation.silver import SilverChains, silver_chains
 from consilience.models.truth import CHAINS, truth_of
-from consilience.pages import Section, Span, Table, Text
+from consilience.notes import Level
+from consilience.pages import Alert, Section, Span, Table, Text
 from consilience.pages.items import below, leading_classes
+from consilience.pages.systems import verdict
 from consilience.printing import counted
 
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
@@ -32,6 +35,16 @@ _OF_LINKS = (
     "points below 1 in simulation, and no interval is given, for none is known to hold. Compare systems with each "
     "other, not with 1."
 )
+
+_FIRST_OF = {
+    True: "They are of systems that know no more than the crowd, and their intervals, of truth and documents, are "
+    "still too sure: see Systems.",
+    False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to 16 "
+    "points below 1. Compare systems with each other: see Systems.",
+}
+"""What a reader must know of them, by whether whole chains were drawn."""
+
+_NAMES = {"conll": "CoNLL"}
 
 # Documents whose text is shown, and mentions or tokens of each.
 _MOST_DOCUMENTS, _MOST_TOKENS = 5, 1_500
@@ -63,8 +76,6 @@ def chain_sections(fit: Any, top: Score, text: Any) -> tuple[list[Section], dict
             raise UnsupportedRequest("text= shows mentions in their documents, and this fit has none") from None
         return [], {}
     numbers = {"mentions": len(chains.entity), "entities": chains.num_entities}
-    if chains.together is not None:
-        numbers["entities whose links hold with less than 0.9"] = len(np.unique(chains.entity[chains.together < _SURE]))
     parts = [_text(fit, chains, top.items, text)]
     if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
@@ -76,6 +87,8 @@ def chain_sections(fit: Any, top: Score, text: Any) -> tuple[list[Section], dict
         }), "Candidate readings of ambiguous mentions.", of="ambiguous")  # fmt: skip
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
         parts.append(Section("Ambiguous mentions", [words, *([table] if number else [])], gist))
+    if chains.together is not None:
+        numbers["entities whose links hold with less than 0.9"] = len(np.unique(chains.entity[chains.together < _SURE]))
     return parts, numbers | {"mentions with certainty below 0.9": below(top)}
 
 
@@ -128,24 +141,50 @@ def _spans(
     ]
 
 
-def chain_score_sections(
-    fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], *, singletons: bool
-) -> list[Section]:
-    """Return a section on systems that predict chains, scored against draws of the chains of a fit."""
+class ChainScores(NamedTuple):
+    """What a page says of systems that predict chains: a section, a key figure, what was found, and what to know first.
+
+    Parameters
+    ----------
+    sections, numbers, findings, alerts : parts of a `Page`; all empty where there is no system.
+    """
+
+    sections: list[Section]
+    numbers: dict[str, str]
+    findings: list[str]
+    alerts: list[Alert]
+
+
+def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], *, singletons: bool) -> ChainScores:
+    """Score systems that predict chains against draws of the chains of a fit.
+
+    Parameters
+    ----------
+    fit : of mentions.
+    systems : by name.
+    metrics : that are asked for, the first for the key figure; CoNLL and what it is made of by default.
+    singletons : whether entities of one mention count.
+    """
     if not systems:
-        return []
+        return ChainScores([], {}, [], [])
     import pandas
 
-    of_chains, rows = hasattr(truth_of(fit), "witnessed"), []
+    of_chains, rows, metrics = hasattr(truth_of(fit), "witnessed"), [], list(metrics or _METRICS)
     for name, system in systems.items():
-        for metric, score in evaluate(fit, system, list(metrics or _METRICS), singletons=singletons).items():
+        for metric, score in evaluate(fit, system, metrics, singletons=singletons).items():
             rows.append({"system": name, "metric": metric, "score": score.value})
             if of_chains:
-                rows[-1] |= dict(zip(("95 % from", "to"), score.interval, strict=True))
+                rows[-1] |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True))
             rows[-1]["against the most likely chains"] = score.point
+    board = compare(fit, systems, metric=metrics[0], singletons=singletons)
+    first, named = board.table.iloc[0], _NAMES.get(metrics[0], metrics[0])
+    best = f"{named} of “{first['system']}”" + (f", best of {len(systems)}" if len(systems) > 1 else "")
+    value, said, interval = f"{first['value']:.3f}", [], ""
+    if of_chains:
+        said, interval = [verdict(board)], f", 95 % from {first['lower']:.3f} to {first['upper']:.3f}"
     words = f"Scores over draws of the chains, singletons {'included' if singletons else 'excluded'}. "
     words += _OF_PARTITIONS if of_chains else _OF_LINKS
-    table = pandas.DataFrame(rows)
-    best = table[table["metric"] == rows[0]["metric"]].sort_values("score", ascending=False).iloc[0]
-    gist = f"{best['metric']} {best['score']:.3f} of “{best['system']}”"
-    return [Section("Systems", [words, Table(table, "Systems against the crowd's chains.")], gist)]
+    table = Table(pandas.DataFrame(rows), "Systems against the crowd's chains.")
+    section = Section("Systems", [*said, *board.notes, words, table], f"{best} {value}{interval}")
+    alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
+    return ChainScores([section], {best + interval: value}, said, [alert])

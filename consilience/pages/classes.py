@@ -25,9 +25,10 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.truth import PARTITION, Block, Question
-from consilience.pages import Action, Page, Section, joined
+from consilience.notes import Level
+from consilience.pages import Action, Alert, Page, Section, joined
 from consilience.pages.agreement import agreement_sections, predictive_section
-from consilience.pages.chains import chain_score_sections, chain_sections, split_systems
+from consilience.pages.chains import chain_scores, chain_sections, split_systems
 from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import below, certainty_table, items_section, scale_sections
@@ -62,8 +63,11 @@ def classes_page(
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
     rated = scale_sections(fit, found.top) if "means" in fit.member.table_names else []
     read, numbers = chain_sections(fit, found.top, text)
+    scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
+    # Of four key figures the last is theirs.
+    numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
     parts = [
-        *read, *chain_score_sections(fit, chains, [str(name) for name in names], singletons=singletons),
+        *read, *scored.sections,
         *([] if gold is None else [gold_section(gold)]),
         *(rated or [items_section(fit, found.truth, found.certainties, found.annotators)]),
     ]
@@ -73,14 +77,15 @@ def classes_page(
         parts.insert(0 if fit.data.rows == "report" else 1, board)
     parts += [_risk_section(found, risk)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
-    parts += _agreement_parts(fit, found.truth, found.top)
+    agreed, unexpected = _agreement_parts(fit, found.truth, found.top)
+    parts += agreed
     parts += next_label_sections(found.truth, fit.data.unit)
     mentions = fit.data.unit == "mention"
     task = "coreference" if mentions else _TASK[fit.data.rows]
     return Page(
         f"{task.capitalize()} of {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
-        numbers=numbers or _numbers(fit, found, gold), findings=_findings(found, gold),
-        actions=_actions(fit, found, gold),
+        alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found, gold),
+        findings=[*scored.findings, *_findings(found, gold)], actions=_actions(fit, found, gold),
     )  # fmt: skip
 
 
@@ -260,15 +265,15 @@ def _risk_section(found: _Found, risk: ClassMap) -> Section:
     return Section("Groups of classes" if expected is None else "Risk", blocks, gist)
 
 
-def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
-    """Say how annotators agree: each with the others together, in pairs, and as the fit expects."""
+def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], list[Alert]]:
+    """Say how annotators agree: each with the others together, in pairs, and as the fit expects or does not."""
     if "left-out" not in fit.data.agreements:
-        return []
+        return [], []
     data: Any = fit.data
     left_out = annotator_agreement(data, fit.options.get("rank_weights", "equation-14"))
     several = int(np.isfinite(left_out.items).sum())
     if not several:
-        return []
+        return [], []
     words = (
         f"Leave-one-out agreement is how often an annotator names the class that the other annotators of the item put "
         f"first. It is {left_out.value:.4f} on average over {counted(several, 'items')} with two annotators or more."
@@ -277,20 +282,24 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
     if truth.num_draws > 1:
         blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
-    parts = [Section("Agreement with the others", blocks), *_pairwise_agreement(fit)]
-    return joined(parts, "Agreement and model check", f"leave-one-out agreement {left_out.value:.3f}")
+    pairs, said = _pairwise_agreement(fit)
+    parts = [Section("Agreement with the others", blocks), *pairs]
+    return joined(parts, "Agreement and model check", f"leave-one-out agreement {left_out.value:.3f}"), said
 
 
-def _pairwise_agreement(fit: Fit) -> list[Section]:
+def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:
     if "pairs" not in fit.data.agreements:
-        return []
+        return [], []
     data: Any = fit.data
     parts: list[Section] = []
+    said: list[Alert] = []
     # Weights of rows may be no numbers of annotations, and a truth may not say how often annotators agree.
     with contextlib.suppress(UnsupportedRequest):
         # The model was fitted to every row; the report is about the same ones.
         parts += agreement_sections(agreement(data, duplicates="keep"))
     with contextlib.suppress(UnsupportedRequest):
         number = int(np.clip(_MOST_SIMULATED // max(data.num_annotations, 1), *_DATA_SETS))
-        parts.append(predictive_section(agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)))
-    return parts
+        found = agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)
+        parts.append(predictive_section(found))
+        said += [Alert("The fit does not expect this agreement.", [found.verdict], Level.warning)] * found.unexpected
+    return parts, said

@@ -163,6 +163,11 @@ class PosteriorAgreement:
         return min(1.0, 2 * (number * tail + 1) / (number + 1)) if number else float("nan")
 
     @property
+    def unexpected(self) -> bool:
+        """Whether the observed SPA is beyond where the model expects it: `two_sided_p` below ``1 - level``, .05."""
+        return bool(self.two_sided_p < 1 - self.level)
+
+    @property
     def verdict(self) -> str:
         """Whether the model expects the observed agreement, in words; empty where nothing was simulated."""
         if not len(self.predictive):
@@ -171,7 +176,7 @@ class PosteriorAgreement:
         numbers = f"observed {self.observed:.4f} ({self.scheme}), expected {low:.4f} to {high:.4f}, p = {p:.2g}"
         if self.checked is not None:
             numbers += f", on {self.checked:,} items taken at random"
-        if p >= 1 - self.level:
+        if not self.unexpected:
             return f"The annotators agree as the model expects: {numbers}."
         if self.predictive_p > 0.5:
             return (

@@ -33,6 +33,8 @@ _MOST_FOR_PAIRS = 50
 _MOST_LABELS = 64
 # Of V, in units of what it is of an annotator with herself: what is smaller is a rounding error.
 _ROUNDING = 1e-12
+# Items with several labels that have to be unanimous before that is remarkable.
+_FEWEST_UNANIMOUS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +150,20 @@ def _reason(shares: Shares) -> str:
     if len(np.unique(shares.label)) == 1:
         return "all labels are the same"
     return "no two annotators of the same items vary in their labels"
+
+
+def unanimous_notes(data: Annotations) -> Iterator[Note]:
+    """Yield what there is to say where all labels of every item are the same."""
+    item, label = np.asarray(data.item), np.asarray(data.label)
+    last = np.zeros(data.num_items, label.dtype)
+    last[item] = label
+    several = int((np.bincount(item, np.asarray(data.weight), data.num_items) >= 2).sum())
+    if several >= _FEWEST_UNANIMOUS and (label == last[item]).all():
+        yield Note(
+            Level.warning,
+            f"all labels of each of {several:,} items are the same: copies of one source would look like this, and are "
+            "right no more often than that source; only gold labels can tell",
+        )
 
 
 def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) -> Iterator[Note]:

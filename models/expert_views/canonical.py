@@ -11,18 +11,16 @@ as it was.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Float, Int
 from consilience.models.expert_views.judgements import judged_items, standard_of, standardised
 from consilience.models.expert_views.likelihood import SWAPPED
+from consilience.models.expert_views.prediction import memberships
 from consilience.models.expert_views.priors import link_of
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -83,7 +81,8 @@ def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str
     labels = flat
     if "cluster" not in flat:
         labels = {**flat, **most_probable(flat, resolved)}
-    found = relabel_draws(flat, match_draws(labels, chosen.clusters), clusters=given.logits is None)
+    known: Any = {} if given.logits is None else {"clusters": ()}
+    found = relabel_draws(flat, match_draws(labels, chosen.clusters), **known)
     chains = {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
     return chains if given.logits is None else {**chains, OWN_LINK: np.ones(shape, bool)}
 
@@ -133,17 +132,12 @@ def most_probable(sites: Mapping[str, np.ndarray], resolved: Resolved) -> dict[s
     values, link = np.asarray(resolved.data.feature), link_of(resolved.given)
     standard = standard_of(values, bool(resolved.settings.standardize))
     feature = standardised(values[judged_items(resolved.data)], standard)
-    cluster = _leading(jnp.asarray(sites["weight"]), jnp.asarray(feature, jnp.result_type(float)), link)
-    return {"view_of_expert": np.asarray(sites["view_probability"]).argmax(axis=2), "cluster": np.asarray(cluster)}
-
-
-@functools.partial(jax.jit, static_argnames="link")
-def _leading(weight: Array, feature: Array, link: Callable[[Any, Any], Any]) -> Int[Array, "draw view judged"]:
-    def one(of_draw: Array) -> Array:
-        logits = jax.vmap(link, (0, None))(of_draw, feature)
-        return jnp.argmax(logits, axis=-1).astype(jnp.int8)
-
-    return jax.lax.map(one, weight)
+    weight = np.asarray(sites["weight"])
+    cluster = np.empty((*weight.shape[:2], len(feature)), np.int8)
+    for rows in row_blocks(len(weight), len(feature) * int(resolved.settings.clusters), _BLOCK):
+        for view in range(weight.shape[1]):
+            cluster[rows, view] = memberships(weight[rows, view], feature, link).argmax(axis=-1)
+    return {"view_of_expert": np.asarray(sites["view_probability"]).argmax(axis=2), "cluster": cluster}
 
 
 # What coordinate ascent ended with ------------------------------------------------------------------------------------
@@ -205,28 +199,16 @@ def match_draws(sites: Mapping[str, np.ndarray], clusters: int, reference: Label
     return _match(expert, cluster, own, reference)
 
 
-def relabel_clusters(
-    cluster: Int[np.ndarray, "draw item"], place: Int[np.ndarray, "draw cluster"]
-) -> Int[np.ndarray, "draw item"]:
-    """Return the new numbers of clusters of one view.
-
-    Parameters
-    ----------
-    cluster : old numbers.
-    place : of each draw, the old number of the cluster that comes at each place.
-    """
-    number = np.argsort(place, axis=1).astype(cluster.dtype)
-    return np.take_along_axis(number, cluster.astype(np.intp), axis=1)
-
-
-def relabel_draws(sites: Mapping[str, np.ndarray], matching: Matching, *, clusters: bool) -> dict[str, np.ndarray]:
+def relabel_draws(
+    sites: Mapping[str, np.ndarray], matching: Matching, *, clusters: tuple[str, ...] = ("cluster", "weight")
+) -> dict[str, np.ndarray]:
     """Relabel the sites of all draws, as far as they are there.
 
     Parameters
     ----------
     sites : draws ``(draw, …)``.
     matching : how.
-    clusters : whether clusters are relabelled too.
+    clusters : the sites whose clusters are relabelled too.
     """
     view, place = matching
     found = dict(sites)
@@ -244,11 +226,10 @@ def relabel_draws(sites: Mapping[str, np.ndarray], matching: Matching, *, cluste
         if site in sites:
             extra = tuple(range(2, sites[site].ndim))
             found[site] = np.take_along_axis(sites[site], np.expand_dims(view, extra), axis=1)
-    if clusters and "cluster" in sites:
-        shape = found["cluster"].shape
-        flat = found["cluster"].reshape(-1, shape[2])
-        found["cluster"] = relabel_clusters(flat, place.reshape(-1, place.shape[2])).reshape(shape)
-    if clusters and "weight" in sites:
+    if "cluster" in clusters and "cluster" in sites:
+        number = np.argsort(place, axis=2).astype(found["cluster"].dtype)
+        found["cluster"] = np.take_along_axis(number, found["cluster"].astype(np.intp), axis=2)
+    if "weight" in clusters and "weight" in sites:
         found["weight"] = np.take_along_axis(found["weight"], place[:, :, None], axis=3)
     return found
 
@@ -323,15 +304,15 @@ def _mean_labels(
 ) -> Labels:
     """Return the shares of draws in which experts have each view, and items each cluster, after matching."""
     num_draws, num_views, num_clusters = matching.cluster.shape
-    view = np.take_along_axis(np.argsort(matching.view, axis=1), expert.astype(np.intp), axis=1)
-    of_expert = np.stack([(view == one).mean(axis=0) for one in range(num_views)], axis=-1)
-    total = np.zeros((cluster.shape[2], num_views, num_clusters))
+    total = np.zeros((cluster.shape[2], num_views, num_clusters)), np.zeros((expert.shape[1], num_views))
     for rows in row_blocks(num_draws, cluster[0].size, _BLOCK):
-        moved = np.take_along_axis(cluster[rows], matching.view[rows, :, None], axis=1)
-        number = np.argsort(matching.cluster[rows], axis=2)
-        named = np.take_along_axis(number, moved.astype(np.intp), axis=2)
-        total += np.stack([(named == one).sum(axis=0).T for one in range(num_clusters)], axis=-1)
-    return Labels(of_expert, total / num_draws)
+        part = Matching(matching.view[rows], matching.cluster[rows])
+        found = relabel_draws({"view_of_expert": expert[rows], "cluster": cluster[rows]}, part)
+        for one in range(num_clusters):
+            total[0][..., one] += (found["cluster"] == one).sum(axis=0).T
+        for one in range(num_views):
+            total[1][:, one] += (found["view_of_expert"] == one).sum(axis=0)
+    return Labels(total[1] / num_draws, total[0] / num_draws)
 
 
 def num_distinct(code: Int[np.ndarray, "*row member"]) -> Int[np.ndarray, "*row"]:

@@ -23,7 +23,7 @@ from consilience.models.expert_views.judgements import judgements
 from consilience.models.expert_views.likelihood import answer_table
 from consilience.models.expert_views.moves import merged, ordered
 from consilience.models.expert_views.posterior import finished
-from consilience.models.expert_views.problem import Problem, Q, problem_of
+from consilience.models.expert_views.problem import Problem, Q, problem_of, restart_by_restart
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.expert_views.tied import tied_sweep
 from consilience.models.expert_views.updates import agreement, sweep, update_sticks
@@ -262,20 +262,11 @@ def _decide(state: State, problem: Problem) -> State:
 
 def _chosen(first: Bool[Array, " row"], one: Q, other: Q) -> Q:
     """Return of each restart the one or the other."""
-    parts = zip(Q._fields, one, other, strict=True)
-    return Q(*(jnp.where(_along_restarts(first, name, a), a, b) for name, a, b in parts))
 
+    def of_field(axis: int, a: Array, b: Array) -> Array:
+        return jnp.where(jnp.expand_dims(first, [at for at in range(a.ndim) if at != axis]), a, b)
 
-def _along_restarts(values: Array, name: str, like: Array) -> Array:
-    """Return values of the restarts in a shape that goes with a field of `Q`."""
-    shape = [1] * like.ndim
-    shape[_restart_axis(name)] = len(values)
-    return values.reshape(shape)
-
-
-def _restart_axis(name: str) -> int:
-    """Return which axis of a field of `Q` is of the restarts."""
-    return 1 if name in ("eta", "tilt") else 0
+    return restart_by_restart(of_field, one, other)
 
 
 def _next_phase(state: State, problem: Problem, total: Total) -> State:
@@ -311,7 +302,7 @@ def settled(state: State, problem: Problem) -> Bool[Array, ""]:
 
 
 def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
-    """Return what the best restart ended with; views by falling number of experts, clusters by falling size.
+    """Return what the best restart ended with, views and clusters under the numbers that it has.
 
     Returns
     -------
@@ -326,27 +317,22 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
     feature_mean, feature_scale : shape ``(feature,)``; by which features were standardised.
     """
     bounds = _all_bounds(state, problem, total)
-    q = update_sticks(ordered(state.q), problem)
     mine = _own(problem) == bounds.argmax()
 
-    def best(name: str, values: Array) -> Array:
-        chosen = jnp.where(_along_restarts(mine, name, values), values, 0)
-        return total(chosen.sum(_restart_axis(name), keepdims=True))
-
-    one = Q(*(best(name, values) for name, values in q._asdict().items()))
-    order = jnp.argsort(-one.eta[:, 0].sum(0), axis=-1)
-    num_experts, own = q.sensitivity.shape[1:3]
+    one = _chosen(mine, state.q, jax.tree.map(jnp.zeros_like, state.q))
+    one = restart_by_restart(lambda axis, values: total(values.sum(axis, keepdims=True)), one)
+    num_experts, own = one.sensitivity.shape[1:3]
     shape = (num_experts, own, 2) if problem.settings.per_view else (num_experts, 2)
     return {
         "sensitivity": one.sensitivity[0].reshape(shape),
         "specificity": one.specificity[0].reshape(shape),
         "stick": one.stick[0],
         "view_probability": one.phi[0],
-        "weight_mean": jnp.take_along_axis(one.weight_mean[0], order[:, None], axis=-1),
-        "weight_variance": jnp.take_along_axis(one.weight_variance[0], order[:, None], axis=-1),
-        "cluster_probability": jnp.take_along_axis(one.eta[:, 0], order[None], axis=-1),
+        "weight_mean": one.weight_mean[0],
+        "weight_variance": one.weight_variance[0],
+        "cluster_probability": one.eta[:, 0],
         "restart_bound": bounds,
-        "restart_view_probability": _everywhere(q.phi, problem, total),
+        "restart_view_probability": _everywhere(ordered(state.q).phi, problem, total),
         "feature_mean": jnp.asarray(problem.mean),
         "feature_scale": jnp.asarray(problem.scale),
     }

@@ -23,8 +23,9 @@ rungs at once, each given all else,
    of more than two answers B is the multivariate Beta function, and pairs that were shown in two ways have rows of
    their own (`likelihood`);
 
-3. the weights of each view by Hamiltonian Monte Carlo (`links`); those of a view without experts from the prior;
-4. the clusters, item after item; those of a view without experts are then drawn from the prior, jointly with weights.
+3. the weights of each view by Hamiltonian Monte Carlo (`links`); those of a view without experts, and all where b is
+   0, from the prior;
+4. the clusters, item after item; with weights from the prior they are drawn from it too, jointly.
 
 Accuracies of spammers are no Beta variables given the answers: their views are drawn given what they know and how they
 guess, and these by random walks of several sizes on their log odds.
@@ -38,6 +39,7 @@ where the searches take .14; and it reads neither grades, spammers nor links of 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -64,11 +66,12 @@ from consilience.models.expert_views.likelihood import (
     accuracies,
     answer_table,
     log_likelihood,
+    log_view_weight,
     own_view,
     spammer_answering,
 )
-from consilience.models.expert_views.links import link_for
-from consilience.models.expert_views.priors import check_logits, weight_prior
+from consilience.models.expert_views.links import LinearLink, OwnLink
+from consilience.models.expert_views.priors import check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.interface import Gibbs, Starts
 from consilience.models.sites import Resolved
@@ -90,7 +93,7 @@ class Problem:
     Parameters
     ----------
     judged : the answers; ``said`` and ``number`` have a first axis, of rungs with answers of their own, or of size one.
-    table : which site tells how probable an answer is.
+    table, cells : which site tells how probable an answer is, and for which of its probabilities an answer counts.
     prior : ``(expert, site, answer)``; parameters of the Beta or Dirichlet priors of the sites of the experts.
     concentration : of the sticks.
     link : from weights to logits; see `links`.
@@ -102,6 +105,7 @@ class Problem:
 
     judged: Judgements
     table: AnswerTable
+    cells: Float[np.ndarray, "truth kind cell"]
     prior: Float[np.ndarray, "expert site answer"]
     concentration: float
     link: Any
@@ -174,16 +178,18 @@ def prepare(resolved: Resolved) -> Problem:
     check_clusters(chosen.clusters, number)
     table = answer_table(resolved)
     prior = np.stack([resolved.concentration(site) for site in table.sites], axis=1)
-    of_view = weight_prior(resolved, judged.feature.shape[1])
-    if given.logits is not None:
-        returned = jax.eval_shape(given.logits, np.zeros(of_view.event_shape, np.float32), judged.feature)
+    link: Any
+    if given.logits is None and given.weight is None:
+        link = LinearLink(judged.feature, float(given.weight_scale), chosen.clusters)
+    else:
+        link = OwnLink(judged.feature, weight_prior(resolved, judged.feature.shape[1]), link_of(given))
+        returned = jax.eval_shape(link.link, np.zeros(link.prior.event_shape, np.float32), judged.feature)
         check_logits(returned.shape, (number, chosen.clusters))
-    link = link_for(given, of_view, judged.feature, chosen.clusters)
     end, other = np.concatenate([judged.first, judged.second]), np.concatenate([judged.second, judged.first])
     order = np.argsort(end, kind="stable")
+    judged = judged._replace(said=judged.said[None].astype(float), number=judged.number[None].astype(float))
     return Problem(
-        judged._replace(said=judged.said[None].astype(float), number=judged.number[None].astype(float)), table,
-        np.asarray(prior, float), float(given.concentration), link,
+        judged, table, table.cells, np.asarray(prior, float), float(given.concentration), link,
         np.searchsorted(end[order], np.arange(number + 1)), other[order], (order % len(judged.first)).astype(np.int32),
         geometric_ladder(chosen.rungs or FIRST_RUNGS), not chosen.rungs, chosen.experts, resolved.size("view"),
         chosen.clusters,
@@ -255,7 +261,8 @@ def _moved(random: np.random.Generator, state: State, problem: Problem) -> State
 
     stick = _log_shares(random, _stick_cells(state.view_of_expert, problem))
     view, experts = _drawn_experts(random, state, _log_view_weight(stick), problem)
-    used = (view[:, :, None] == np.arange(problem.views)).any(axis=1)
+    # What no answer is believed of is drawn from the prior: views without experts, and all of the last rung.
+    used = (view[:, :, None] == np.arange(problem.views)).any(axis=1) & (state.exponent > 0)[:, None]
     weight = problem.link.moved(random, state.weight, state.cluster, used)
     apart, together = (own_view(part, view) for part in _answering(experts, problem))
     gain = state.exponent[:, None, None] * (together - apart)
@@ -291,7 +298,7 @@ def _drawn_experts(
         view = _drawn(random, log_weight[:, None] + state.exponent[:, None, None] * fit)
         return view, _walked(random, state, view, problem)
     conditional = _conditional(state.counts, state.exponent[:, None, None, None], problem)
-    view = _drawn(random, log_weight[:, None] + _log_beta(conditional).sum(axis=-1))
+    view = _drawn(random, log_weight[:, None] + _summed(_log_beta(conditional)))
     if problem.experts == "per-view":
         own = (view[:, :, None] == np.arange(problem.views))[..., None, None]
         return view, _log_shares(random, np.where(own, conditional, problem.prior[:, None]))
@@ -302,7 +309,7 @@ def _conditional(
     counts: Float[np.ndarray, "rung expert view kind"], exponent: Any, problem: Problem
 ) -> Float[np.ndarray, "rung expert view site answer"]:
     """Return the parameters of each expert's sites, were each of the views his."""
-    of_apart, of_together = problem.table.cells
+    of_apart, of_together = problem.cells
     found = counts @ of_together + (problem.judged.number[:, :, None] - counts) @ of_apart
     return problem.prior[:, None] + (exponent * found).reshape(*found.shape[:-1], *problem.prior.shape[1:])
 
@@ -341,7 +348,12 @@ def _answering(experts: Float[np.ndarray, "rung expert own site answer"], proble
 
 def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*batch"]:
     """Return the logarithm of the multivariate Beta function."""
-    return gammaln(cells).sum(axis=-1) - gammaln(cells.sum(axis=-1))
+    return _summed(gammaln(cells)) - gammaln(_summed(cells))
+
+
+def _summed(values: Float[np.ndarray, "*batch few"]) -> Float[np.ndarray, "*batch"]:
+    """Sum over a last axis that is short, of which NumPy would sum one row after the other."""
+    return functools.reduce(np.add, np.moveaxis(values, -1, 0))
 
 
 def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Float[np.ndarray, "rung stick 2"]:
@@ -353,9 +365,7 @@ def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Floa
 
 def _log_view_weight(stick: Float[np.ndarray, "rung stick 2"]) -> Float[np.ndarray, "rung view"]:
     """Return the log prior probability of each view."""
-    left = np.pad(stick[..., 1].cumsum(axis=1), ((0, 0), (1, 0)))
-    left[:, :-1] += stick[..., 0]
-    return left
+    return log_view_weight(stick[..., 0], stick[..., 1], np)
 
 
 def _log_shares(

@@ -155,10 +155,11 @@ def accuracies(answers: Answering, scale: Any, numpy: Any = jnp) -> dict[str, An
     return found
 
 
-def log_view_weight(stick: Array, rest: Array) -> Float[Array, " view"]:
+def log_view_weight(stick: Any, rest: Any, numpy: Any = jnp) -> Float[Any, "*rung view"]:
     """Return the log prior probability of each view, from logarithms of the broken sticks and of what they leave."""
-    left = jnp.concatenate([jnp.zeros(1, rest.dtype), jnp.cumsum(rest)])
-    return left.at[:-1].add(stick)
+    none = numpy.zeros_like(rest, shape=(*rest.shape[:-1], 1))
+    left = numpy.concatenate([none, numpy.cumsum(rest, axis=-1)], axis=-1)
+    return left + numpy.concatenate([stick, none], axis=-1)
 
 
 def pairs_together(cluster: Int[Array, "item view"], judged: Judgements) -> Bool[Array, "pair view"]:

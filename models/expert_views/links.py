@@ -12,6 +12,7 @@ Neal (2011), MCMC using Hamiltonian dynamics, Handbook of Markov Chain Monte Car
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,6 @@ import numpyro.distributions as dist
 from numpyro.distributions import biject_to
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.models.expert_views.priors import Priors, link_of
 
 _LEAPFROG_STEPS, _LONGEST_STEP, _SHORTEST_STEP = 4, 1.1, 0.5
 _OWN_STEPS, _LONGEST_OWN_STEP, _SHORTEST_OWN_STEP = 6, 0.65, 0.03
@@ -44,6 +44,7 @@ class LinearLink:
 
     def __init__(self, feature: Float[np.ndarray, "item column"], scale: float, clusters: int) -> None:
         self.feature, self.scale, self.shape = np.asarray(feature, float), scale, (clusters, feature.shape[1])
+        self.single = self.feature.astype(np.float32)
         precision = self.feature.T @ self.feature / 4 + np.eye(feature.shape[1]) / scale**2
         self.root, self.inverse = np.linalg.cholesky(precision), np.linalg.inv(precision)
 
@@ -53,43 +54,47 @@ class LinearLink:
 
     def logits(self, weight: Weights) -> Float[np.ndarray, "rung view cluster item"]:
         """Return the logits of the clusters."""
-        return weight @ self.feature.T
+        return _product(weight, self.feature.T)
 
     def moved(
         self, random: np.random.Generator, weight: Weights, cluster: Clusters, used: Bool[np.ndarray, "rung view"]
     ) -> Weights:
         """Move the weights of some views given the clusters; those of the others are drawn from the prior."""
         found = self.drawn(random, *used.shape)
-        own, label = weight[used], cluster[used]
-        share = np.stack([label == number for number in range(self.shape[0])], axis=1).astype(float)
-        total, precision = share @ self.feature, self.scale**-2
-        step = _SHORTEST_STEP * (_LONGEST_STEP / _SHORTEST_STEP) ** random.random((len(own), 1, 1))
-        momentum = random.standard_normal(own.shape) @ self.root.T
+        # Clusters come first: sums over them are of whole rows.
+        label, at = cluster[used], np.ascontiguousarray(weight[used].swapaxes(0, 1))
+        share = np.stack([label == number for number in range(self.shape[0])]).astype(float)
+        total, precision = _product(share, self.feature), self.scale**-2
+        step = _SHORTEST_STEP * (_LONGEST_STEP / _SHORTEST_STEP) ** random.random((len(label), 1))
+        momentum = _product(random.standard_normal(at.shape), self.root.T)
 
         def looked_at(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             """Return the gradient of the log density, and what its value is made of."""
-            logits = weight @ self.feature.T
-            most = logits.max(axis=1, keepdims=True)
-            np.exp(logits - most, out=logits)
-            whole = logits.sum(axis=1, keepdims=True)
+            # In single precision, twice as fast. A path is reversible whatever its gradients, and energies are right
+            # to a thousandth.
+            logits = _product(weight.astype(np.float32), self.single.T)
+            most = functools.reduce(np.maximum, logits)
+            np.exp(np.subtract(logits, most, out=logits), out=logits)
+            whole = functools.reduce(np.add, logits)
             logits /= whole
-            return total - logits @ self.feature - precision * weight, most, whole
+            return total - _product(logits, self.single) - precision * weight, most, whole
 
         def energy(weight: np.ndarray, momentum: np.ndarray, most: np.ndarray, whole: np.ndarray) -> np.ndarray:
-            value = (weight * (total - precision / 2 * weight)).sum(axis=(1, 2))
-            value -= (most + np.log(whole)).sum(axis=(1, 2))
-            return ((momentum @ self.inverse) * momentum).sum(axis=(1, 2)) / 2 - value
+            value = (weight * (total - precision / 2 * weight)).sum(axis=(0, 2))
+            value -= (most + np.log(whole)).sum(axis=1, dtype=float)
+            return (_product(momentum, self.inverse) * momentum).sum(axis=(0, 2)) / 2 - value
 
-        gradient, most, whole = looked_at(own)
-        begun, at = energy(own, momentum, most, whole), own
+        begun = at
+        gradient, *value = looked_at(at)
+        gain = energy(at, momentum, *value)
         for _ in range(_LEAPFROG_STEPS):
             momentum = momentum + step / 2 * gradient
-            at = at + step * (momentum @ self.inverse)
-            gradient, most, whole = looked_at(at)
+            at = at + step * _product(momentum, self.inverse)
+            gradient, *value = looked_at(at)
             momentum = momentum + step / 2 * gradient
-        gain = begun - energy(at, momentum, most, whole)
-        taken = np.log(1 - random.random(len(own))) < gain
-        found[used] = np.where(taken[:, None, None], at, own)
+        gain -= energy(at, momentum, *value)
+        taken = np.log(1 - random.random(len(label))) < gain
+        found[used] = np.where(taken[:, None], at, begun).swapaxes(0, 1)
         return found
 
     def weight(self, position: Float[np.ndarray, "view cluster column"]) -> Float[np.ndarray, "view column cluster"]:
@@ -193,19 +198,11 @@ class OwnLink:
         return jnp.where(of_acceptance < probability, ended[0], position)
 
 
+def _product(values: Float[np.ndarray, "*batch row"], matrix: Float[np.ndarray, "row column"]) -> np.ndarray:
+    """Multiply by a matrix, in one call: NumPy would make one for each of the leading axes."""
+    return (values.reshape(-1, len(matrix)) @ matrix).reshape(*values.shape[:-1], matrix.shape[1])
+
+
 def _keys(random: np.random.Generator, number: int) -> Key:
     return jax.random.split(jax.random.key(random.integers(1 << 31)), number)
 
-
-def link_for(priors: Priors, prior: dist.Distribution, feature: Any, clusters: int) -> Any:
-    """Return the link that the sampler moves the weights of.
-
-    Parameters
-    ----------
-    priors : as given.
-    prior : of the weights of one view.
-    feature, clusters : see `LinearLink`.
-    """
-    if priors.logits is None and priors.weight is None:
-        return LinearLink(feature, float(priors.weight_scale), clusters)
-    return OwnLink(feature, prior, link_of(priors))

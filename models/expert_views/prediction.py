@@ -16,13 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Float
 from consilience.data.constraints import Constraints, read_features
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.models.expert_views.priors import linear
-from consilience.models.rows import row_blocks
-
-_BLOCK = 1 << 21    # Numbers that are held at a time.
 
 
 def predict(fit: Any, features: Any, *, all_views: bool = False) -> Any:
@@ -84,26 +81,6 @@ def new_items(source: Any, data: Constraints) -> tuple[list[str], Float[np.ndarr
     if problems:
         raise InputError(problems)
     return items, values[:, [names.index(name) for name in known]]
-
-
-def drawn_memberships(
-    weight: Float[np.ndarray, "draw ..."], place: Int[np.ndarray, "draw cluster"],
-    feature: Float[np.ndarray, "item column"], link: Callable[[Any, Any], Any],
-) -> Float[np.ndarray, "item cluster"]:  # fmt: skip
-    """Return the probability of each cluster of a view, averaged over draws of its weights.
-
-    Parameters
-    ----------
-    weight : of the view.
-    place : of each draw, the number under which the cluster goes that comes at each place.
-    feature : standardised, with a last column of ones.
-    link : from the weights of a view to logits.
-    """
-    total = np.zeros((len(feature), place.shape[1]))
-    for rows in row_blocks(len(place), total.size, _BLOCK):
-        share = memberships(weight[rows], feature, link)
-        total += np.take_along_axis(share, place[rows, None], axis=2).sum(axis=0)
-    return total / len(place)
 
 
 def memberships(

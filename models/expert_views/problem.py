@@ -11,6 +11,7 @@ nobody's answers; and with empty rows and chunks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -165,6 +166,12 @@ class Q(NamedTuple):
     sensitivity: Float[Array, "restart expert own 2"]
     specificity: Float[Array, "restart expert own 2"]
     stick: Float[Array, "restart stick 2"]
+
+
+def restart_by_restart(function: Callable[..., Any], *some: Q) -> Q:
+    """Return a q of which each field is ``function(axis, *fields)``, the axis being that of the restarts."""
+    axes = (int(name in ("eta", "tilt")) for name in Q._fields)
+    return Q(*(function(axis, *own) for axis, *own in zip(axes, *some, strict=True)))
 
 
 def problem_of(

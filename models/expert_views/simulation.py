@@ -14,6 +14,7 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.models.expert_views.canonical import view_weights
+from consilience.models.expert_views.judgements import standard_of, standardised
 from consilience.models.expert_views.likelihood import answer_table, answering, own_view
 from consilience.models.expert_views.priors import link_of, weight_prior
 from consilience.models.sites import Resolved
@@ -37,12 +38,6 @@ def constraints_of(
         experts=names_or_codes(None, num_experts, "experts"), items=names_or_codes(None, num_items, "items"),
         features=names_or_codes(None, num_features, "features"), **answers,
     )  # fmt: skip
-
-
-def standardised(feature: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
-    """Bring the columns to mean 0 and standard deviation 1; constant ones to 0."""
-    spread = feature.std(axis=0)
-    return (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
 
 
 def draw_data(
@@ -70,7 +65,8 @@ def draw_data(
     key_values, key_priors, key_answers = jax.random.split(key, 3)
     if values is None:
         random = _generator(key_values)
-        feature = standardised(random.standard_normal((sizes["num_items"], sizes["num_features"])))
+        feature = random.standard_normal((sizes["num_items"], sizes["num_features"]))
+        feature = standardised(feature, standard_of(feature))[:, :-1]
         item_a, item_b = _random_pairs(random, sizes["num_items"], sizes["num_experts"], sizes["num_pairs"])
         order = random.integers(2, size=item_a.shape) if sizes["num_orders"] > 1 else None
         given = constraints_of(

@@ -32,8 +32,7 @@ _HELP = {
     "specificity_swapped": "the same, of pairs shown in the second way",
 }
 _SPAMMER = 0.1           # Youden's index below which an expert tells next to nothing.
-_POINTS = 512            # Quantiles of one accuracy, over which the probability of that is averaged.
-_FEW_POINTS = 64         # Quantiles of both accuracies, of which all pairs are gone through.
+_POINTS = 1000           # Quantiles of an accuracy, which stand for draws of it.
 _MOST_EXPERTS = 2_000    # Of which all pairs are listed.
 _CANDIDATES = 20_000     # Pairs that are looked at for what to ask next, in each view.
 _MOST_ROWS, _MOST_QUESTIONS, _MOST_FEATURES = 1_000, 100, 20
@@ -72,8 +71,11 @@ def experts(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict
         found = posterior.summary(site)
         mean, _, lower, upper = (part if part.ndim == 1 else part[number, view] for part in found)
         columns |= {site: mean, f"{site}_lower": lower, f"{site}_upper": upper, f"{site}_prior": prior[site]}
-    columns |= dict(zip(("weight", "weight_lower", "weight_upper"), _weight(posterior, resolved, view), strict=True))
-    useless = _useless(posterior, resolved, view)
+    one, two = _accuracies(posterior, resolved, view)
+    odds = sum(special.logit(np.clip(part, 1e-12, 1 - 1e-12)) for part in (one, two))  # finite, whatever is rounded
+    columns |= {"weight": odds.mean(axis=1)}
+    columns |= dict(zip(("weight_lower", "weight_upper"), np.quantile(odds, _ENDS, axis=1), strict=True))
+    useless = (one + two < 1 + _SPAMMER).mean(axis=1)
     answers = np.bincount(np.asarray(resolved.data.expert), minlength=truth.num_experts)
     return {**columns, "spammer_probability": useless, "spammer": useless > 0.5, "answers": answers}
 
@@ -246,7 +248,9 @@ def directions(
     if truth.link is not linear:
         raise UnsupportedRequest("weights of a link of your own have no directions; only those of the linear link do")
     shown = truth.used_views()
-    mean, lower, upper = (part[shown, :-1] for part in _centred(posterior))
+    weight = np.take_along_axis(truth.drawn.weight, truth.drawn.place[:, :, None], axis=3)[:, shown, :-1]
+    weight = weight - weight.mean(axis=3, keepdims=True)
+    mean, (lower, upper) = weight.mean(axis=0), np.quantile(weight, _ENDS, axis=0)
     importance = np.sqrt((mean**2).mean(axis=2))
     varies = np.flatnonzero(np.ptp(np.asarray(resolved.data.feature), axis=0) > 0)
     order = varies[np.argsort(-importance[:, varies], axis=1, kind="stable")[:, :limit]]
@@ -347,11 +351,24 @@ def _contains(known: Int[np.ndarray, " known"], asked: Int[np.ndarray, "*asked"]
     return np.asarray(known[place] == asked)
 
 
-def _of_view(posterior: Posterior, site: str, view: Int[np.ndarray, " expert"]) -> np.ndarray:
-    """Return of a site, in each expert's own view, Beta parameters ``(expert, 2)`` or draws ``(expert, draw)``."""
-    values = np.asarray(posterior.value(site), float)
-    values = np.moveaxis(values, 0, -1) if posterior.form == "draws" else values
-    return values if values.ndim == 2 else values[np.arange(len(view)), view]
+def _accuracies(
+    posterior: Posterior, resolved: Resolved, view: Int[np.ndarray, " expert"]
+) -> list[Float[np.ndarray, "expert draw"]]:
+    """Return draws of sensitivity and specificity of each expert, in his own view.
+
+    Those of coordinate ascent are quantiles of equal steps, of which each is taken once, at random beside each other.
+    """
+    found: list[np.ndarray] = []
+    for site in _ACCURACIES:
+        values = np.asarray(posterior.value(site), float)
+        values = np.moveaxis(values, 0, -1) if posterior.form == "draws" else values
+        values = values if values.ndim == 2 else values[np.arange(len(view)), view]
+        if posterior.form == "closed":
+            # Symmetric experts have one accuracy, and its draws, twice.
+            order = np.random.default_rng(len(found) * (resolved.settings.experts != "symmetric")).permutation(_POINTS)
+            values = special.betaincinv(values[:, :1], values[:, 1:], (order + 0.5) / _POINTS)
+        found.append(values)
+    return found
 
 
 def _mean_answering(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> Answering:
@@ -368,48 +385,6 @@ def _mean_answering(posterior: Posterior, resolved: Resolved, truth: ViewsTruth)
     return Answering(*(np.broadcast_to(one, shape) for one in table._replace(place=place).read(np.stack(own, axis=-2))))
 
 
-def _weight(
-    posterior: Posterior, resolved: Resolved, view: Int[np.ndarray, " expert"]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean and interval of the log odds of an answer that is right in both kinds of pairs."""
-    one, two = (_of_view(posterior, site, view) for site in _ACCURACIES)
-    if posterior.form == "draws":
-        odds = _log_odds(one) + _log_odds(two)
-        lower, upper = np.quantile(odds, _ENDS, axis=1)
-        return odds.mean(axis=1), lower, upper
-    mean = sum(special.digamma(values[:, 0]) - special.digamma(values[:, 1]) for values in (one, two))
-    level = (np.arange(_FEW_POINTS) + 0.5) / _FEW_POINTS
-    bounds = []
-    for rows in np.array_split(np.arange(len(one)), len(one) // _MOST_ROWS + 1):
-        of_one, of_two = (_log_odds(special.betaincinv(part[rows, :1], part[rows, 1:], level)) for part in (one, two))
-        both = (of_one[:, :, None] + of_two[:, None]).reshape(len(rows), -1)
-        bounds.append(np.quantile(2 * of_one if _is_symmetric(resolved) else both, _ENDS, axis=1))
-    lower, upper = np.concatenate(bounds, axis=1)
-    return mean, lower, upper
-
-
-def _log_odds(probability: np.ndarray) -> np.ndarray:
-    """Return log odds, finite also of what rounding made certain."""
-    return np.asarray(special.logit(np.clip(probability, 1e-12, 1 - 1e-12)))
-
-
-def _useless(posterior: Posterior, resolved: Resolved, view: Int[np.ndarray, " expert"]) -> np.ndarray:
-    """Return how probably each expert tells next to nothing."""
-    one, two = (_of_view(posterior, site, view) for site in _ACCURACIES)
-    if posterior.form == "draws":
-        return np.asarray((one + two < 1 + _SPAMMER).mean(axis=1))
-    if _is_symmetric(resolved):
-        return np.asarray(special.betainc(*one.T, (1 + _SPAMMER) / 2))
-    level = (np.arange(_POINTS) + 0.5) / _POINTS
-    sensitivity = special.betaincinv(one[:, :1], one[:, 1:], level)
-    least = np.clip(1 + _SPAMMER - sensitivity, 0, 1)
-    return np.asarray(special.betainc(two[:, :1], two[:, 1:], least).mean(axis=1))
-
-
-def _is_symmetric(resolved: Resolved) -> bool:
-    return bool(resolved.settings.experts == "symmetric")
-
-
 def _prior_means(resolved: Resolved) -> dict[str, np.ndarray]:
     """Return the prior means of the sites in the table of experts; not a number where the prior is not known."""
     table, data = answer_table(resolved), resolved.data
@@ -424,20 +399,6 @@ def _prior_means(resolved: Resolved) -> dict[str, np.ndarray]:
         right = {"sensitivity": known + (1 - known) * says, "specificity": known + (1 - known) * (1 - says)}
         return {**right, "knowledge": known, "guess": says}
     return accuracies(Answering(*map(np.log, table.read(own))), data.scale, np)
-
-
-def _centred(posterior: Posterior) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean and interval of the weights less their mean over the clusters, ``(view, feature, cluster)``."""
-    if posterior.form == "closed":
-        mean, variance = (np.asarray(one, float) for one in (posterior.weight_mean, posterior.weight_variance))
-        size = mean.shape[2]
-        mean = mean - mean.mean(axis=2, keepdims=True)
-        spread = np.sqrt(variance * (1 - 2 / size) + variance.sum(axis=2, keepdims=True) / size**2)
-        return mean, mean + special.ndtri(_ENDS[0]) * spread, mean + special.ndtri(_ENDS[1]) * spread
-    mean, _, lower, upper = posterior.summary(lambda draws: np.asarray(draws["weight"], float) - np.mean(
-        draws["weight"], axis=3, keepdims=True, dtype=float
-    ))  # fmt: skip
-    return mean, lower, upper
 
 
 # The tables -----------------------------------------------------------------------------------------------------------

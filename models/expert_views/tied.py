@@ -16,12 +16,10 @@ from consilience.models.expert_views.updates import (
     by_cluster,
     by_item,
     couplings,
-    first_rise,
     log_sum_exp,
     logits,
     neighbours,
-    newton_direction,
-    onto_weights,
+    newton_step,
     over_clusters,
     over_items,
     same_cluster,
@@ -61,23 +59,15 @@ def update_tied_weights(q: Q, coupling: OfPairs, problem: Problem) -> Q:
     coupling : what the answers on each pair say for together.
     """
     mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
-    precision = problem.weight_scale**-2
     eta, predicted = softmax(mean), softmax(mean + (0.5 - q.tilt) * variance)
-    slope = tied_slope(eta, coupling, problem) + eta - predicted
-    gradient = onto_weights(problem.feature, slope) - precision * q.weight_mean
-    direction = newton_direction(gradient, eta, problem)
-    change = logits(direction, problem)
 
-    def value(length: Array) -> Array:
-        moved = mean + length[..., None] * change
+    def fit(moved: OfClusters) -> Array:
         # What is expected of the clusters and their entropy make one log-sum-exp.
-        fit = over_items(log_sum_exp(moved) - softmax_bound(moved, variance, q.tilt))
-        weight = q.weight_mean + length[..., None, None] * direction
-        answers = (coupling[:-1] * same_cluster(by_item(softmax(moved)), problem)).sum(0)
-        return answers + fit - (weight**2).sum((-1, -2)) * precision / 2
+        of_items = over_items(log_sum_exp(moved) - softmax_bound(moved, variance, q.tilt))
+        return of_items + (coupling[:-1] * same_cluster(by_item(softmax(moved)), problem)).sum(0)
 
-    length = first_rise(value, gradient)
-    weight = q.weight_mean + length[..., None, None] * direction
+    slope = tied_slope(eta, coupling, problem) + eta - predicted
+    weight = newton_step(q.weight_mean, mean, slope, eta, fit, problem)
     return q._replace(weight_mean=weight, eta=by_item(softmax(logits(weight, problem))))
 
 

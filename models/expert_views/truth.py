@@ -1,16 +1,16 @@
 """Draws of the views: which view each expert has, and the cluster of each item in each view.
 
-After a coordinate ascent they are drawn from its independent factors, a view and an item at a time, and the same ones
-whenever they are asked for; after sampling they are the stored draws. Items that nobody judged are drawn given the
-weights. How views read as partitions says `consilience.models.truth.views`.
+After a coordinate ascent they are drawn from its independent factors, the same ones whenever they are asked for; after
+sampling they are the stored draws. All that is said of views follows from draws, but for what the factors tell exactly
+(`Factors`). Items that nobody judged are drawn given the weights. How views read as partitions says
+`consilience.models.truth.views`.
 """
 
 from __future__ import annotations
 
 import functools
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,12 +25,11 @@ from consilience.models.expert_views.canonical import (
     match_draws,
     most_probable,
     num_distinct,
-    relabel_clusters,
     relabel_draws,
 )
 from consilience.models.expert_views.judgements import Standard, judged_items, standard_of, standardised
 from consilience.models.expert_views.model import gibbs_function
-from consilience.models.expert_views.prediction import drawn_memberships, memberships
+from consilience.models.expert_views.prediction import memberships
 from consilience.models.expert_views.priors import Priors, linear, link_of
 from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks
@@ -42,7 +41,6 @@ _BLOCK = 1 << 22                 # Numbers that are held at a time.
 _MOST_DRAWS = 1000               # Over which new items are averaged, evenly spread.
 _USED, _ROUNDING = 0.5, 1e-9     # A view is used where it has an expert with more than this probability.
 _SWEEPS = 50                     # Of what was summed out: a handful of items forgets its start long before.
-_TINY = 2.0**-54                 # The least uniform number of which the normal quantile is taken.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)    # Of splitmix64: 2^64 over the golden ratio.
 _EXPERTS, _ITEMS, _SILENT, _WEIGHTS = range(4)    # Numbers of streams of random numbers.
 
@@ -56,8 +54,68 @@ Pair = Int[np.ndarray, " pair"]
 
 OfPairs = Float[np.ndarray, "pair view"]
 OfItems = Float[np.ndarray, "item view cluster"]
-OfSilent = Float[np.ndarray, "draw silent cluster"]
-"""Probabilities: of pairs in each view, of the clusters of items, and of those of silent items in each draw."""
+OfShares = Float[np.ndarray, "draw item cluster"]
+"""Probabilities: of pairs in each view, of the clusters of items, and of those in one view of each draw."""
+
+
+class Factors(NamedTuple):
+    """How probable each view of an expert and each cluster of a judged item is, exactly; all are independent."""
+
+    view: Float[np.ndarray, "expert view"]
+    cluster: Float[np.ndarray, "judged view cluster"]
+
+
+class StoredDraws(NamedTuple):
+    """Draws, whose views and clusters are matched to one another.
+
+    Parameters
+    ----------
+    view_of_expert, cluster : the views, and the clusters of judged items.
+    weight, place : the weights as the sampler left them, and under which number the cluster goes at each place of them.
+    """
+
+    view_of_expert: Int[np.ndarray, "draw expert"]
+    cluster: Int[np.ndarray, "draw view judged"]
+    weight: Float[np.ndarray, "draw view ..."]
+    place: Int[np.ndarray, "draw view cluster"]
+
+
+class FactorDraws:
+    """The same from what coordinate ascent ended with, each drawn when it is first asked for.
+
+    Parameters
+    ----------
+    posterior, factors : what it ended with.
+    key, num_draws : the draws are a function of these.
+    """
+
+    def __init__(self, posterior: Posterior, factors: Factors, key: Key, num_draws: int) -> None:
+        self.posterior, self.factors, self.key, self.draw = posterior, factors, key, np.arange(num_draws)
+        self.place = np.broadcast_to(np.arange(factors.cluster.shape[2]), (num_draws, *factors.cluster.shape[1:]))
+
+    @functools.cached_property
+    def view_of_expert(self) -> Int[np.ndarray, "draw expert"]:
+        """Draw the view of each expert."""
+        return _by_inverse(self.factors.view, _uniform(self.key, _EXPERTS, self.draw, 0, len(self.factors.view)))
+
+    @functools.cached_property
+    def cluster(self) -> Int[np.ndarray, "draw view judged"]:
+        """Draw the clusters of judged items."""
+        judged, views, clusters = self.factors.cluster.shape
+        found = np.empty((len(self.draw), views, judged), np.int8)
+        for rows in row_blocks(len(self.draw), judged * clusters, _BLOCK):
+            for view in range(views):
+                noise = _uniform(self.key, _ITEMS, self.draw[rows], view, judged)
+                found[rows, view] = _by_inverse(self.factors.cluster[:, view], noise)
+        return found
+
+    @functools.cached_property
+    def weight(self) -> Float[np.ndarray, "draw view column cluster"]:
+        """Draw the weights: each at quantiles of equal steps, so that means over draws are nearly exact."""
+        mean, variance = (np.asarray(self.posterior.hidden[f"weight_{name}"], float) for name in ("mean", "variance"))
+        noise = np.stack([_uniform(self.key, _WEIGHTS, self.draw, view, mean[0].size) for view in range(len(mean))], 1)
+        level = (noise.argsort(axis=0).argsort(axis=0) + 0.5) / len(noise)
+        return mean + np.sqrt(variance) * ndtri(level).reshape(-1, *mean.shape)
 
 
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ViewsTruth:
@@ -77,7 +135,9 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     """
     data, chosen = resolved.data, resolved.settings
     if posterior.form == "closed":
-        return ApproximateViews(posterior, data, key=key, num_draws=num_draws)
+        scaling = Standard(np.asarray(posterior.feature_mean, float), np.asarray(posterior.feature_scale, float))
+        factors = Factors(*(_normalised(one) for one in (posterior.view_probability, posterior.cluster_probability)))
+        return ViewsTruth(FactorDraws(posterior, factors, key, num_draws), data, scaling, key=key, factors=factors)
     sites: dict[str, Any] = posterior.draws()
     link = _known_link(sites, resolved.given, (data.num_features + 1, chosen.clusters))
     if link is None and "cluster" not in sites:
@@ -88,7 +148,15 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
         num_draws, num_experts, _ = sites["view_probability"].shape
         noise = _uniform(key, _EXPERTS, np.arange(num_draws), 0, num_experts)
         sites["view_of_expert"] = _by_inverse(sites["view_probability"], noise)
-    return DrawnViews(sites, resolved, key=key, link=link)
+    labels = sites if "cluster" in sites else {**most_probable(sites, resolved), **sites}
+    matching = match_draws(labels, chosen.clusters)
+    own = relabel_draws(sites, matching, clusters=("cluster",))
+    # The pair likelihood knows clusters of judgements, and no cluster of an item.
+    judged = judged_items(data) if "cluster" in sites else np.arange(0)
+    cluster = own.get("cluster", np.zeros((*matching.view.shape, 0), np.int8))
+    drawn = StoredDraws(own["view_of_expert"], cluster, own["weight"], matching.cluster)
+    scaling = standard_of(np.asarray(data.feature), bool(chosen.standardize))
+    return ViewsTruth(drawn, data, scaling, key=key, judged=judged, link=link)
 
 
 def _known_link(
@@ -144,129 +212,72 @@ def _summed_out(sites: dict[str, np.ndarray], resolved: Resolved, key: Key) -> d
 class ViewsTruth(Views):
     """Draws of views; views and clusters have canonical numbers from 0.
 
+    Parameters
+    ----------
+    draws : `StoredDraws` or `FactorDraws`.
+    data : of the fit.
+    scaling : how features are standardised.
+    key : of the draws of silent items.
+    judged : codes of the items whose clusters are among the draws; by default those that occur in a pair.
+    link : from the weights of a view to logits; None where it is not known.
+    factors : what is known exactly, of independent factors; None of stored draws.
+
     Attributes
     ----------
     num_experts : how many there are.
-    judged, silent : codes of the items whose clusters the posterior holds, those that occur in a pair, and of the
-        others. Under the pair likelihood all are silent: it knows clusters of judgements, and no cluster of an item.
-    scaling : how features are standardised.
+    silent : codes of the items that are not judged. Under the pair likelihood all are silent.
     link_known : whether the clusters of silent items can be told from the weights.
     """
 
-    link_known = True
-    link: Callable[[Any, Any], Any] | None = staticmethod(linear)
-
-    def __init__(self, data: Constraints, scaling: Standard, *, key: Key, clusters_known: bool = True) -> None:
-        self.data, self.key, self.scaling = data, key, scaling
-        self.num_units, self.num_experts = data.num_items, data.num_experts
+    def __init__(
+        self, draws: StoredDraws | FactorDraws, data: Constraints, scaling: Standard, *, key: Key,
+        judged: Int[np.ndarray, " judged"] | None = None, link: Callable[[Any, Any], Any] | None = linear,
+        factors: Factors | None = None,
+    ) -> None:  # fmt: skip
+        self.drawn, self.factors, self.data, self.scaling = draws, factors, data, scaling
+        self.key, self.link = key, link
+        self.num_draws, self.most_views, self.most_clusters = draws.place.shape
+        self.num_units, self.num_experts, self.link_known = data.num_items, data.num_experts, link is not None
         self.bound_to(data)
-        self.judged = judged_items(data) if clusters_known else np.arange(0)
+        self.judged = judged_items(data) if judged is None else judged
         self.silent = np.setdiff1d(np.arange(data.num_items), self.judged)
 
-    # ---- what the draws are ----
+    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
+        """Return the view of each expert in some draws."""
+        return self.drawn.view_of_expert[draws]
 
-    @abstractmethod
-    def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
-        """Return the clusters of judged items in one view of each draw."""
-
-    @abstractmethod
-    def _weights(self, draw: Draw, view: Draw) -> Float[np.ndarray, "draw ..."]:
-        """Return the weights of one view of each draw."""
-
-    @abstractmethod
-    def _places(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw cluster"]:
-        """Return of one view of each draw the number under which the cluster goes that comes at each place."""
-
-    # ---- what follows from it; a posterior may know some of it exactly ----
+    # ---- probabilities ----
 
     @functools.cached_property
     def view_probability(self) -> Float[np.ndarray, "expert view"]:
         """How probably each expert has each view."""
+        if self.factors is not None:
+            return self.factors.view
         view = self.views_of_experts()
         return np.stack([(view == one).mean(axis=0) for one in range(self.most_views)], axis=-1)
 
     @functools.cached_property
     def used_probability(self) -> Float[np.ndarray, " view"]:
         """How probably each view has an expert."""
+        if self.factors is not None:
+            return np.asarray(1 - np.prod(1 - self.factors.view, axis=0))
         view = self.views_of_experts()
         return np.array([(view == one).any(axis=1).mean() for one in range(self.most_views)])
 
     @functools.cached_property
     def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
         """How probably each judged item is in each cluster of each view."""
-        found = np.zeros((len(self.judged), self.most_views, self.most_clusters))
-        for rows in row_blocks(self.num_draws, len(self.judged) * self.most_clusters, _BLOCK):
-            draw = np.arange(self.num_draws)[rows]
-            for view in range(self.most_views):
-                cluster = self._judged_clusters(draw, np.full(len(draw), view))
-                for one in range(self.most_clusters):
-                    found[:, view, one] += (cluster == one).sum(axis=0)
-        return found / self.num_draws
+        if self.factors is not None:
+            return self.factors.cluster
+        share = [(self.drawn.cluster == one).mean(axis=0).T for one in range(self.most_clusters)]
+        return np.stack(share, axis=-1)
 
     def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts, by their codes, have the same view, pair by pair."""
+        if self.factors is not None:
+            return np.where(one == other, 1.0, (self.factors.view[one] * self.factors.view[other]).sum(axis=1))
         view = self.views_of_experts()
         return np.asarray((view[:, one] == view[:, other]).mean(axis=0))
-
-    def memberships(self, feature: Float[np.ndarray, "item column"]) -> OfItems:
-        """Return how probably items that nobody judged are in each cluster, from standardised features."""
-        draw = np.unique(np.linspace(0, self.num_draws - 1, min(self.num_draws, _MOST_DRAWS)).round().astype(int))
-        found = np.empty((len(feature), self.most_views, self.most_clusters))
-        for view in range(self.most_views):
-            of_view = np.full(len(draw), view)
-            found[:, view] = drawn_memberships(
-                self._weights(draw, of_view), self._places(draw, of_view), feature, self._checked_link()
-            )
-        return found
-
-    def _silent_probability(self, draw: Draw, view: Draw, item: Int[np.ndarray, " silent"]) -> OfSilent:
-        """Return how probably some items are in each cluster of one view, given the weights of each draw."""
-        probability = memberships(self._weights(draw, view), self._silent_feature[item], self._checked_link())
-        return np.take_along_axis(probability, self._places(draw, view)[:, None], axis=2)
-
-    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
-        """Return whether each expert has a view in each draw; 1 where there are no experts."""
-        return 1 if expert is None else self.views_of_experts(draws)[:, expert] == view
-
-    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        """Return what `pair_probability` does, of two judged items by their places."""
-
-        def same(draw: Draw, view: int) -> np.ndarray:
-            of_draws = self._judged_clusters(draw, np.full(len(draw), view))
-            return of_draws[:, a] == of_draws[:, b]
-
-        return self._over_draws(same, len(a) * self.most_views, expert, len(a))
-
-    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        """Return what `pair_probability` does, of a judged item and a silent one by their places."""
-        items, place = np.unique(b, return_inverse=True)
-
-        def same(draw: Draw, view: int) -> np.ndarray:
-            of_view = np.full(len(draw), view)
-            probability = self._silent_probability(draw, of_view, items)
-            own = self._judged_clusters(draw, of_view)[:, a].astype(np.intp)
-            return np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0]
-
-        return self._over_draws(same, (len(items) + len(a)) * self.most_clusters, expert, len(a))
-
-    def _checked_link(self) -> Callable[[Any, Any], Any]:
-        if self.link is None:
-            raise UnsupportedRequest(f"items that nobody judged, and new ones, are predicted: {_UNKNOWN_LINK}")
-        return self.link
-
-    def standardised(self, values: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item column"]:
-        """Standardise features as those of the fit, with a last column of ones."""
-        return standardised(values, self.scaling)
-
-    def used_views(self) -> Int[np.ndarray, " used"]:
-        """Return the views that more probably than not have an expert, or the one that has most probably."""
-        used = self.used_probability
-        return np.flatnonzero(used > min(_USED, used.max() - _ROUNDING))
-
-    def num_views(self) -> Int[np.ndarray, " draw"]:
-        """Return the number of views that some expert has, of each draw."""
-        blocks = row_blocks(self.num_draws, self.num_experts, _BLOCK)
-        return np.concatenate([num_distinct(self.views_of_experts(rows)) for rows in blocks])
 
     @functools.cached_property
     def cluster_probability(self) -> OfItems:
@@ -277,9 +288,40 @@ class ViewsTruth(Views):
             found[self.silent] = self.memberships(self._silent_feature)
         return found
 
+    def memberships(self, feature: Float[np.ndarray, "item column"]) -> OfItems:
+        """Return how probably items that nobody judged are in each cluster, from standardised features."""
+        draw = np.unique(np.linspace(0, self.num_draws - 1, min(self.num_draws, _MOST_DRAWS)).round().astype(int))
+        total = np.zeros((len(feature), self.most_views, self.most_clusters))
+        for rows in row_blocks(len(draw), len(feature) * self.most_clusters, _BLOCK):
+            for view in range(self.most_views):
+                total[:, view] += self._shares(draw[rows], np.full(len(draw[rows]), view), feature).sum(axis=0)
+        return total / len(draw)
+
+    def _shares(self, draw: Draw, view: Draw, feature: Float[np.ndarray, "item column"]) -> OfShares:
+        """Return how probable the clusters of one view of each draw are, given its weights."""
+        if self.link is None:
+            raise UnsupportedRequest(f"items that nobody judged, and new ones, are predicted: {_UNKNOWN_LINK}")
+        share = memberships(self.drawn.weight[draw, view], feature, self.link)
+        return np.take_along_axis(share, self.drawn.place[draw, view][:, None], axis=2)
+
+    def standardised(self, values: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item column"]:
+        """Standardise features as those of the fit, with a last column of ones."""
+        return standardised(values, self.scaling)
+
     @functools.cached_property
     def _silent_feature(self) -> Float[np.ndarray, "silent column"]:
         return self.standardised(np.asarray(self.data.feature)[self.silent])
+
+    # ---- views and clusters ----
+
+    def used_views(self) -> Int[np.ndarray, " used"]:
+        """Return the views that more probably than not have an expert, or the one that has most probably."""
+        used = self.used_probability
+        return np.flatnonzero(used > min(_USED, used.max() - _ROUNDING))
+
+    def num_views(self) -> Int[np.ndarray, " draw"]:
+        """Return the number of views that some expert has, of each draw."""
+        return num_distinct(self.views_of_experts())
 
     def consensus(self, view: int) -> Int[np.ndarray, " item"]:
         """Return the most probable cluster of each item in a view."""
@@ -298,13 +340,15 @@ class ViewsTruth(Views):
         draw = np.arange(self.num_draws)[draws]
         of_draw = np.broadcast_to(np.asarray(view), draw.shape)
         found = np.empty((len(draw), self.num_units), np.int8)
-        found[:, self.judged] = self._judged_clusters(draw, of_draw)
+        found[:, self.judged] = self.drawn.cluster[draw, of_draw]
         if len(self.silent):
             for rows in row_blocks(len(draw), len(self.silent) * self.most_clusters, _BLOCK):
-                probability = self._silent_probability(draw[rows], of_draw[rows], np.arange(len(self.silent)))
+                share = self._shares(draw[rows], of_draw[rows], self._silent_feature)
                 noise = _uniform(self.key, _SILENT, draw[rows], of_draw[rows], len(self.silent))
-                found[rows, self.silent] = _by_inverse(probability, noise)
+                found[rows, self.silent] = _by_inverse(share, noise)
         return found
+
+    # ---- pairs ----
 
     def together(
         self, item_a: Any, item_b: Any, *, view: int | None = None, expert: Any = None
@@ -343,56 +387,52 @@ class ViewsTruth(Views):
         expert : where it is given, how probably they are together in each view and it is that of this expert; over all
             views these add up to how probably they are together in what he has in mind.
         """
-        place = np.zeros(self.num_units, int)
-        place[self.judged], place[self.silent] = np.arange(len(self.judged)), np.arange(len(self.silent))
-        is_silent = np.zeros(self.num_units, bool)
-        is_silent[self.silent] = True
+        is_silent = np.ones(self.num_units, bool)
+        is_silent[self.judged] = False
         a, b = np.where(is_silent[a], b, a), np.where(is_silent[a], a, b)  # a judged one first
+        num_silent = np.where(a == b, -1, 0 + is_silent[a] + is_silent[b])
         found = np.ones((len(a), self.most_views)) if expert is None else self.view_probability[expert]
-        for kind, measure in (
-            (~is_silent[b], self._both_judged),
-            (~is_silent[a] & is_silent[b], self._one_judged),
-            (is_silent[a], self._both_silent),
-        ):
-            rows = np.flatnonzero(kind & (a != b))
+        for number in range(3):
+            rows = np.flatnonzero(num_silent == number)
             for part in row_blocks(len(rows), self.most_views * self.most_clusters, _BLOCK):
                 own = rows[part]
-                found[own] = measure(place[a[own]], place[b[own]], None if expert is None else expert[own])
+                found[own] = self._together(a[own], b[own], None if expert is None else expert[own], number)
         return found
 
-    def _both_silent(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        """Return how probably two silent items, by their places, are together: over the same draws of the weights."""
-        items, ends = np.unique(np.concatenate([a, b]), return_inverse=True)
-        first, second = ends.reshape(2, -1)
+    def _together(self, a: Pair, b: Pair, expert: Pair | None, num_silent: int) -> OfPairs:
+        """Return it of different items of which so many are silent, the second one first."""
+        if self.factors is not None and num_silent < 2:
+            together = (self.cluster_probability[a] * self.cluster_probability[b]).sum(axis=2)
+            return np.asarray(together if expert is None else together * self.factors.view[expert])
+        place = np.searchsorted(self.judged, [a, b])
+        silent, at = np.unique(np.stack([b, a])[:num_silent], return_inverse=True)
+        at, feature = at.reshape(num_silent, len(a)), self._silent_feature[np.searchsorted(self.silent, silent)]
 
         def same(draw: Draw, view: int) -> np.ndarray:
-            probability = self._silent_probability(draw, np.full(len(draw), view), items)
-            return np.einsum("dpk,dpk->dp", probability[:, first], probability[:, second])
+            cluster = self.drawn.cluster[draw, view]
+            if num_silent == 0:
+                return cluster[:, place[0]] == cluster[:, place[1]]
+            share = self._shares(draw, np.full(len(draw), view), feature)
+            if num_silent == 1:
+                return np.take_along_axis(share[:, at[0]], cluster[:, place[0], None].astype(np.intp), axis=2)[..., 0]
+            # Two silent items are together over the same draws of the weights.
+            return np.einsum("dpk,dpk->dp", share[:, at[0]], share[:, at[1]])
 
-        return self._over_draws(same, (len(items) + len(a)) * self.most_clusters, expert, len(a))
+        def held(draws: slice, view: int) -> Any:
+            if expert is None:
+                return 1.0
+            own = self.views_of_experts(draws)[:, expert] == view
+            return own if self.factors is None else self.factors.view[expert, view]
 
-    def _over_draws(
-        self, same: Callable[[Draw, int], np.ndarray], width: int, expert: Pair | None, number: int
-    ) -> OfPairs:
-        """Return the mean over draws of whether pairs are together, and the experts have the view.
-
-        Parameters
-        ----------
-        same : ``same(draw, view)`` -> whether, or how probably, each pair is together, ``(draw, pair)``.
-        width : numbers that are held for one draw.
-        number : of pairs.
-        """
-        total = np.zeros((number, self.most_views))
-        for draws in row_blocks(self.num_draws, width, _BLOCK):
-            draw = np.arange(self.num_draws)[draws]
+        total = np.zeros((len(a), self.most_views))
+        for draws in row_blocks(self.num_draws, (len(silent) + len(a)) * self.most_clusters, _BLOCK):
             for view in range(self.most_views):
-                total[:, view] += (same(draw, view) * self._has_view(draws, view, expert)).sum(axis=0)
+                total[:, view] += (same(np.arange(self.num_draws)[draws], view) * held(draws, view)).sum(axis=0)
         return total / self.num_draws
 
     def _paired_codes(self, asked: Any, other: Any, what: str) -> tuple[Pair, Pair]:
         """Return the codes of both sides of pairs; a single id goes with each of the other side."""
-        number = self.num_units if what == "item" else self.num_experts
-        one, two = (_codes(side, self.ids.get(what), number, what) for side in (asked, other))
+        one, two = (self._codes(side, what) for side in (asked, other))
         if np.ndim(asked) and np.ndim(other) and len(one) != len(two):
             raise UnsupportedRequest(
                 f"{len(one)} {what}s and {len(two)} {what}s are no pairs; give two lists of one length, or one {what} "
@@ -403,151 +443,25 @@ class ViewsTruth(Views):
 
     def expert_code(self, expert: Any) -> int:
         """Return the code of an expert, by id or code."""
-        return int(_codes(expert, self.ids.get("expert"), self.num_experts, "expert")[0])
+        return int(self._codes(expert, "expert")[0])
 
-
-class ApproximateViews(ViewsTruth):
-    """The views of what coordinate ascent ended with, drawn from its factors; what these tell exactly is exact.
-
-    Parameters
-    ----------
-    posterior, data : of the fit.
-    key, num_draws : the draws are a function of these.
-    """
-
-    def __init__(self, posterior: Posterior, data: Constraints, *, key: Key, num_draws: int) -> None:
-        scaling = Standard(np.asarray(posterior.feature_mean, float), np.asarray(posterior.feature_scale, float))
-        super().__init__(data, scaling, key=key)
-        self.posterior, self.num_draws = posterior, num_draws
-        self.most_views, self.most_clusters = np.shape(posterior.cluster_probability)[1:]
-
-    @functools.cached_property
-    def view_probability(self) -> Float[np.ndarray, "expert view"]:
-        """How probably each expert has each view."""
-        return _normalised(self.posterior.view_probability)
-
-    @functools.cached_property
-    def used_probability(self) -> Float[np.ndarray, " view"]:
-        """How probably each view has an expert."""
-        return np.asarray(1 - np.prod(1 - self.view_probability, axis=0))
-
-    @functools.cached_property
-    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
-        """How probably each judged item is in each cluster of each view."""
-        return _normalised(self.posterior.cluster_probability)
-
-    def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
-        """Return how probably two experts have the same view, exactly."""
-        probability = (self.view_probability[one] * self.view_probability[other]).sum(axis=1)
-        return np.where(one == other, 1.0, probability)
-
-    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
-        """Draw the view of each expert, independently."""
-        draw = np.arange(self.num_draws)[draws]
-        noise = _uniform(self.key, _EXPERTS, draw, 0, self.num_experts)
-        return _by_inverse(np.broadcast_to(self.view_probability, (len(draw), *self.view_probability.shape)), noise)
-
-    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        return self._jointly(self.judged_probability[a], self.judged_probability[b], expert)
-
-    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
-        return self._jointly(self.judged_probability[a], self.cluster_probability[self.silent[b]], expert)
-
-    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
-        return 1.0 if expert is None else self.view_probability[expert, view]
-
-    def _jointly(self, one: Any, other: Any, expert: Pair | None) -> OfPairs:
-        """Return how probably two items are together, and experts have each view: independently, as the factors are."""
-        together = (one * other).sum(axis=2)
-        return np.asarray(together if expert is None else together * self.view_probability[expert])
-
-    def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
-        found = np.empty((len(draw), len(self.judged)), np.int8)
-        of_view = self.judged_probability.swapaxes(0, 1)
-        for rows in row_blocks(len(draw), len(self.judged) * self.most_clusters, _BLOCK):
-            noise = _uniform(self.key, _ITEMS, draw[rows], view[rows], len(self.judged))
-            found[rows] = _by_inverse(of_view[view[rows]], noise)
-        return found
-
-    def _weights(self, draw: Draw, view: Draw) -> Float[np.ndarray, "draw column cluster"]:
-        mean, variance = (np.asarray(self.posterior.hidden[f"weight_{name}"], float) for name in ("mean", "variance"))
-        noise = ndtri(np.maximum(_uniform(self.key, _WEIGHTS, draw, view, mean[0].size), _TINY))
-        return mean[view] + np.sqrt(variance[view]) * noise.reshape(-1, *mean.shape[1:])
-
-    def _places(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw cluster"]:
-        return np.broadcast_to(np.arange(self.most_clusters), (len(draw), self.most_clusters))
-
-
-class DrawnViews(ViewsTruth):
-    """The views of stored draws.
-
-    Parameters
-    ----------
-    sites : draws ``(draw, …)`` of ``view_of_expert``, ``weight`` and, ``(view, judged)``, ``cluster``, which draws of
-        the pair likelihood lack. Views and clusters are matched to one another.
-    resolved : of the fit.
-    key : of the draws of silent items.
-    link : from the weights of a view to logits; None where it is not known.
-    """
-
-    def __init__(
-        self, sites: Mapping[str, np.ndarray], resolved: Resolved, *, key: Key,
-        link: Callable[[Any, Any], Any] | None,
-    ) -> None:  # fmt: skip
-        known, clusters = "cluster" in sites, resolved.settings.clusters
-        scaling = standard_of(np.asarray(resolved.data.feature), bool(resolved.settings.standardize))
-        super().__init__(resolved.data, scaling, key=key, clusters_known=known)
-        self.link, self.link_known = link, link is not None
-        labels = sites if known else {**most_probable(sites, resolved), **sites}
-        matching = match_draws(labels, clusters)
-        matched = relabel_draws(sites, matching, clusters=False)
-        self._expert, self._weight, self._place = matched["view_of_expert"], matched["weight"], matching.cluster
-        self.num_draws, self.most_views, self.most_clusters = self._place.shape
-        shape = (self.num_draws, self.most_views, len(self.judged))
-        self._cluster = np.zeros(shape, np.int8)
-        if known:
-            flat = matched["cluster"].reshape(-1, shape[2])
-            self._cluster = relabel_clusters(flat, self._place.reshape(-1, clusters)).reshape(shape)
-
-    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
-        """Return the stored views."""
-        return self._expert[draws]
-
-    def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
-        return self._cluster[draw, view]
-
-    def _weights(self, draw: Draw, view: Draw) -> Float[np.ndarray, "draw ..."]:
-        return self._weight[draw, view]
-
-    def _places(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw cluster"]:
-        return self._place[draw, view]
-
-
-# Ids ------------------------------------------------------------------------------------------------------------------
-
-
-def _codes(asked: Any, names: Any, number: int, what: str) -> Int[np.ndarray, " asked"]:
-    """Return the codes of ids; whole numbers are codes already, unless ids are whole numbers themselves.
-
-    Parameters
-    ----------
-    names : ids in code order, or None.
-    number : of the codes.
-    what : which ids they are, for the error.
-    """
-    given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
-    if given.dtype.kind in "iu" and (names is None or not any(str(name).lstrip("-").isdecimal() for name in names)):
-        unknown = given[(given < 0) | (given >= number)].tolist()
+    def _codes(self, asked: Any, what: str) -> Int[np.ndarray, " asked"]:
+        """Return the codes of ids; whole numbers are codes already, unless ids are whole numbers themselves."""
+        names, number = self.ids.get(what), self.num_units if what == "item" else self.num_experts
+        given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
+        if given.dtype.kind in "iu" and (names is None or not any(str(name).lstrip("-").isdecimal() for name in names)):
+            unknown = given[(given < 0) | (given >= number)].tolist()
+            if unknown:
+                listed = ", ".join(map(str, unknown[:10]))
+                raise UnknownName(f"there is no {what} {listed}; codes are 0 to {number - 1}")
+            return given
+        # Ids that are read from a file are texts.
+        code = {name: place for place, name in enumerate(names_or_codes(names, number, what))}
+        wanted = [str(one) for one in given.tolist()]
+        unknown = [one for one, text in zip(given.tolist(), wanted, strict=True) if text not in code]
         if unknown:
-            raise UnknownName(f"there is no {what} {', '.join(map(str, unknown[:10]))}; codes are 0 to {number - 1}")
-        return given
-    # Ids that are read from a file are texts.
-    code = {name: place for place, name in enumerate(names_or_codes(names, number, what))}
-    wanted = [str(one) for one in given.tolist()]
-    unknown = [one for one, text in zip(given.tolist(), wanted, strict=True) if text not in code]
-    if unknown:
-        raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
-    return np.array([code[text] for text in wanted], int)
+            raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
+        return np.array([code[text] for text in wanted], int)
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------
@@ -559,7 +473,7 @@ def _normalised(probability: Any) -> np.ndarray:
     return np.asarray(values / values.sum(axis=-1, keepdims=True))
 
 
-def _by_inverse(probability: Float[np.ndarray, "draw unit class"], noise: Array) -> Int[np.ndarray, "draw unit"]:
+def _by_inverse(probability: Float[np.ndarray, "*draw unit class"], noise: Array) -> Int[np.ndarray, "draw unit"]:
     """Draw classes by the inverse of the distribution function, int8 where they fit."""
     reached = np.cumsum(probability[..., :-1], axis=-1) <= np.asarray(noise, float)[..., None]
     return reached.sum(axis=-1).astype(np.int8 if probability.shape[-1] <= 128 else np.int32)

@@ -21,6 +21,7 @@ import numpy as np
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Bool, Float
+from consilience.models.expert_views.likelihood import log_view_weight
 from consilience.models.expert_views.problem import OfClusters, OfItems, OfPairs, OfWeights, Problem, Q, Rows, Schedule
 
 # Lengths that a search along a line tries, one after the other, until the bound does not fall.
@@ -261,8 +262,7 @@ def log_view_weights(stick: Float[Array, "restart stick 2"]) -> Float[Array, "re
     """Return the expected logarithms of the weights of the views; the last stick is one."""
     values = digamma(jnp.concatenate([stick, stick.sum(-1, keepdims=True)], axis=-1))
     taken, left = values[..., 0] - values[..., 2], values[..., 1] - values[..., 2]
-    nothing = jnp.zeros_like(stick, shape=(len(stick), 1))
-    return jnp.concatenate([taken, nothing], axis=1) + jnp.concatenate([nothing, jnp.cumsum(left, axis=1)], axis=1)
+    return log_view_weight(taken, left)
 
 
 def update_views(q: Q, found: Agreement, problem: Problem) -> Q:
@@ -313,22 +313,40 @@ def update_tilt(q: Q, problem: Problem) -> Q:
 
 
 def update_weight_mean(q: Q, problem: Problem) -> Q:
-    """Return q with better means of the weights: a step of Newton's method, no longer than it helps."""
+    """Return q with better means of the weights."""
     mean, eta = logits(q.weight_mean, problem), by_cluster(q.eta)
     shift = (0.5 - q.tilt) * variances(q.weight_variance, problem)
-    predicted, precision = softmax(mean + shift), problem.weight_scale**-2
-    gradient = onto_weights(problem.feature, eta - predicted) - q.weight_mean * precision
+    predicted = softmax(mean + shift)
+
+    def fit(moved: OfClusters) -> Array:
+        return over_items(over_clusters(eta * moved) - log_sum_exp(moved + shift))
+
+    return q._replace(weight_mean=newton_step(q.weight_mean, mean, eta - predicted, predicted, fit, problem))
+
+
+def newton_step(
+    weight: OfWeights, mean: OfClusters, slope: OfClusters, predicted: OfClusters,
+    fit: Callable[[OfClusters], Array], problem: Problem,
+) -> OfWeights:  # fmt: skip
+    """Return means of the weights after a step of Newton's method, no longer than it helps.
+
+    Parameters
+    ----------
+    weight, mean : the means, and the logits that they make.
+    slope : derivatives by the logits.
+    predicted : see `newton_direction`.
+    fit : ``fit(logits)`` -> ``(restart, view)``, what the step is to raise, but for the prior.
+    """
+    precision = problem.weight_scale**-2
+    gradient = onto_weights(problem.feature, slope) - weight * precision
     direction = newton_direction(gradient, predicted, problem)
     change = logits(direction, problem)
 
     def value(length: Array) -> Array:
-        moved = mean + length[..., None] * change
-        weight = q.weight_mean + length[..., None, None] * direction
-        fit = over_items(over_clusters(eta * moved) - log_sum_exp(moved + shift))
-        return fit - (weight**2).sum((-1, -2)) * precision / 2
+        moved = weight + length[..., None, None] * direction
+        return fit(mean + length[..., None] * change) - (moved**2).sum((-1, -2)) * precision / 2
 
-    length = first_rise(value, gradient)
-    return q._replace(weight_mean=q.weight_mean + length[..., None, None] * direction)
+    return weight + first_rise(value, gradient)[..., None, None] * direction
 
 
 def update_weight_variance(q: Q, problem: Problem) -> Q:

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.expert_views.problem import OfPairs, OfWeights, Problem, Q, Rows
+from consilience.models.expert_views.problem import OfPairs, OfWeights, Problem, Q, Rows, restart_by_restart
 from consilience.models.expert_views.tied import tied_slope
 from consilience.models.expert_views.updates import (
     agreement,
@@ -94,7 +94,11 @@ def warm_up(q: Q, state: WarmUp, count: Int[Array, ""], problem: Problem) -> tup
     count : how many steps there were before.
     """
     problem = _with_good_experts(problem)
-    tied, paired = _divided(q, problem)
+    number = len(problem.tied)
+    tied, paired = (
+        restart_by_restart(lambda axis, values, own=own: values[(slice(None),) * axis + (own,)], q)
+        for own in (slice(None, number), slice(number, None))
+    )
     gradients, accuracy = [], state.accuracy
     if len(problem.tied):
         tied, gradient = tied_gradient(tied, problem)
@@ -102,7 +106,7 @@ def warm_up(q: Q, state: WarmUp, count: Int[Array, ""], problem: Problem) -> tup
     if len(problem.paired):
         paired, accuracy, gradient = pair_gradient(paired, accuracy, problem)
         gradients.append(gradient)
-    q = _joined(tied, paired)
+    q = restart_by_restart(lambda axis, *both: jnp.concatenate(both, axis), tied, paired)
     gradient = jax.tree.map(lambda *parts: jnp.concatenate(parts), *gradients)
 
     def running(decay: float, old: Array, new: Array) -> Array:
@@ -230,19 +234,3 @@ def _most_probable(hits: Array, misses: Array, problem: Problem) -> Float[Array,
         rejections, alarms = rejections + specificity[:, 0], alarms + specificity[:, 1]
         both = jnp.stack([hits / (hits + misses), rejections / (rejections + alarms)], axis=-1)
     return jnp.clip(both, _LEAST, _MOST)
-
-
-def _divided(q: Q, problem: Problem) -> tuple[Q, Q]:
-    """Return the tied and the paired restarts; eta and tilt, which the warm-up does not read, stay whole."""
-    number = len(problem.tied)
-    parts = (slice(None, number), slice(number, None))
-    tied, paired = (
-        Q(eta=q.eta, tilt=q.tilt, **{name: getattr(q, name)[part] for name in Q._fields[2:]}) for part in parts
-    )
-    return tied, paired
-
-
-def _joined(tied: Q, paired: Q) -> Q:
-    """Return all restarts."""
-    small = {name: jnp.concatenate([getattr(tied, name), getattr(paired, name)]) for name in Q._fields[2:]}
-    return Q(eta=tied.eta, tilt=tied.tilt, **small)

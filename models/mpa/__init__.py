@@ -62,7 +62,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
 from consilience.errors import UnsupportedRequest
 from consilience.models import settings
-from consilience.models.crowd.gate import signal, signal_notes
+from consilience.models.crowd.gate import signal, signal_notes, unanimous_notes
 from consilience.models.gold import GOLD_MEASURES, gold_setting
 from consilience.models.interface import Account, Generic, Model, Simulation
 from consilience.models.majority_vote import MODEL as MAJORITY_VOTE
@@ -164,6 +164,7 @@ def says(account: Account) -> Iterator[Note]:
     labelled = as_annotations(data)
     if labelled.num_annotators:
         yield from signal_notes(signal(labelled), data.annotators)
+        yield from unanimous_notes(labelled)
 
 
 def _truth(posterior: Posterior, resolved: Resolved, **more: Any) -> Truth:

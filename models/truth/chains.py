@@ -105,7 +105,7 @@ class LabelChains(ChainTruth):
 
     def estimate(self) -> Int[np.ndarray, " mention"]:
         """Return the silver chains: those of the most probable label of each mention (Paun et al. 2018, 5.3)."""
-        return self.chains_of(self.of.estimate())
+        return self.chains_of(self.silver[0])
 
     def standard(self) -> DrawnChains:
         """Return the silver chains as a truth of one draw."""

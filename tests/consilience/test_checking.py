@@ -15,7 +15,7 @@ from consilience.cli import ExitCode
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models import dawid_skene, dirichlet, member
 from consilience.models.posterior import Closed
-from consilience.replications import replications_of
+from consilience.replications import SIZES, replications_of
 
 # Default sizes, so that the tests share compiled programs: compiling NUTS takes longer than all else.
 QUICK = {"progress": False}
@@ -288,7 +288,11 @@ def test_replications_start_within_a_program(name):
     own, priors = member(name), member(name).priors()
     found = replications_of(own, priors, {}, key=jax.random.key(0), sweeps=1, warmup=0, draws=1, thinning=1)
     chains = jax.eval_shape(found.start, jax.random.split(jax.random.key(0), 3))
-    assert {len(leaf.shape) and leaf.shape[0] for leaf in jax.tree.leaves(chains.state)} == {3}
+    assert {leaf.shape[0] for leaf in jax.tree.leaves(chains.state)} == {3}
+    # Of the annotators those are looked at who are there, and not the copies that pad them.
+    names = [name.split() for name in jax.eval_shape(found.quantities, chains)]
+    looked_at = [int(place[0]) for site, *place in names if site in own.sites and site != "prevalence"]
+    assert 0 < max(looked_at) < SIZES["num_annotators"]
 
 
 def half_the_prior(problem):

@@ -223,9 +223,23 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
 
 def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
-    assert not {"items", "classes"} & set(words(html, "dt"))
-    assert "95 % from" in words(section(html, "Systems"), "th")
+    *sizes, conll = words(html, "dt")
+    assert sizes == ["mentions", "entities", "ambiguous mentions"]
+    assert re.search(r"^CoNLL of “.*95 % from 0\.\d{3} to [01]\.\d{3}$", conll)
+    assert "intervals, of truth and documents, are still too sure: see Systems" in words(html)
+    assert "truth alone, 95 % from" in words(section(html, "Systems"), "th")
     assert "still too sure" in words(section(html, "Systems"))
+
+
+@pytest.mark.parametrize(("counts", "unexpected"), [([[5, 5]] * 20, True), ([[3, 1], [2, 4], [3, 3]] * 2, False)])
+def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, tmp_path):
+    """Annotators who are even about every item agree less than a flat prior of plausibilities has it."""
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts(counts), draws=100)
+    first = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8").partition("<details")[0]
+    found = cs.agreement(fit)
+    assert (found.two_sided_p < 0.05) == unexpected
+    assert ("The fit does not expect this agreement." in words(first)) == unexpected
+    assert (f"observed {found.observed:.4f}" in words(first)) == unexpected
 
 
 def test_ratings_have_a_scale_and_no_classes(pages):

@@ -20,13 +20,11 @@ that the sampler visits in its warm-up, and do not change afterwards. Their own 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.models.machine_code import machine_code
-from consilience.models.mpa.partition.state import State, Texts
+from consilience.models.mpa.partition.state import Texts, kind_of
+from consilience.models.rows import ranges
 from consilience.models.truth.chains import NEW
 
 START = np.array([0.5, 1.0, 0.2, 0.3, -2.0, -2.0])
@@ -44,23 +42,55 @@ def size_terms(value: Float[np.ndarray, " parameter"], longest: int) -> tuple[np
 
 
 def estimated(
-    random: np.random.Generator, value: Float[np.ndarray, " parameter"], state: State, texts: Texts
+    random: np.random.Generator, value: Float[np.ndarray, " parameter"], place: np.ndarray, texts: Texts
 ) -> Float[np.ndarray, " parameter"]:
-    """Return the parameters of the largest pseudo-likelihood of a partition, that of the first rung.
+    """Return the parameters of the largest pseudo-likelihood of a partition.
 
     Parameters
     ----------
     random : chooses the mentions, 800 at most.
     value : to begin with.
+    place : records `state.PLACE`, shape ``(mention,)``.
     """
-    number, place = len(texts.mention), state.place[0]
-    chosen = random.choice(number, min(_MENTIONS, number), replace=False)
-    longest = int(np.diff(texts.first).max(initial=0))
-    link, entity = place["link"].astype(int), place["entity"].astype(int)
-    features, begin, own = _choices(
-        chosen, link, entity, texts.first, texts.mention["document"], longest + 3, bool((texts.target < NEW).any())
-    )
-    return _most_probable(value, features, begin, own)
+    chosen = random.choice(len(place), min(_MENTIONS, len(place)), replace=False)
+    return _most_probable(value, *_choices(chosen, place, texts, 3 if (texts.target < NEW).any() else 1))
+
+
+def _choices(
+    chosen: Int[np.ndarray, " mention"], place: np.ndarray, texts: Texts, others: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the features of all places that chosen mentions could have, where those of each begin, and its own.
+
+    Parameters
+    ----------
+    others : how many choices there are beside the entities of the document.
+    """
+    link, entity, low = place["link"], place["entity"].astype(int), texts.mention["low"][chosen]
+    sizes, size = texts.mention["high"][chosen] - low, len(place)
+    which, one = np.repeat(np.arange(len(chosen)), sizes), np.repeat(low, sizes) + ranges(sizes)
+    kept = (one != chosen[which]) & (link[one] >= NEW)
+    which, one = which[kept], one[kept]
+    key, its, count = np.unique(which * size + entity[one], return_inverse=True, return_counts=True)
+    before, after, earlier = np.full(len(key), -1), np.full(len(key), -1), one < chosen[which]
+    before[its[earlier]] = one[earlier]                     # the last one stands
+    after[its[~earlier][::-1]] = one[~earlier][::-1]
+    which, number = key // size, np.bincount(key // size, minlength=len(chosen))
+    begin = np.cumsum(number + others) - number - others
+    at, new, mention = np.arange(len(key)) + others * which, begin + number, chosen[which]
+    features = np.zeros((len(key) + others * len(chosen), len(START)))
+    features[at, 0] = np.log(count)
+    features[at, 1] = _log_gap(before, after) - _log_gap(before, mention) - _log_gap(mention, after)
+    features[new, 2], features[new, 3] = number > 0, np.log(np.maximum(number, 1))
+    for apart in range(1, others):
+        features[new + apart, 3 + apart] = 1
+    own = np.arange(len(chosen)) * size + entity[chosen]
+    place_of = np.append(at, 0)[np.searchsorted(key, own)]
+    return features, begin, np.where(np.isin(own, key), place_of, new + np.maximum(kind_of(link[chosen]) - 1, 0))
+
+
+def _log_gap(one: Int[np.ndarray, " choice"], other: Int[np.ndarray, " choice"]) -> Float[np.ndarray, " choice"]:
+    """Return the logarithms of how far mentions are apart, 0 where there is none."""
+    return np.where((one >= 0) & (other >= 0), np.log(np.maximum(other - one, 1)), 0.0)
 
 
 def _most_probable(
@@ -79,52 +109,3 @@ def _most_probable(
         step = np.linalg.solve(curvature, gradient)
         value = value + step / max(1.0, float(np.abs(step).max()))
     return value
-
-
-@machine_code
-def _choices(chosen, links, entities, firsts, documents, most, apart):
-    """Return the features of all places that chosen mentions could have, where those of each begin, and its own."""
-    features = np.zeros((len(chosen) * most, 6))
-    begin, own, at = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64), 0
-    place, count = np.full(len(links), -1), np.zeros(most)
-    before, after = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    for which in range(len(chosen)):
-        mention, number = chosen[which], 0
-        low, high = firsts[documents[mention]], firsts[documents[mention] + 1]
-        begin[which] = at
-        for one in range(low, high):
-            if one == mention or links[one] < -1:
-                continue
-            entity = entities[one]
-            if place[entity] < 0:
-                place[entity] = number
-                count[number], before[number], after[number] = 0, -1, -1
-                number += 1
-            its = place[entity]
-            count[its] += 1
-            if one < mention:
-                before[its] = one
-            elif after[its] < 0:
-                after[its] = one
-        for its in range(number):
-            features[at + its, 0] = math.log(count[its])
-            if before[its] >= 0:
-                features[at + its, 1] -= math.log(mention - before[its])
-            if after[its] >= 0:
-                features[at + its, 1] -= math.log(after[its] - mention)
-                if before[its] >= 0:
-                    features[at + its, 1] += math.log(after[its] - before[its])
-        features[at + number, 2] = 1 if number > 0 else 0
-        features[at + number, 3] = math.log(max(number, 1))
-        if apart:
-            features[at + number + 1, 4] = features[at + number + 2, 5] = 1
-        if links[mention] < -1:
-            own[which] = at + number + (1 if links[mention] == -2 else 2)
-        elif place[entities[mention]] >= 0:
-            own[which] = at + place[entities[mention]]
-        else:
-            own[which] = at + number
-        for one in range(low, high):
-            place[entities[one]] = -1
-        at += number + (3 if apart else 1)
-    return features[:at], begin, own

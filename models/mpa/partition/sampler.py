@@ -12,7 +12,6 @@ are estimated (`field.estimated`); then both stand.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -24,9 +23,8 @@ from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.interface import Gibbs, Starts
 from consilience.models.mpa.candidates import candidates_of, check_data
-from consilience.models.mpa.partition import field, moves, profiles
-from consilience.models.mpa.partition.annotations import FOUND
-from consilience.models.mpa.partition.state import State, Texts, injective, known_links, linked, recoded, texts_of
+from consilience.models.mpa.partition import annotators, field, moves
+from consilience.models.mpa.partition.state import Texts, injective, linked, recoded, texts_of
 from consilience.models.mpa.partition.tables import HIDDEN, refused
 from consilience.models.sites import Resolved
 from consilience.models.truth.chains import NEW, follow_links
@@ -47,24 +45,21 @@ class Problem(NamedTuple):
 
     Parameters
     ----------
-    texts, there : mentions, and the bins that errors may be in.
+    texts : mentions.
     any : whether a right annotation may name any earlier mention of the entity.
     certain : bool, shape ``(mention,)``; moved in a tenth of the sweeps, to begin with.
     weight : shape ``(candidate,)``; the score of each candidate by itself.
-    known : links of mentions that are fixed.
-    num_annotators, rungs : sizes.
-    learns : whether the shared parameters are drawn; in tests they are held.
+    rungs : how many.
+    learns, estimates : whether the shared parameters are drawn, and the field is estimated.
     """
 
     texts: Texts
-    there: Any
     any: bool
     certain: Any
     weight: Any
-    known: Any
-    num_annotators: int
     rungs: int
     learns: bool = True
+    estimates: bool = True
 
 
 class Chain(NamedTuple):
@@ -72,19 +67,17 @@ class Chain(NamedTuple):
 
     Parameters
     ----------
-    state, parameters : partitions of all rungs, and what documents share.
+    place, parameters : records `state.PLACE`, shape ``(rung, mention)``, and what documents share.
     exponents : shape ``(rung,)``.
-    replica : int, shape ``(rung, document)``; which replica stands on each rung.
     rates : shape ``(step,)``; sum of the probabilities of swaps since the ladder was placed, of ``since`` sweeps.
     certain : bool, shape ``(mention,)``; moved in a tenth of the sweeps.
     disputed : shape ``(mention,)``; of the sweeps of the warm-up, how many left rungs that disagree on its link.
     log_likelihood : of all annotations, given the partitions of the first rung and what the sweep read.
     """
 
-    state: State
-    parameters: profiles.Parameters
+    place: Any
+    parameters: annotators.Parameters
     exponents: Any
-    replica: Any
     rates: Any
     since: int
     certain: Any
@@ -92,37 +85,10 @@ class Chain(NamedTuple):
     log_likelihood: float = np.nan
 
 
-class Work(NamedTuple):
-    """Memory of the moves.
-
-    Parameters
-    ----------
-    choice : int64, shape ``(choice, 4)``; `moves` says of what.
-    weight : shape ``(choice,)``.
-    seen : int64, shape ``(mention,)``; which choice an entity is, -1 of none.
-    none : no records.
-    """
-
-    choice: Any
-    weight: Any
-    seen: Any
-    none: Any
-
-
-def work_of(texts: Texts) -> Work:
-    """Return memory for the mention with most choices."""
-    own = texts.mention
-    most = int((own["end"] - own["begin"] + own["last_namer"] - own["first_namer"]).max(initial=0)) + 8
-    return Work(np.zeros((most, 4), np.int64), np.zeros(most), np.full(len(own), -1), np.zeros(0, FOUND))
-
-
-def first_look(
-    texts: Texts, num_annotators: int
-) -> tuple[Float[np.ndarray, " candidate"], Float[np.ndarray, " candidate"]]:
+def first_look(texts: Texts) -> tuple[Float[np.ndarray, " candidate"], Float[np.ndarray, " candidate"]]:
     """Return score and probability of each candidate, mentions apart: errors fall on four labels alike."""
-    number, row, annotator = len(texts.mention), texts.row_candidate, texts.row_annotator
-    of, right = texts.of, np.full((num_annotators, 2), 0.6)
-    old = (texts.target >= 0).astype(int)
+    number, row, annotator, of = len(texts.mention), texts.row_candidate, texts.row_annotator, texts.of
+    right, old = np.full((texts.num_annotators, 2), 0.6), (texts.target >= 0).astype(int)
     if not len(of):
         return np.zeros(0), np.zeros(0)
     first = np.flatnonzero(np.diff(of, prepend=-1))
@@ -135,8 +101,8 @@ def first_look(
         for kind in (0, 1):
             own = probability * (old == kind)
             is_kind = np.bincount(of, own, number)[of[row]]
-            hits = np.bincount(annotator, own[row], num_annotators)
-            right[:, kind] = (hits + 1.5) / (np.bincount(annotator, is_kind, num_annotators) + 3)
+            hits, asked = (np.bincount(annotator, one, len(right)) for one in (own[row], is_kind))
+            right[:, kind] = (hits + 1.5) / (asked + 3)
     return weight, probability
 
 
@@ -147,34 +113,26 @@ def prepare(resolved: Resolved) -> Problem:
     ------
     UnsupportedRequest : the data are no mentions, or a prior or a setting has no part in partitions.
     """
-    data, own = resolved.data, resolved.settings
     if against := refused(resolved):
         raise UnsupportedRequest(*against)
-    check_data(data, own.candidates, own.gold)
+    check_data(resolved.data, resolved.settings.candidates, resolved.settings.gold)
     return _problem(resolved)
 
 
 def _problem(resolved: Resolved, witness: Int[np.ndarray, " mention"] | None = None) -> Problem:
-    data, own = resolved.data, resolved.settings
-    texts = texts_of(data, own.gold, witness)
-    known = known_links(data, texts) if own.gold == "use" else np.full(data.num_mentions, NEW)
-    return problem_of(
-        texts, data.num_annotators, known, any_antecedent=own.antecedents == "any", rungs=int(own.rungs)
-    )  # fmt: skip
+    own = resolved.settings
+    texts = texts_of(resolved.data, own.gold, witness)
+    return problem_of(texts, any_antecedent=own.antecedents == "any", rungs=int(own.rungs))
 
 
-def problem_of(
-    texts: Texts, num_annotators: int, known: Int[np.ndarray, " mention"], *, any_antecedent: bool, rungs: int
-) -> Problem:
+def problem_of(texts: Texts, *, any_antecedent: bool, rungs: int) -> Problem:
     """Return the problem of a partition of these mentions."""
-    weight, probability = first_look(texts, num_annotators)
-    of, best = np.asarray(texts.of), np.zeros(len(texts.mention))
-    np.maximum.at(best, of, probability)
+    weight, probability = first_look(texts)
+    best = np.zeros(len(texts.mention))
+    np.maximum.at(best, texts.of, probability)
     certain = best > _CERTAIN
-    rival = (probability > _RIVAL) & ~certain[of] & (texts.target >= 0)
-    certain[texts.target[rival]] = False
-    there = profiles.possible_bins(texts)
-    return Problem(texts, there, any_antecedent, certain, weight, known, num_annotators, rungs or RUNGS)
+    certain[texts.target[(probability > _RIVAL) & ~certain[texts.of] & (texts.target >= 0)]] = False
+    return Problem(texts, any_antecedent, certain, weight, rungs or RUNGS)
 
 
 def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chain:
@@ -183,65 +141,50 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chai
     if chain % 2:
         weight = weight + random.gumbel(size=len(weight))
     weight = np.where(texts.target > texts.of, -np.inf, weight)
-    return begun(problem, injective(weight, texts.of, texts.target, problem.known, texts.mention["fixed"] > 0))
+    return begun(problem, injective(weight, texts.of, texts.target, texts.known, texts.mention["fixed"] > 0))
 
 
 def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
     """Return a chain whose replicas all have these links."""
     texts, rungs = problem.texts, problem.rungs
-    state = linked(np.tile(link, (rungs, 1)), texts)
-    parameters = profiles.first_parameters(texts, problem.num_annotators, problem.any)
-    replica = np.tile(np.arange(rungs)[:, None], (1, state.entities.shape[1]))
+    parameters = annotators.first_parameters(texts, problem.any)
     ladder = geometric_ladder(rungs, last=_LEAST, least=_LEAST ** ((rungs - 2) / max(rungs - 1, 1)))
-    return Chain(state, parameters, ladder, replica, np.zeros(rungs - 1), 0, problem.certain, np.zeros(len(link)))
+    place = np.tile(linked(link, texts), (rungs, 1))
+    return Chain(place, parameters, ladder, np.zeros(rungs - 1), 0, problem.certain, np.zeros(len(link)))
 
 
 def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     """Move all mentions on all rungs, exchange rungs, draw what documents share."""
-    texts, parameters = problem.texts, chain.parameters
-    state = State(*(array.copy() for array in chain.state))
-    known, number = profiles.given(parameters, texts, problem.any), len(texts.mention)
-    visited = random.permutation(np.flatnonzero(~chain.certain | (random.random(number) < _VISITED)))
-    rungs, documents = state.entities.shape
-    exponents, work = np.tile(chain.exponents[:, None], (1, documents)), work_of(texts)
-    moves.sweep(random, visited, exponents, *state, known, work)
-    energy = np.empty(exponents.shape)
-    moves.energies(state.place, texts.first, known, work.none, energy)
-    order, rate = swapped(random.random((rungs - 1, documents)), chain.exponents, energy)
-    state = _exchanged(state, order, texts.mention["document"])
-    replica = np.take_along_axis(chain.replica, order, axis=0)
-    found, place = np.zeros(len(texts.target), FOUND), state.place[:1].copy()
-    moves.energies(place, texts.first, known, found, energy[:1])
-    prior = sum(moves.log_prior(place[0], *ends, known) for ends in itertools.pairwise(texts.first))
+    texts, parameters, place = problem.texts, chain.parameters, chain.place.copy()
+    known = annotators.given(parameters, texts, problem.any)
+    visited = random.permutation(np.flatnonzero(~chain.certain | (random.random(len(chain.certain)) < _VISITED)))
+    moves.sweep(random, visited, chain.exponents, place, known)
+    prior, likelihood = np.empty((2, len(place), len(texts.first) - 1))
+    moves.weigh(place, texts.first, known, prior, likelihood)
+    order, rate = swapped(random.random((len(place) - 1, prior.shape[1])), chain.exponents, prior + likelihood)
+    place = np.take_along_axis(place, order[:, texts.mention["document"]], axis=0)
+    moves.weigh(place[:1], texts.first, known, prior, likelihood)
     if problem.learns:
-        counts = profiles.counted(state, found, texts, known, parameters.sensitivity.shape)
-        parameters = profiles.drawn(random, parameters, counts, problem.there, problem.any)
+        parameters = annotators.drawn(random, parameters, place[0], texts, known)
     return chain._replace(
-        state=state, parameters=parameters, replica=replica, rates=chain.rates + rate.mean(axis=1),
-        since=chain.since + 1, log_likelihood=energy[0].sum() - prior,
+        place=place, parameters=parameters, rates=chain.rates + rate.mean(axis=1), since=chain.since + 1,
+        log_likelihood=likelihood[0].sum(),
     )  # fmt: skip
 
 
 def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
-    """Place the ladder, and estimate the field, after some of the sweeps of the warm-up.
+    """Estimate the field, place the ladder, and say which mentions are certain, after some sweeps of the warm-up.
 
     The first estimates are from partitions far from where they will be; later ones are averaged.
     """
     if not problem.learns:
         return chain
-    if done % _ESTIMATED == 0 or done == warmup:
-        parameters, random = chain.parameters, np.random.default_rng(done)
-        estimate, share = field.estimated(random, parameters.field, chain.state, problem.texts), _SHARE
-        if done < warmup / 4:
-            share = 1.0
-        own = parameters.field + share * (estimate - parameters.field)
-        chain = chain._replace(parameters=parameters._replace(field=own))
-    return _placed(chain, done, warmup)
-
-
-def _placed(chain: Chain, done: int, warmup: int) -> Chain:
-    """Place the ladder, and say which mentions are certain, after some of the sweeps of the warm-up."""
-    link, half = chain.state.place["link"], warmup // 2
+    if problem.estimates and (done % _ESTIMATED == 0 or done == warmup):
+        own, random = chain.parameters.field, np.random.default_rng(done)
+        estimate = field.estimated(random, own, chain.place[0], problem.texts)
+        own = own + (1.0 if done < warmup / 4 else _SHARE) * (estimate - own)
+        chain = chain._replace(parameters=chain.parameters._replace(field=own))
+    link, half = chain.place["link"], warmup // 2
     disputed = chain.disputed + (link[: len(link) // 2 + 1] != link[0]).any(axis=0)
     chain = chain._replace(disputed=np.zeros(len(disputed)) if done == half else disputed)
     if done in (half, warmup) and len(link) > 1:
@@ -252,12 +195,6 @@ def _placed(chain: Chain, done: int, warmup: int) -> Chain:
     return chain
 
 
-def _exchanged(state: State, order: Int[np.ndarray, "rung document"], document: Int[np.ndarray, " mention"]) -> State:
-    """Return the states of rungs in another order, document by document."""
-    place = np.take_along_axis(state.place, order[:, document], axis=0)
-    return State(place, np.take_along_axis(state.entities, order, axis=0))
-
-
 # ---- what is kept ----
 
 
@@ -265,7 +202,7 @@ def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
     """Return the profiles, in all types of mentions, and what `hidden` takes out: links are of the first rung."""
     texts, parameters = problem.texts, chain.parameters
     link = np.empty(len(texts.mention), np.int32)
-    link[texts.order] = recoded(chain.state.place["link"][0], texts.order)
+    link[texts.order] = recoded(chain.place["link"][0], texts.order)
     sensitivity = parameters.sensitivity[:, [0, 1, -1, -1]]
     if parameters.sensitivity.shape[1] == 2:
         sensitivity[:, 2:] = 0.5                            # nothing is known of what does not occur
@@ -306,7 +243,7 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
     -------
     links as `sites` returns them, ``(chain, draw, mention)``.
     """
-    problem, last, found = _problem(resolved, witness), np.asarray(known["link"]), []
+    problem, last, found = _problem(resolved, witness)._replace(estimates=False), np.asarray(known["link"]), []
     draws, order = max(last.shape[1] // 2, 1), problem.texts.order
     warmup = max(draws // 2, 1)
     for number, ended in enumerate(last[:, -1]):
@@ -317,7 +254,7 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
         for done in range(warmup + draws):
             chain = sweep(random, chain, problem)
             if done < warmup:
-                chain = _placed(chain, done + 1, warmup)
+                chain = warmed(chain, problem, done + 1, warmup)
             else:
                 found.append(sites(chain, problem)["link"])
     return np.stack(found).reshape(len(last), draws, -1)

@@ -17,18 +17,20 @@ from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.models.truth.chains import NEW, NOTHING, follow_links
 
 PROPERTY = -3
-
+_TYPES = np.array([MENTION_TYPES.index(name) for name in ("DN", "DO", "NR", "PR")])
 
 MENTION = np.dtype([
     (name, np.int32)
-    for name in ("document", "low", "high", "begin", "end", "reach", "first_namer", "last_namer", "fixed")
+    for name in ("document", "low", "high", "last", "begin", "end", "reach", "first_namer", "last_namer", "fixed")
 ])  # fmt: skip
-"""Of a mention: its document, where the mentions of that begin and end; its candidates; the earliest mention that a
-label of it points to, itself where none; the mentions that have it as a candidate; whether its link is known."""
+"""Of a mention: its document, where the mentions of that begin and end, and whether it is the last of them; its
+candidates; the earliest mention that a label of it points to, itself where none; the mentions that have it as a
+candidate; whether its link is known."""
 
-PLACE = np.dtype([(name, np.int32) for name in ("link", "following", "entity", "ordinal", "size")])
+PLACE = np.dtype([(name, np.int32) for name in ("link", "following", "entity", "ordinal", "size", "entities")])
 """Of a mention: its link; the next mention of its entity, -1 where there is none; the first one, and how many are
-earlier; at the first one, the size of the entity, else anything. One in no entity is the first of none."""
+earlier; at the first one, the size of the entity, else anything; at the first one of a document, how many entities that
+has. One in no entity is the first of none."""
 
 
 class Texts(NamedTuple):
@@ -40,15 +42,18 @@ class Texts(NamedTuple):
         and in it by where they begin, the longer first; where the data have no places, as they come.
     first : int64, shape ``(document + 1,)``; where the mentions of each document begin.
     mention : records `MENTION`.
+    known : int64, shape ``(mention,)``; links that gold labels make, `NEW` where there is none.
     of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
     namer : int64, shape ``(naming,)``; the mentions that have a mention as a candidate, mention by mention.
     row_candidate, row_annotator : int64, shape ``(annotation,)``.
     witness : int64, shape ``(mention,)``; the candidate that a system names, whose errors fall evenly, -1 of none.
+    num_annotators : how many there are.
     """
 
     order: Any
     first: Any
     mention: Any
+    known: Any
     of: Any
     target: Any
     votes: Any
@@ -56,40 +61,30 @@ class Texts(NamedTuple):
     row_candidate: Any
     row_annotator: Any
     witness: Any
+    num_annotators: int
 
 
-class State(NamedTuple):
-    """Partitions of all documents on all rungs.
-
-    Parameters
-    ----------
-    place : records `PLACE`, shape ``(rung, mention)``.
-    entities : int64, shape ``(rung, document)``; how many there are.
-    """
-
-    place: Any
-    entities: Any
+def kind_of(code: Int[np.ndarray, " label"]) -> Int[np.ndarray, " label"]:
+    """Return what labels of these codes say: 0 new, 1 old, 2 not referring, 3 a property."""
+    return np.select([code >= 0, code == NEW, code == NOTHING], [1, 0, 2], 3)
 
 
 def label_code(type_: Int[np.ndarray, " label"], antecedent: Int[np.ndarray, " label"]) -> Int[np.ndarray, " label"]:
     """Return the code of labels, from their types and the mentions that they point to."""
-    new, nothing, of = (np.asarray(type_) == MENTION_TYPES.index(name) for name in ("DN", "NR", "PR"))
+    new, _, nothing, of = (np.asarray(type_) == one for one in _TYPES)
     own = np.asarray(antecedent, np.int64)
     return np.select([new, nothing, of], [NEW, NOTHING, PROPERTY - 1 - own], own)
 
 
 def label_of(code: Int[np.ndarray, " label"]) -> tuple[Int[np.ndarray, " label"], Int[np.ndarray, " label"]]:
     """Return the types of labels with these codes, and the mentions that they point to, -1 of none."""
-    kinds = np.select([code >= 0, code == NEW, code == NOTHING], [1, 0, 2], 3)
-    types = np.array([MENTION_TYPES.index(name) for name in ("DN", "DO", "NR", "PR")])
-    return types[kinds], np.maximum(np.where(code >= 0, code, PROPERTY - 1 - code), -1)
+    return _TYPES[kind_of(code)], np.maximum(np.where(code >= 0, code, PROPERTY - 1 - code), -1)
 
 
 def recoded(code: Int[np.ndarray, " label"], place: Int[np.ndarray, " mention"]) -> Int[np.ndarray, " label"]:
     """Return codes of labels where each mention has another number."""
-    aim = label_of(code)[1]
-    other = place[np.maximum(aim, 0)]
-    return np.where(aim < 0, code, np.where(code >= 0, other, PROPERTY - 1 - other))
+    type_, aim = label_of(code)
+    return np.where(aim < 0, code, label_code(type_, place[np.maximum(aim, 0)]))
 
 
 def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | None = None) -> Texts:
@@ -104,43 +99,35 @@ def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | N
     places = () if data.start is None else (-np.asarray(data.end), np.asarray(data.start))
     order = np.lexsort((np.arange(number), *places, np.asarray(data.document)))
     document, place = np.asarray(data.document, np.int64)[order], np.argsort(order)
-    first = np.searchsorted(document, np.arange(data.num_documents + 1))
-    mention, code = place[data.mention], recoded(label_code(data.type, data.antecedent), place)
-    width = 2 * number + 4
-    keys, told = mention * width + number - code, np.zeros(0, np.int64)
-    if witness is not None:
-        own = recoded(np.asarray(witness)[order], place)
-        named = np.flatnonzero(own >= NEW)
-        told = named * width + number - own[named]
-    key, row_candidate, votes = np.unique(np.append(keys, told), return_inverse=True, return_counts=True)
-    row_candidate, by_witness = np.split(row_candidate.ravel(), [len(keys)])
-    votes = votes - np.bincount(by_witness, minlength=len(votes))
-    said = np.full(number, -1)
-    said[told // width] = by_witness
+    said = np.full(number, NOTHING) if witness is None else recoded(np.asarray(witness)[order], place)
+    told = np.flatnonzero(said >= NEW)
+    rows = np.append(place[data.mention], told)
+    codes = np.append(recoded(label_code(data.type, data.antecedent), place), said[told])
+    width = 2 * number + 4                                  # a key is of a mention and a code, the latest first
+    key, candidate = np.unique(rows * width + number - codes, return_inverse=True)
+    row_candidate, by_witness = np.split(candidate.ravel(), [len(data.mention)])
     of, target = key // width, number - key % width
-    earlier = (target >= 0) & (target < of)
-    reach = np.arange(number)
-    np.minimum.at(reach, of[earlier], target[earlier])
-    by_target = np.flatnonzero(target >= 0)[np.argsort(target[target >= 0], kind="stable")]
-    mentions = np.zeros(number, MENTION)
-    mentions["document"], mentions["low"], mentions["high"] = document, first[document], first[document + 1]
-    for begin, end, keys in (("begin", "end", of), ("first_namer", "last_namer", target[by_target])):
-        mentions[begin], mentions[end] = (np.searchsorted(keys, np.arange(number) + one) for one in (0, 1))
-    mentions["reach"] = reach
-    mentions["fixed"] = np.asarray(data.gold_type)[order] >= 0 if gold == "use" else 0
+    aimed = np.argsort(target, kind="stable")[np.count_nonzero(target < 0) :]
+    mention, every = np.zeros(number, MENTION), np.arange(number)
+    mention["document"], first = document, np.searchsorted(document, np.arange(data.num_documents + 1))
+    mention["low"], mention["high"] = first[document], first[document + 1]
+    mention["last"], mention["reach"] = mention["high"] == every + 1, every
+    np.minimum.at(mention["reach"], of[target >= 0], target[target >= 0])
+    for begin, end, keys in (("begin", "end", of), ("first_namer", "last_namer", target[aimed])):
+        mention[begin], mention[end] = (np.searchsorted(keys, every + one) for one in (0, 1))
+    known, its = np.full(number, NEW), np.full(number, -1)
+    its[told] = by_witness
+    if gold == "use":
+        mention["fixed"] = np.asarray(data.gold_type)[order] >= 0
+        known = _known(recoded(label_code(data.gold_type, data.gold_antecedent)[order], place), mention["fixed"] > 0)
     return Texts(
-        order, first, mentions, of, target, votes, of[by_target], row_candidate, np.asarray(data.annotator, np.int64),
-        said,
+        order, first, mention, known, of, target, np.bincount(row_candidate, minlength=len(key)), of[aimed],
+        row_candidate, np.asarray(data.annotator, np.int64), its, data.num_annotators,
     )  # fmt: skip
 
 
-def known_links(data: Mentions, texts: Texts) -> Int[np.ndarray, " mention"]:
-    """Return the links that gold labels make, `NEW` where there is none.
-
-    A gold label may point to any mention of its entity: links go to the nearest that gold labels connect.
-    """
-    code = recoded(label_code(data.gold_type, data.gold_antecedent)[texts.order], np.argsort(texts.order))
-    fixed = texts.mention["fixed"] > 0
+def _known(code: Int[np.ndarray, " mention"], fixed: Bool[np.ndarray, " mention"]) -> Int[np.ndarray, " mention"]:
+    """Return links to the nearest that gold labels connect: these may point to any mention of the entity."""
     link = np.where(fixed & (code < NEW), code, NEW)
     entity = follow_links(np.where(fixed, np.where(code < NEW, NOTHING, code), NEW)[None])[0]
     latest: dict[int, int] = {}
@@ -150,25 +137,22 @@ def known_links(data: Mentions, texts: Texts) -> Int[np.ndarray, " mention"]:
     return link
 
 
-def linked(link: Int[np.ndarray, "rung mention"], texts: Texts) -> State:
-    """Return the state that links make.
+def linked(link: Int[np.ndarray, " mention"], texts: Texts) -> np.ndarray:
+    """Return the records `PLACE` that links make.
 
     Parameters
     ----------
     link : to an earlier mention that no other links to, or a code below 0.
     """
-    place, rows = np.zeros(link.shape, PLACE), np.arange(len(link))
-    place["link"], place["following"], place["entity"] = link, -1, np.arange(link.shape[1])
-    for mention in range(link.shape[1]):  # links go back
-        rung = np.flatnonzero(link[:, mention] >= 0)
-        before = link[rung, mention]
-        place["following"][rung, before] = mention
-        place["entity"][rung, mention] = place["entity"][rung, before]
-        place["ordinal"][rung, mention] = place["ordinal"][rung, before] + 1
-    np.add.at(place["size"], (rows[:, None], place["entity"]), 1)
-    entities = np.zeros((len(link), len(texts.first) - 1), np.int64)
-    np.add.at(entities, (rows[:, None], texts.mention["document"]), link == NEW)
-    return State(place, entities)
+    place = np.zeros(len(link), PLACE)
+    place["link"], place["following"], place["entity"] = link, -1, np.arange(len(link))
+    for mention in np.flatnonzero(link >= 0):               # links go back
+        before = link[mention]
+        place["following"][before], place["entity"][mention] = mention, place["entity"][before]
+        place["ordinal"][mention] = place["ordinal"][before] + 1
+    np.add.at(place["size"], place["entity"], 1)
+    np.add.at(place["entities"], texts.mention["low"][link == NEW], 1)
+    return place
 
 
 def injective(
@@ -183,16 +167,12 @@ def injective(
     link, done : links that are known, and of which mentions.
     """
     link, done, taken = np.where(done, link, NEW), done.copy(), np.zeros(len(link), bool)
-    if done.any():
-        taken[link[link >= 0]] = True
-        taken[link < NEW] = True                            # what is in no entity has no later mention
+    taken[link[link >= 0]] = True
+    taken[link < NEW] = True                                # what is in no entity has no later mention
     for candidate in np.argsort(-weight, kind="stable").tolist():
         mention, aim = of[candidate], target[candidate]
-        if done[mention] or weight[candidate] == -np.inf or (aim >= 0 and (taken[aim] or link[aim] < NEW)):
-            continue
-        if aim < NEW and taken[mention]:
+        if done[mention] or weight[candidate] == -np.inf or (aim >= 0 and taken[aim]) or (aim < NEW and taken[mention]):
             continue
         link[mention], done[mention] = aim, True
-        if aim >= 0:
-            taken[aim] = True
+        taken[aim if aim >= 0 else mention] |= aim != NEW
     return link

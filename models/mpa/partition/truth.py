@@ -34,10 +34,11 @@ class PartitionLabels(LabelDraws):
     probability : shape ``(pair,)``; of the label.
     phi : shape ``(pair,)``; that the label is true of the mention: that the two are of one entity, whether or not
         another mention of it is nearer.
+    fitted : what the posterior holds beside its sites, and how the model was resolved.
     """
 
     candidates: Candidates
-    again: Any = None
+    fitted: Any = None
 
     def witnessed(self, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
         """Return labels of draws of which a system is one more annotator: it errs by itself, to any label alike.
@@ -60,17 +61,28 @@ class PartitionLabels(LabelDraws):
             )
             remedy = "give entities of different documents different names"
             raise InputError(InputProblem(f"the system links mention {one} to {other}", remedy))
-        return self.again(witness)
+        from consilience.models.mpa.partition.sampler import witnessed
+
+        known, resolved = self.fitted
+        return _labels(witnessed(known, resolved, witness, 0), known, resolved)
 
     def __init__(self, link: Int[np.ndarray, "draw mention"], data: Mentions, gold: str) -> None:
         found = np.unique(link)
         # A silver link that is taken leaves its mention new.
         self.of_mentions = data.label_codes(label_of(np.append(found, NEW)))
-        codes = label_code(self.of_mentions.type, self.of_mentions.antecedent)
-        order = np.argsort(codes)
-        super().__init__(order[np.searchsorted(codes[order], link)], len(self.of_mentions.names))
+        super().__init__(self.coded(link), len(self.of_mentions.names))
         self.ids = {"item": data.mentions, "class": self.of_mentions.names}
         self.candidates, self.mentions = candidates_of(data, "observed", gold), data
+
+    def coded(self, link: Int[np.ndarray, "*shape"]) -> Int[np.ndarray, "*shape"]:
+        """Return the labels of links."""
+        order = np.argsort(self.codes)
+        return order[np.searchsorted(self.codes[order], link)]
+
+    @functools.cached_property
+    def codes(self) -> Int[np.ndarray, " label"]:
+        """The link of each label."""
+        return label_code(self.of_mentions.type, self.of_mentions.antecedent)
 
     def read_as(self, kind: str, **which: Any) -> Truth:
         """Return the draws as chains, or as a partition in which what refers to nothing is alone."""
@@ -135,10 +147,6 @@ class PartitionChains(LabelChains):
             yield from super().blocks(question)
         yield Block(slice(0, self.num_units), slice(0, self.num_draws), self.entities)
 
-    def estimate(self) -> Int[np.ndarray, " mention"]:
-        """Return the silver chains."""
-        return self.chains_of(self.silver[0])
-
     @functools.cached_property
     def entities(self) -> Int[np.ndarray, "draw mention"]:
         """The entity of each mention in each draw, -1 where it refers to nothing."""
@@ -147,11 +155,9 @@ class PartitionChains(LabelChains):
     @functools.cached_property
     def silver(self) -> tuple[Int[np.ndarray, " mention"], Float[np.ndarray, " mention"]]:
         """The most probable labels, of which no two point to one mention; and how probable each is."""
-        found, codes = self.of.label_probabilities(), label_code(self.labels.type, self.labels.antecedent)
-        nothing = np.zeros(self.num_units, np.int64)
-        link = injective(found.probability, found.unit, codes[found.code], nothing, nothing > 0)
-        order = np.argsort(codes)
-        label = order[np.searchsorted(codes[order], link)].astype(np.int32)
+        found, nothing = self.of.label_probabilities(), np.zeros(self.num_units, np.int64)
+        link = injective(found.probability, found.unit, self.of.codes[found.code], nothing, nothing > 0)
+        label = self.of.coded(link).astype(np.int32)
         return label, self.probability_of(label)
 
     def together(self, entity: Int[np.ndarray, " mention"], label: Int[np.ndarray, " mention"]) -> np.ndarray:
@@ -172,11 +178,5 @@ def truth(posterior: Posterior, resolved: Resolved) -> PartitionLabels:
 
 def _labels(link: Int[np.ndarray, "chain draw mention"], known: Any, resolved: Resolved) -> PartitionLabels:
     found = PartitionLabels(link.reshape(-1, link.shape[-1]), resolved.data, resolved.settings.gold)
-    found.num_chains, found.again = len(link), functools.partial(_witnessed, known, resolved)
+    found.num_chains, found.fitted = len(link), (known, resolved)
     return found
-
-
-def _witnessed(known: Any, resolved: Resolved, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
-    from consilience.models.mpa.partition.sampler import witnessed
-
-    return _labels(witnessed(known, resolved, witness, 0), known, resolved)

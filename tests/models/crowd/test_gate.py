@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import Annotations
 from consilience.models.crowd import gate_sums, shares
-from consilience.models.crowd.gate import LEAST, Signal, signal, signal_notes
+from consilience.models.crowd.gate import LEAST, Signal, signal, signal_notes, unanimous_notes
 from consilience.models.crowd.shares import Shares
 from consilience.notes import Level
 
@@ -251,6 +251,13 @@ def test_two_annotators_are_said_in_amber():
     assert not found.weak
     (note,) = signal_notes(found, ["Ann", "Bob"])
     assert (note.level, note.text) == (Level.warning, "two annotators cannot be checked by a third")
+
+
+@pytest.mark.parametrize(("items", "odd", "said"), [(20, 0, True), (19, 0, False), (20, 1, False)])
+def test_that_nobody_differs_is_said(items, odd, said):
+    votes = [[3 * (item % 2), 3 * (1 - item % 2)] for item in range(items)] + odd * [[2, 1]]
+    notes = list(unanimous_notes(Annotations.from_counts(votes)))
+    assert [note.level.name for note in notes] == said * ["warning"]
 
 
 def test_annotators_who_turn_the_scale_round_are_said():

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from consilience.models.expert_views import MODEL, updates
-from consilience.models.expert_views.bound import bound, pruned_bound
+from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.judgements import Colour, judgements
 from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.problem import Q, problem_of
 from consilience.models.special import log_beta
 from tests.models.expert_views.joint import log_joint
+from tests.models.expert_views.whole_bound import bound
 from tests.models.expert_views.worked import DATA, FEATURE, LOG_EVIDENCE
 
 pytestmark = pytest.mark.usefixtures("double_precision")

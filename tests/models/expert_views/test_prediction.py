@@ -7,8 +7,7 @@ import pytest
 from scipy import special, stats
 
 from consilience.errors import InputError, UnsupportedRequest
-from consilience.models.expert_views.prediction import drawn_memberships, memberships, predict
-from consilience.models.expert_views.priors import linear
+from consilience.models.expert_views.prediction import memberships, predict
 
 
 @pytest.fixture(scope="module")
@@ -17,16 +16,6 @@ def fit(constraints, posterior, fitted):
 
 
 FEATURE = np.concatenate([np.random.default_rng(0).normal(size=(20, 2)), np.ones((20, 1))], axis=1)
-
-
-def test_draws_are_averaged_in_the_order_of_their_clusters():
-    random = np.random.default_rng(0)
-    weight, order = random.normal(size=(30, 3, 3)), np.stack([random.permutation(3) for _ in range(30)])
-    straight = np.take_along_axis(weight, order[:, None], axis=2)
-    expected = special.softmax(FEATURE @ straight, axis=2).mean(axis=0)
-    np.testing.assert_allclose(drawn_memberships(weight, order, FEATURE, linear), expected)
-    own = drawn_memberships(weight, order, FEATURE, lambda one, feature: feature @ one)
-    np.testing.assert_allclose(own, expected, atol=1e-5)  # a link of one's own runs in JAX
 
 
 def test_draws_of_an_ascent_are_those_of_its_factors(fit, posterior):

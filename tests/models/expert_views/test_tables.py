@@ -60,11 +60,11 @@ def test_the_table_of_experts(posterior, views):
         integrate.quad(lambda x, a=a, b=b: np.log(x / (1 - x)) * stats.beta.pdf(x, a, b), 0, 1)[0]
         for a, b in (posterior.sensitivity[3], posterior.specificity[3])
     ]
-    np.testing.assert_allclose(table["weight"][3], sum(odds), atol=1e-6)
+    np.testing.assert_allclose(table["weight"][3], sum(odds), atol=1e-3)  # of a thousand quantiles
     random = np.random.default_rng(0)
     one, other = (random.beta(a, b, 200_000) for a, b in (posterior.sensitivity[3], posterior.specificity[3]))
     useless = (one + other - 1 < 0.1).mean()
-    assert abs(table["spammer_probability"][3] - useless) < 5 * np.sqrt(useless * (1 - useless) / 200_000) + 1e-4
+    assert abs(table["spammer_probability"][3] - useless) < 5 * np.sqrt(useless * (1 - useless) / 1000)
     assert table["spammer"].tolist() == [False, False, False, True]
 
 
@@ -88,7 +88,8 @@ def test_priors_of_other_kinds(constraints, posterior, sites, fitted):
     table = symmetric.table("experts")
     np.testing.assert_allclose(table["specificity_prior"], 0.75)
     # One accuracy stands for both, so that twice its value is to be above 1.1.
-    np.testing.assert_allclose(table["spammer_probability"], stats.beta.cdf(0.55, *posterior.sensitivity.T))
+    exact = stats.beta.cdf(0.55, *posterior.sensitivity.T)
+    np.testing.assert_allclose(table["spammer_probability"], exact, atol=1e-3)  # one in a thousand quantiles
     guessing = {**sites[1], "knowledge": sites[1]["sensitivity"], "guess": sites[1]["specificity"]}
     of_spammers = fitted(guessing, constraints, experts="spammer")
     table = of_spammers.table("experts")
@@ -216,7 +217,7 @@ def test_directions(posterior, views):
     table = views.table("directions")
     centred = posterior.weight_mean - posterior.weight_mean.mean(axis=2, keepdims=True)
     place = table["view"], table["feature"], table["cluster"]
-    np.testing.assert_allclose(table["weight"], centred[place] / posterior.feature_scale[table["feature"]])
+    np.testing.assert_allclose(table["weight"], centred[place] / posterior.feature_scale[table["feature"]], atol=1e-6)
     first = table["importance"].reshape(2, -1)
     assert (np.diff(first, axis=1) <= 0).all()
     random = np.random.default_rng(0)
@@ -225,7 +226,8 @@ def test_directions(posterior, views):
     row = 4
     own = drawn[:, table["view"][row], table["feature"][row], table["cluster"][row]]
     width = (table["upper"][row] - table["lower"][row]) * posterior.feature_scale[table["feature"][row]]
-    assert width == pytest.approx(2 * 1.96 * own.std(), rel=5 / np.sqrt(2 * len(own)))
+    error = np.sqrt(0.025 * 0.975 / 400) / stats.norm.pdf(1.96) / 1.96  # of quantiles of 400 draws, relative
+    assert width == pytest.approx(2 * 1.96 * own.std(), rel=4 * error / np.sqrt(2))
 
 
 def test_directions_of_a_link_of_ones_own(constraints, sites, fitted):

@@ -231,8 +231,8 @@ def test_pairs_of_an_expert_follow_his_view_draw_by_draw(drawn):
         assert np.abs(found - share).max() < 5 * 0.5 / np.sqrt(60)
         np.testing.assert_allclose(drawn.together(a, b, expert=expert), found)
         # Of silent items: over the draws, from the weights of the view that is his in each.
-        view, silent = drawn.views_of_experts()[:, expert], np.arange(2)
-        probability = drawn._silent_probability(np.arange(60), view, silent)
+        view = drawn.views_of_experts()[:, expert]
+        probability = drawn._shares(np.arange(60), view, drawn.standardised(drawn.data.feature[6:]))
         own = drawn.clusters(view).astype(int)
         np.testing.assert_allclose(
             drawn.together(0, 7, expert=expert), np.mean(probability[np.arange(60), 1, own[:, 0]])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from consilience.models.expert_views import updates
-from consilience.models.expert_views.bound import bound
 from consilience.models.expert_views.judgements import judgements
 from consilience.models.expert_views.problem import Q, problem_of
 from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.expert_views.tied import update_tied_weights
+from tests.models.expert_views.whole_bound import bound
 
 ITEMS, EXPERTS, VIEWS, RESTARTS, FEATURES = 14, 5, 3, 2, 2
 
