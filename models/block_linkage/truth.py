@@ -93,8 +93,8 @@ class BlockPartition(PartitionTruth):
         self.large = np.asarray(posterior.large)
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
         misfit = posterior.misfit()
-        words = [misfit.words if misfit.fails else "", "" if resolved is None else overlap_doubt(resolved.data)]
-        self.doubt = "; ".join(filter(None, words))
+        twice = "" if resolved is None else overlap_doubt(resolved.data)
+        self.doubt = "; ".join(filter(None, [misfit.words if misfit.fails else "", twice]))
         if len(posterior.tried) and len(posterior.class_share):
             self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
         if len(posterior.powers):
