@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from consilience.errors import InputError, InputProblem, UnknownName, Unsupporte
 from consilience.inference.fitting import Fit, fit
 from consilience.models.block_linkage import MODEL
 from consilience.models.block_linkage.likelihoods import takes_texts
+from consilience.models.block_linkage.overlap import overlaps
 from consilience.models.block_linkage.repeats import repeats_by_chance
 from consilience.notes import Remedy
 from consilience.progress import showing
@@ -82,8 +84,10 @@ def link(
         The columns to compare, or a dict of column to type: "string", "date" ("date:dmy", "date:mdy"), "number",
         "phone" or "category". By default all that can tell entities apart: left out is a column that is constant,
         always missing or different in every record, or nearly so, where records that share a value agree in nothing
-        else. Fields are compared for equality of their cleaned forms: of numbers, of dates and phone numbers however
-        they are written, and of texts without case, accents and punctuation; see `consilience.data.cleaning`.
+        else; and of two columns that say the same, as a postal code and its town may, the one that says less, since
+        both would count (name both to keep them). Fields are compared for equality of their cleaned forms: of numbers,
+        of dates and phone numbers however they are written, and of texts without case, accents and punctuation; see
+        `consilience.data.cleaning`.
     similar : dict of str to str, optional
         A dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs ``pip
         install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
@@ -196,8 +200,11 @@ def texts_of(
     for one in chosen:
         if one.type != "string" or one.field not in records.fields or not 1 < one.values <= _MOST_TEXTS:
             continue
-        values = list((forms or {}).get(one.field, records.vocabulary(one.field)))
-        if np.mean([str(value).count(" ") >= _WORDS - 1 for value in values]) > 0.5:
+        written = [str(value) for value in records.vocabulary(one.field)]
+        values = (forms or {}).get(one.field, written)
+        several = [str(value).count(" ") >= _WORDS - 1 for value in values]
+        # Cleaning makes several words of an address of mail, which is one.
+        if np.mean(several) > 0.5 and np.mean([" " in text for text in written]) > 0.5:
             found.append(one.field)
     return found
 
@@ -256,6 +263,9 @@ def prepare(
     cleaned = clean_records(records, types=asked, clean=clean, missing_values=missing_values)
     _warn_of_types(cleaned, types)
     chosen = chosen_fields(cleaned.records, cleaned.types | types)
+    own_texts = texts_of(cleaned.records, chosen, cleaned.forms) if texts else []
+    if names is None:
+        chosen = _said_once(cleaned.records, chosen, {*own_texts, *similar})
     compared = [one.field for one in chosen if names is not None or not one.left_out]
     if not compared:
         raise UnsupportedRequest(
@@ -263,8 +273,7 @@ def prepare(
             "name those to compare in {fields}", Remedy("fields"),
         )  # fmt: skip
     records = cleaned.records.of_fields(compared)
-    if texts:
-        similar |= {field: "text" for field in texts_of(records, chosen, cleaned.forms) if field not in similar}
+    similar |= {field: "text" for field in own_texts if field in compared and field not in similar}
     if similar:
         records = with_similar(records, _compared(similar, compared, chosen), cleaned.forms)
     if restriction != "within":
@@ -421,6 +430,19 @@ def _check_files(records: Records) -> None:
             f"only one file has {', '.join(single)}, which cannot link it with others; if others call it something "
             "else, rename it there"
         )
+
+
+def _said_once(records: Records, chosen: Sequence[ChosenField], kept: AbstractSet[str]) -> list[ChosenField]:
+    """Return the fields, of two that say the same the one that says less left out, unless it is one to keep."""
+    judged = [one.field for one in chosen if not one.left_out and one.field not in kept]
+    if not judged:
+        return list(chosen)
+    left: dict[str, str] = {}
+    for one in overlaps(records.of_fields(judged)):
+        told, by = judged[one.told], judged[one.by]
+        if one.both_ways and by not in left:
+            left.setdefault(told, f"says the same as {by}, and both would count; to keep it, name both in fields")
+    return [one._replace(left_out=left.get(one.field, one.left_out)) for one in chosen]
 
 
 def chosen_fields(records: Records, types: Mapping[str, str]) -> list[ChosenField]:

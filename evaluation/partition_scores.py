@@ -180,7 +180,7 @@ def num_entities(fit: Any) -> Count:
     39.0
     """
     truth = _truth_of(fit)
-    number, sizes, links_alone, basis = truth.counted()
+    number, sizes, links_alone, basis, doubt = truth.counted()
     draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
     unseen = links_alone and (unlinked or truth.found_share < FEW_FOUND)
@@ -190,8 +190,9 @@ def num_entities(fit: Any) -> Count:
         title=by_method("number of entities", fit), draws=draws, expected=sizes, label="entities", unit="size",
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
-        links_alone=links_alone, doubt=truth.doubt, basis=basis,
+        links_alone=links_alone, doubt=truth.doubt or doubt, basis=basis,
         no_interval=truth.no_interval or (_UNSEEN if unseen else ""),
+        apart="it joins what is more probable than not, and of many doubtful links none",
     )  # fmt: skip
 
 

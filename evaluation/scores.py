@@ -189,6 +189,7 @@ class Count:
     doubt : why the interval is not to be trusted, in words; empty where nothing says so.
     no_interval : why no interval may be told, in words: most links are not among those looked at, for example; empty
         where there is one.
+    apart : why ``point`` may be outside the interval, in words.
     """
 
     title: str
@@ -203,6 +204,13 @@ class Count:
     basis: str = ""
     doubt: str = ""
     no_interval: str = ""
+    apart: str = ""
+
+    @property
+    def outside(self) -> str:
+        """Why the estimate is outside the interval, in words; empty where it is inside."""
+        low, high = self.interval
+        return "" if low <= self.point <= high else self.apart or "it is one draw, and no mean"
 
     @property
     def value(self) -> float:
@@ -233,7 +241,10 @@ class Count:
         spread += f"; {self.doubt}" if self.doubt else f" {self.how}"
         if self.no_interval:
             spread = f"without an interval, because {self.no_interval}"
-        return f"{self.title}: {self.value:,.1f} {spread}; {self.pointed.format(f'{self.point:,.0f}')}"
+        pointed = self.pointed.format(f"{self.point:,.0f}")
+        if self.outside and not self.no_interval:
+            pointed += f", outside the interval: {self.outside}"
+        return f"{self.title}: {self.value:,.1f} {spread}; {pointed}"
 
 
 def monte_carlo_errors(draws: np.ndarray, num_chains: int = 1) -> Float[np.ndarray, " score"]:

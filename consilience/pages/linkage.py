@@ -79,13 +79,14 @@ def _numbers(fit: Any) -> dict[str, Any]:
     if not expected.predicted_pairs:
         return numbers
     found, of = found_of_all(fit)
-    shares = {"correct links, expected by the model": expected.precision, f"{of} found, expected by the model": found}
+    by = f"expected by the model{', in doubt' if count.doubt else ''}"
+    shares = {f"correct links, {by}": expected.precision, f"{of} found, {by}": found}
     spread: list[tuple[float, float]] = [(np.nan, np.nan)] * 2
     if known:  # of these pairs; how many are among the pairs looked at has no interval
         estimate = Partition.from_codes(fit.truth.estimate(), records=fit.truth.names())
         scores = evaluate(fit, estimate, ["pairwise-precision", "pairwise-recall"]).values()
         factor = (1.0, found / expected.recall)
-        spread = [(by * own.interval[0], by * own.interval[1]) for by, own in zip(factor, scores, strict=True)]
+        spread = [(part * own.interval[0], part * own.interval[1]) for part, own in zip(factor, scores, strict=True)]
     for (name, share), (low, high) in zip(shares.items(), spread, strict=True):
         of_draws = f" ({percent(low).removesuffix(' %')} to {percent(high)}, 95 %)" if np.isfinite(low) else ""
         numbers[name + of_draws] = percent(share)
@@ -106,13 +107,13 @@ def _among(fit: Any) -> str:
 
 def expected_words(fit: Any) -> str:
     """Say how right and how complete the links are, as the model expects; empty where there are none."""
-    expected, (found, of) = expected_scores(fit), found_of_all(fit)
+    expected, (found, of), doubt = expected_scores(fit), found_of_all(fit), num_entities(fit).doubt
     if not expected.predicted_pairs:
         return ""
     seen = f" ({percent(expected.recall)} of those among the pairs looked at)" if of == "all links" else ""
     return (
         f"{percent(expected.precision)} of the {counted(expected.predicted_pairs, 'linked pairs')} to be correct, and "
-        f"to have found {percent(found)} of {of}{seen}"
+        f"to have found {percent(found)} of {of}{seen}{f': {doubt}' if doubt else ''}"
     )
 
 

@@ -32,6 +32,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `linking`, `em`, `starting`, `field_weights` | the pipeline; learning on a sample; its start; weights of fields |
 | `hidden_links`, `misfit` | what the threshold hides; whether the model holds |
+| `overlap`, `near_misses` | fields that say the same; typing errors that hide links |
 | `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
@@ -69,6 +70,8 @@ from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.linking import engine_for, estimate
 from consilience.models.block_linkage.misfit import LEAST_LINKS, Misfit
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
+from consilience.models.block_linkage.near_misses import near_miss_notes
+from consilience.models.block_linkage.overlap import overlap_notes
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.similar import for_data, is_known
@@ -171,9 +174,11 @@ def summarised(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[st
 def says(account: Account) -> Iterator[Note]:
     """Say what only the outcome tells: what is wrong with it, and what the candidates leave out."""
     posterior, data = account.posterior, account.resolved.data
+    yield from overlap_notes(data)
     if "probability" in posterior.hidden:
         found = Linkage.of(posterior)
         yield from _wrong_with_estimate(found, data)
+        yield from near_miss_notes(found, data)
         yield from _chosen_by(found, account.resolved.settings.likelihood)
         yield from _joined_by(found, data, account.resolved.settings.likelihood)
         yield from _left_out(found, data)

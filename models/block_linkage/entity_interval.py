@@ -23,6 +23,7 @@ from consilience.models.block_linkage.gibbs.sampler import prepare, start, sweep
 from consilience.models.block_linkage.likelihoods import HitMiss
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.diagnostics import convergence
+from consilience.models.intervals import ends
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import CountedClusters
 
@@ -81,6 +82,21 @@ def interval_of_entities(
     )
     sizes = by_size.mean(axis=(0, 1))
     return CountedClusters(number.ravel(), sizes[: np.flatnonzero(sizes)[-1] + 1], False, basis)
+
+
+def disagree(sampled: Int[np.ndarray, " draw"], by_em: tuple[float, float]) -> bool:
+    """Return whether draws of the number of entities are about another explanation of the records than that of EM.
+
+    Of a skewed posterior the mode is outside the interval by little; this is by more than its width.
+
+    Parameters
+    ----------
+    sampled : the draws.
+    by_em : the expected number by EM, and with the links that the threshold hides, NaN where nobody knows.
+    """
+    low, high = np.quantile(sampled, ends())
+    away = [max(low - number, number - high) for number in by_em if not np.isnan(number)]
+    return bool(min(away) > max(high - low, 1))
 
 
 def _sampled(

@@ -53,7 +53,7 @@ def repeats_by_chance(records: Records) -> Bool[np.ndarray, " field"]:
         for other in np.flatnonzero((lengths > 1) & (np.arange(len(lengths)) != field)):
             one, two = value[other, first], value[other, second]
             both = (one >= 0) & (two >= 0)
-            by_chance = _agree_by_chance(value[other])
+            by_chance = agree_by_chance(value[other])
             expected += both.sum() * (1 - by_chance)
             agreed += ((one == two) & both).sum() - both.sum() * by_chance
         found[field] = expected > 0 and agreed < _BY_CHANCE * expected
@@ -67,7 +67,7 @@ def _neighbours(column: Int[np.ndarray, " record"]) -> tuple[Int[np.ndarray, " p
     return order[again], order[again + 1]
 
 
-def _agree_by_chance(column: Int[np.ndarray, " record"]) -> float:
+def agree_by_chance(column: Int[np.ndarray, " record"]) -> float:
     """Return how probably two records that have the field agree in it."""
     number = np.bincount(column[column >= 0])
     return float(np.square(number / number.sum()).sum())

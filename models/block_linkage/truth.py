@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.special import ndtri
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.block_linkage.entity_interval import interval_of_entities
+from consilience.models.block_linkage.entity_interval import disagree, interval_of_entities
 from consilience.models.block_linkage.enumeration import (
     first_places,
     links_of_partitions,
@@ -26,6 +26,8 @@ from consilience.models.block_linkage.enumeration import (
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
+from consilience.models.block_linkage.near_misses import near_misses
+from consilience.models.block_linkage.overlap import overlap_doubt
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import (
@@ -91,7 +93,8 @@ class BlockPartition(PartitionTruth):
         self.large = np.asarray(posterior.large)
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
         misfit = posterior.misfit()
-        self.doubt = misfit.words if misfit.fails else ""
+        twice = "" if resolved is None else overlap_doubt(resolved.data)
+        self.doubt = "; ".join(filter(None, [misfit.words if misfit.fails else "", twice]))
         if len(posterior.tried) and len(posterior.class_share):
             self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
         if len(posterior.powers):
@@ -241,8 +244,9 @@ class BlockPartition(PartitionTruth):
     def counted(self) -> CountedClusters:
         """Return the number of clusters with the doubt about all that EM has fixed, where that is known.
 
-        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else from
-        Laplace's method. Where nobody knows what the threshold hides, it is the number of the links alone.
+        It comes from a short Gibbs run, made at the first call and kept, of data that are not too large; else, and
+        where that finds other links than EM, from Laplace's method. Where nobody knows what the threshold hides, it is
+        the number of the links alone.
         """
         return self._counted
 
@@ -250,7 +254,13 @@ class BlockPartition(PartitionTruth):
     def _counted(self) -> CountedClusters:
         quiet = self.no_interval or self.doubt or self.found_share < FEW_FOUND
         found = None if quiet else self._of_gibbs()
-        return found or self._of_laplace() or super().counted()
+        # The estimate is that of EM: an interval of other links says nothing of it.
+        if found is None or disagree(found.number, (self.num_clusters_moments()[0], self.corrected_num_clusters())):
+            doubt = "" if found is None else f"too sure, since by Gibbs sampling there are {found.number.mean():,.0f}"
+            found = (self._of_laplace() or super().counted())._replace(doubt=doubt)
+        if not found.doubt and self.resolved is not None and near_misses(self.posterior, self.resolved.data):
+            return found._replace(doubt="too high, since typing errors hide links")
+        return found
 
     def _of_gibbs(self) -> CountedClusters | None:
         if self.resolved is None or self.posterior.links_nothing():

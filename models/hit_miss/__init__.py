@@ -44,6 +44,7 @@ from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.model import found_by_wide, wide_parameters
+from consilience.models.block_linkage.overlap import overlap_notes
 from consilience.models.block_linkage.starting import hyperparameters
 from consilience.models.block_linkage.truth import DrawnLinkage
 from consilience.models.hit_miss.gibbs import GIBBS, name_free
@@ -101,6 +102,7 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
 def says(account: Account) -> Iterator[Note]:
     """Say what is wrong with the outcome, what the interval rests on, and what candidates and priors leave out."""
     posterior, data, prior = account.posterior, account.resolved.data, account.resolved.settings.prior
+    yield from overlap_notes(data)
     if np.size(posterior.distortion):  # the run did not end before its first draw
         drawn = "cluster" in posterior.sites
         yield from _wrong(account)

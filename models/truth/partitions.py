@@ -76,13 +76,14 @@ class CountedClusters(NamedTuple):
     ----------
     number : shape ``(draw,)``.
     sizes : shape ``(size,)``; expected number of clusters of 1, 2, … items.
-    links_alone, basis : as in `PartitionTruth`, of these draws.
+    links_alone, basis, doubt : as in `PartitionTruth`, of these draws.
     """
 
     number: Int[np.ndarray, " draw"]
     sizes: Float[np.ndarray, " size"]
     links_alone: bool
     basis: str
+    doubt: str = ""
 
 
 class PartitionTruth(Truth):

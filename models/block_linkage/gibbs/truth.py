@@ -15,6 +15,7 @@ from consilience.models.block_linkage.hidden_links import CandidateRule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.misfit import Misfit, misfit
 from consilience.models.block_linkage.model import Linkable, wide_parameters
+from consilience.models.block_linkage.overlap import overlap_doubt
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.truth.partitions import DrawnPartitions
 
@@ -71,7 +72,7 @@ class DrawnLinks(DrawnPartitions):
     @property
     def doubt(self) -> str:  # type: ignore[override]
         """Why the interval is not to be trusted."""
-        return self.misfit.words if self.misfit.fails else ""
+        return "; ".join(filter(None, [self.misfit.words if self.misfit.fails else "", overlap_doubt(self.data)]))
 
     @property
     def basis(self) -> str:  # type: ignore[override]
