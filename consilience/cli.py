@@ -11,15 +11,15 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from consilience.commands import ExitCode
 from consilience.commands.files import checked_outputs, piped_inputs
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
 from consilience.commands.help import completion, known_options
-from consilience.deprecation import RENAMED_FLAGS, current
+from consilience.deprecation import RENAMED, RENAMED_FLAGS, current
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
 from consilience.printing import printable
 from consilience.progress import showing
@@ -109,11 +109,21 @@ def _parse(words: list[str]) -> argparse.Namespace:
     completed = bool(words) and words[0].startswith("--print-completion")
     command = None if completed else next((word for word in words if not word.startswith("-")), None)
     options = _unknown_options(words, FLAGS[command]) if command in FLAGS else []
-    whole = parser(command, options, _helped_model(words, command))
+    of_models = _options_of_models() if options else {}
+    every = {option for own in of_models.values() for option in own}
+    # A flag of no model is not taken for one with a value, which might be the next word.
+    whole = parser(command, [option for option in options if option in every], _helped_model(words, command))
     if command is not None and command not in COMMANDS:
         listed = f"the commands are {', '.join(COMMANDS)}"
         whole.error(str(no_such(f"no command is called '{command}'", command, COMMANDS, listed)))
-    arguments = whole.parse_args(words)
+    arguments, unknown = whole.parse_known_args(words)
+    if command in COMMANDS:
+        given = [option for option in options if getattr(arguments, f"option {option}", None) is not None]
+        own = of_models.get(getattr(arguments, "model", ""), every)
+        if foreign := [f"--{option}" for option in given if option not in own]:
+            _refuse(whole, command, f"'{arguments.model}' has", foreign, own)
+        if unknown:
+            _refuse(whole, command, "there is", unknown, own)
     if arguments.print_completion:
         print(completion(parser(), arguments.print_completion))
         raise SystemExit(ExitCode.success)
@@ -122,9 +132,28 @@ def _parse(words: list[str]) -> argparse.Namespace:
         raise SystemExit(ExitCode.usage)
     arguments.words = words
     if command in FLAGS:
-        given = {option: getattr(arguments, f"option {option}") for option in options}
-        arguments.member_options = {name: value for name, value in given.items() if value is not None}
+        arguments.member_options = {option: getattr(arguments, f"option {option}") for option in given}
     return arguments
+
+
+def _options_of_models() -> dict[str, list[str]]:
+    """Return the flags that each model has of its own, old names too, as `.ci/stubs` wrote them."""
+    names = {model: [one["name"] for one in known["options"]] for model, known in known_options().items()}
+    return {model: [name.replace("_", "-") for name in (*own, *RENAMED.get(model, ()))] for model, own in names.items()}
+
+
+def _refuse(
+    whole: argparse.ArgumentParser, command: str, whose: str, words: list[str], own: Iterable[str]
+) -> NoReturn:
+    """Exit with the usage of the command, as words are left over: the nearest flag may have been meant."""
+    choices = next(action.choices for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    sub: argparse.ArgumentParser = dict(choices or ())[command]
+    flag = next((word.split("=")[0] for word in words if word.startswith("-")), None)
+    if flag is None:
+        sub.error(f"there is no place for {' '.join(words)}")
+    shown = [f"--{name}" for name in own]
+    shown += [name for name, one in sub._option_string_actions.items() if one.help != argparse.SUPPRESS]
+    sub.error(str(no_such(f"{whose} no flag '{flag}'", flag, shown, f"`{sub.prog} --help` lists them")))
 
 
 def _helped_model(words: list[str], command: str | None) -> str | None:

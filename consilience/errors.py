@@ -35,7 +35,7 @@ __all__ = [
     "WrongKind",
 ]
 
-_SHOWN_PER_KIND = 10
+_SHOWN_PER_KIND, _SHOWN_OF_MORE = 10, 3  # more mostly have one cause
 
 
 def meant(name: str, known: Iterable[str]) -> str:
@@ -139,7 +139,7 @@ class InputError(ConsilienceError):
 
     Parameters
     ----------
-    problems : the problems, in the order of the file. At most ten of each kind are printed; all are kept.
+    problems : the problems, in the order of the file. Of more than ten of a kind three are printed; all are kept.
     """
 
     def __init__(self, problems: Sequence[InputProblem] | InputProblem) -> None:
@@ -155,9 +155,10 @@ class InputError(ConsilienceError):
             kinds.setdefault((problem.column, problem.message, problem.remedy), []).append(problem)
         lines = [f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''} in the input:"]
         for group in kinds.values():
-            lines += [f"  {problem.words(voice)}" for problem in group[:_SHOWN_PER_KIND]]
-            if len(group) > _SHOWN_PER_KIND:
-                lines.append(f"  … and {len(group) - _SHOWN_PER_KIND} more of this kind")
+            shown = group if len(group) <= _SHOWN_PER_KIND else group[:_SHOWN_OF_MORE]
+            lines += [f"  {problem.words(voice)}" for problem in shown]
+            if len(group) > len(shown):
+                lines.append(f"  … and {len(group) - len(shown):,} more of this kind")
         return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -66,6 +67,7 @@ class Estimator:
             return
         named = (one for call in cls._calls for one in inspect.signature(call).parameters.values())
         without = _NO_OPTIONS if Annotations in cls._model.takes else (*_NO_OPTIONS, "annotator_groups")
+        without = without if link in cls._calls else (*without, "columns")
         keyword = inspect.Parameter.KEYWORD_ONLY
         found = {one.name: one.replace(kind=keyword) for one in named if one.name not in without}
         for one in cls._model.settings.fields():
@@ -166,7 +168,9 @@ class Estimator:
             own = getattr(type(self), name, None)
             kind, of_fits = type(self).__name__, isinstance(own, property | functools.cached_property)
             if name == "fit_" or (of_fits and "fit_" not in vars(self)):
-                raise AttributeError(f"this {kind} is not fitted, and has no {name}; call its fit(data) first")
+                # Where scikit-learn is there its own error, which is an AttributeError too.
+                error = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", AttributeError)
+                raise error(f"this {kind} is not fitted, and has no {name}; call its fit(data) first")
             why = ": its model or its method says nothing of the kind" if of_fits else ""
             raise AttributeError(f"{kind} has no attribute {name!r}{why}")
 

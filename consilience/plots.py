@@ -41,6 +41,15 @@ class Plots:
     def __init__(self, fit: Fit) -> None:
         self._fit = fit
 
+    def __call__(self, *arguments: Any, **choice: Any) -> Any:
+        """Refuse to choose a figure.
+
+        Raises
+        ------
+        UnsupportedRequest : always, with the names of the figures.
+        """
+        raise UnsupportedRequest(f"name a figure, such as fit.plot.certainty(); there are {', '.join(dir(self))}")
+
     def __dir__(self) -> list[str]:
         return [name for name in vars(type(self)) if not name.startswith("_")]
 

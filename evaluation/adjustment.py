@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,12 @@ SUPPOSITIONS = {
     "annotator": "the system is a witness, whose errors are independent of the crowd's",
 }
 """What titles say of a system's part in a posterior of partitions."""
+
+_LEFT_OUT = (
+    "Not in this interval: whether the system looked at the {0}s itself, which makes it better than this score{1}, and "
+    "that other {0}s might have been drawn. compare counts these, as far as is possible."
+)
+_TOGETHER = ", how much the annotators err together"
 
 
 def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
@@ -67,6 +73,7 @@ def evaluate(
     predictions: Any,
     metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
+    columns: Mapping[str, str] | None = None,
     class_groups: Any = None,
     missing: str = "error",
     unknown: str = "error",
@@ -90,6 +97,8 @@ def evaluate(
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
         of `consilience.evaluation.partitions.names`. Of predicted probabilities ``log``, ``brier``, ``soft-f1``,
         ``jsd`` and ``ece-15``; see `consilience.evaluation.soft_metrics`.
+    columns : dict of str to str, optional
+        Names of columns of predictions that are not read yet, such as ``{"class": "predicted"}``.
     class_groups : ClassMap or source of one, optional
         Groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
         score given the group of the draw's top class, beside the usual version, the items selected by the group of the
@@ -132,7 +141,7 @@ def evaluate(
     >>> score.point  # against the label that most annotators gave
     1.0
     """
-    system = as_system(fit, predictions)
+    system = as_system(fit, predictions, columns)
     kind = METRICS[system.kind].kind
     groups = as_class_map(fit, class_groups)
     if groups is not None and kind is not CLASSES:
@@ -164,6 +173,9 @@ def evaluate(
     ordered = {name: found[name] for name in (_name(kind.name, one) for one in metrics)}
     if told:
         ordered = {name: dataclasses.replace(own, title=f"{own.title}; {told}") for name, own in ordered.items()}
+    if truth.num_draws > 1 and responses == "ignored":
+        left_out = _LEFT_OUT.format(kind.unit, _TOGETHER if truth.probabilities_at is not None else "")
+        ordered = {name: dataclasses.replace(own, notes=(left_out,)) for name, own in ordered.items()}
     return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
 
 

@@ -72,9 +72,10 @@ _DEPENDENT_LEFT_OUT = (
 )
 _READINGS = (
     "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
-    "annotations. Upper: an own look with errors independent of the annotators'. State provenance=, or give gold "
-    "labels for some items."
+    "annotations. Upper: an own look with errors independent of the annotators'. State provenance=, or {}."
 )
+_ANCHOR = 'anchor the scores on gold labels of 20 random items or more, which the fit has not seen: gold="use"'
+_SEEN = 'fit with gold="ignore", so that scores can be anchored on the gold labels: compare(…, gold="use")'
 _NOT_COUNTED = (
     "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
     "these annotations: a system that looked itself is better than its score."
@@ -109,6 +110,7 @@ def compare(
     systems: Mapping[str, Any] | None = None,
     metric: str | Metric | None = None,
     *,
+    columns: Mapping[str, str] | None = None,
     provenance: str | Mapping[str, str] = "unknown",
     gold: str | None = None,
     anchor: str = "verdicts",
@@ -135,6 +137,8 @@ def compare(
     metric : str or Metric, optional
         A name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
         ``pairwise-f1``. See `evaluate`.
+    columns : dict of str to str, optional
+        Names of columns of predictions that are not read yet, such as ``{"class": "predicted"}``.
     provenance : str or dict of str to str, default "unknown"
         Where predictions come from, one word for all systems or a dict of them: ``annotations``, made from these
         annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems alike;
@@ -192,18 +196,17 @@ def compare(
     if systems is None:
         if class_groups is not None:
             raise UnsupportedRequest(_NO_CLASSES, Remedy("class_groups"))
-        verdicts = as_contract(fit, Verdicts, whose="compare, without systems,")
-        gold = gold or ("ignore" if verdicts.gold is None else "use")
-        return compare_verdicts(verdicts, gold=gold, anchor=anchor, missing=missing, level=level, seed=seed)
+        verdicts = as_contract(fit, Verdicts, whose="compare, without systems,", columns=columns)
+        use = gold or ("ignore" if verdicts.gold is None else "use")
+        return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
     check_option("gold", gold or "ignore", ("ignore", "use"))
     check_option("anchor", anchor, ("verdicts", "latent-class"))
     check_level(level)
-    given = as_systems(fit, systems)
+    given = as_systems(fit, systems, columns)
     _require_one_kind({name: system.kind for name, system in given.items()})
     origin = _provenance(provenance, given)
-    truth, scoring, name = scoring_of(
-        fit, list(given.values()), metric, missing=missing, unknown=unknown, singletons=singletons, groups=True
-    )
+    policies = {"missing": missing, "unknown": unknown, "singletons": singletons, "groups": True}
+    truth, scoring, name = scoring_of(fit, list(given.values()), metric, **policies)
     if name in DISTANCES:
         raise UnsupportedRequest(f"{name} ranks no systems: {_DISTANCE}")
     check_option("responses", responses, ("ignored", "annotator"))
@@ -229,7 +232,6 @@ def compare(
         else:
             found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
     if responses == "annotator":
-        policies = {"missing": missing, "unknown": unknown, "singletons": singletons, "groups": True}
         looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
         looked["provenance"] = tuple(origin.values())
     else:
@@ -346,8 +348,13 @@ def _own_look(
     notes += [_NO_FIT] if (known or is_open) and shares and not can_refit else []
     notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
-    notes += [_READINGS] if is_open else []
+    notes += [_READINGS.format(_SEEN if _has_seen_gold(fit) else _ANCHOR)] if is_open else []
     return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, notes
+
+
+def _has_seen_gold(fit: Any) -> bool:
+    resolved = None if truth_of(fit) is fit else fit.resolved
+    return resolved is not None and getattr(resolved.settings, "gold", "ignore") == "use"
 
 
 def _looks_at(truth: Any, said: np.ndarray, kept: np.ndarray, seed: int, z: float) -> OwnLook:

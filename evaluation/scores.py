@@ -49,6 +49,8 @@ class Score:
         That the draws come from, one after another; 1 where draws are independent.
     item_mcse : float64, shape ``(item,)``
         Monte Carlo errors of the scores of items; None where they are not known.
+    notes : tuple[str, ...], optional
+        What the interval leaves out, in words.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Score:
     item_mean: bool = True
     num_chains: int = 1
     item_mcse: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def value(self) -> float:
@@ -154,9 +157,12 @@ class Score:
         }  # fmt: skip
 
     def _repr_html_(self) -> str:
-        return html(repr(self), (), self.table_columns, "score.table has all rows")
+        return html(self._in_a_line(), self.notes, self.table_columns, "score.table has all rows")
 
     def __repr__(self) -> str:
+        return "\n".join([self._in_a_line(), *self.notes])
+
+    def _in_a_line(self) -> str:
         text = f"{self.title}: {self.value:.4f}"
         if np.isfinite(self.sd):
             low, high = self.interval

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import inspect
 import os
 import time
 import warnings
@@ -25,6 +26,7 @@ from consilience.arrays import Key
 from consilience.data.accept import as_contract
 from consilience.data.contract import Contract
 from consilience.data.memory import release
+from consilience.deprecation import RENAMED
 from consilience.errors import (
     ConsilienceWarning,
     DiagnosticWarning,
@@ -33,6 +35,7 @@ from consilience.errors import (
     NotConjugate,
     UnknownName,
     UnsupportedRequest,
+    meant,
 )
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.compilation import keep_compiled_at_first_fit
@@ -141,6 +144,7 @@ def fit(
     resume: bool = False,
     truth: Callable | None = None,
     annotator_groups: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
     read: Mapping[str, Any] | None = None,
     progress: Progress = None,
     **settings: Any,
@@ -199,8 +203,10 @@ def fit(
     annotator_groups : dict of str to str, optional
         Annotator to group, by the user's ids, of those who share a source, such as judges of one family: their
         annotations of an item count as one. In place of the column ``group`` of the annotations.
+    columns : dict of str to str, optional
+        Names of columns of data that are not read yet, such as ``{"item": "row_id"}``; as of their reader.
     read : dict of str to Any, optional
-        How data that are not read yet are read, such as ``{"missing": "drop"}``; keywords of the reader.
+        How else data that are not read yet are read, such as ``{"missing": "drop"}``; keywords of the reader.
     progress : bool or callable, optional
         True, False, None (only on a terminal) or a function of (steps, number of steps).
     **settings : keyword arguments
@@ -230,12 +236,13 @@ def fit(
     """
     began = time.perf_counter()
     chosen = as_member(model, truth)
+    _check_keywords(settings, chosen)
     limits = Limits(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
     with showing(progress):
-        data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read)
+        data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
         _check_items(data)
         if annotator_groups is not None:
             data = data.grouped(annotator_groups)
@@ -261,6 +268,17 @@ def fit(
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
+
+
+def _check_keywords(settings: Mapping[str, Any], member: Model) -> None:
+    """Refuse what is no setting, but says how data are read or is nearly an argument, before data are read."""
+    known = {field.name for field in member.settings.fields()} | RENAMED.get(member.name, {}).keys()
+    readers: list[Any] = [one.read for one in member.takes if hasattr(one, "read")]
+    for name in settings.keys() - known:
+        if any(name in inspect.signature(read).parameters for read in readers):
+            raise UnknownName(f"'{name}' says how data are read; give it by read={{'{name}': …}}")
+        if not meant(name, known) and (hint := meant(name, list(inspect.signature(fit).parameters)[:-1])):
+            raise UnknownName(f"fit has no argument '{name}'; {hint}")
 
 
 def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:

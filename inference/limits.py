@@ -26,7 +26,8 @@ class Limits:
 
     Raises
     ------
-    UnsupportedRequest : a count is no whole number, or too small; or floats are to be of another type.
+    UnsupportedRequest : a count is no whole number, or too small; a number is below 0; or floats are to be of another
+        type.
     """
 
     draws: int | None = None
@@ -41,10 +42,12 @@ class Limits:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("draws", "chains", "warmup", "devices"):
+        for name in ("draws", "chains", "warmup", "devices", "max_steps"):
             value, least = getattr(self, name), 0 if name == "warmup" else 1
             if value is not None and (not isinstance(value, numbers.Integral) or value < least):
                 raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
+        if self.tolerance is not None and not self.tolerance >= 0:
+            raise UnsupportedRequest(f"tolerance is {self.tolerance!r}; give a number, 0 or more: 0 takes every step")
         if self.dtype not in (None, *DTYPES):
             raise UnsupportedRequest(f"dtype is {self.dtype!r}; give {' or '.join(map(repr, DTYPES))}, or leave it out")
 

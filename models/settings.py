@@ -51,7 +51,7 @@ class Setting:
     help : one line for ``--help`` and for error messages.
     choices : the allowed values, where they are few.
     words : of a number: texts that may stand in its place.
-    at_least, above : the smallest allowed value; a bound that is itself not allowed.
+    at_least, at_most, above : the smallest and the largest allowed value; a bound that is itself not allowed.
     earlier : value of fits that were saved before the setting existed, where that is not the default.
     own : a class; objects of it are taken as they are, in the place of a choice. A saved fit knows them in words only.
     sets : the prior for which this is a shorthand, and the function of the value that makes the prior; None of a
@@ -65,6 +65,7 @@ class Setting:
     choices: tuple = ()
     words: tuple[str, ...] = ()
     at_least: float | None = None
+    at_most: float | None = None
     above: float | None = None
     earlier: Any = None
     own: type | None = None
@@ -96,6 +97,8 @@ class Setting:
             raise UnsupportedRequest(f"{named} {value!r}; choose one of {', '.join(map(repr, self.choices))}")
         if self.at_least is not None and converted < self.at_least:
             raise UnsupportedRequest(f"{named} {converted!r}; it must be at least {self.at_least:g}")
+        if self.at_most is not None and converted > self.at_most:
+            raise UnsupportedRequest(f"{named} {converted!r}; it must be at most {self.at_most:g}")
         if self.above is not None and converted <= self.above:
             raise UnsupportedRequest(f"{named} {converted!r}; it must be above {self.above:g}")
         return converted
@@ -108,6 +111,7 @@ def setting(
     choices: tuple = (),
     words: tuple[str, ...] = (),
     at_least: float | None = None,
+    at_most: float | None = None,
     above: float | None = None,
     earlier: Any = None,
     sets: tuple[str, Callable[[Any], Any]] | None = None,
@@ -117,8 +121,8 @@ def setting(
     A shorthand for a prior (``sets``) is None by default, and then has no part in anything.
     """
     declared = {
-        "help": help, "choices": choices, "words": words, "at_least": at_least, "above": above, "earlier": earlier,
-        "sets": sets,
+        "help": help, "choices": choices, "words": words, "at_least": at_least, "at_most": at_most, "above": above,
+        "earlier": earlier, "sets": sets,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata=declared)
 

@@ -14,12 +14,14 @@ from consilience.commands.files import inputs_of
 from consilience.commands.reading import READING, flags, is_public, load, read_data
 from consilience.commands.stopped_runs import (
     after_run,
+    is_complete,
     kept_checkpoint,
     refuse_unfinished,
+    say_complete,
     stoppable,
 )
 from consilience.deprecation import current
-from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
+from consilience.errors import InvalidFit, OutputRefused, UnknownName, UnsupportedRequest
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.output import is_input
@@ -37,12 +39,15 @@ def fit(arguments: Arguments) -> int:
     ------
     InputError : the file does not exist or cannot be used.
     WrongKind : the public data are of a kind that the model does not take.
+    UnknownName : there is no such model.
     OutputRefused : the folder cannot be written to, or holds the input.
     InvalidFit : the folder holds a fit or a run that did not end, and it is not said what is to become of it.
     UnsupportedRequest : flags have no meaning for the data or contradict each other, or the run ended before its first
         draw.
     KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
     """
+    if arguments.model not in registry.MEMBERS and arguments.file in registry.MEMBERS:
+        raise UnknownName(f"the model comes first: fit {arguments.file} {arguments.model}")
     takes = registry.place(arguments.model).takes
     target = _run_folder(arguments)
     keep_compiled_as_asked("on")
@@ -53,6 +58,10 @@ def fit(arguments: Arguments) -> int:
     import consilience as cs
 
     options = _typed(registry.member(arguments.model), given) if options is None else options
+    if arguments.resume and holds_fit(target) and not holds_checkpoint(target):
+        if not _is_as_asked(target, arguments, content, options):
+            raise InvalidFit(f"{target} holds a fit that is complete, {_OTHER}")
+        return say_complete(target, arguments.json)
     checkpoint = kept_checkpoint(target, resume=arguments.resume, force=arguments.force)
     _provide_devices(arguments.devices)
     with precision(arguments.x64), stoppable(target, arguments.words):
@@ -103,10 +112,25 @@ def _run_folder(arguments: Arguments) -> Path:
         if (target / file).exists() and is_input(target / file, inputs_of(arguments)):
             raise OutputRefused(f"{target / file} is an input of this command; give another folder")
     refuse_unfinished(target, target, resume=arguments.resume, force=arguments.force)
-    if holds_fit(target) and not holds_checkpoint(target) and not arguments.force:
-        nothing = " that is complete" if arguments.resume else ""
-        raise InvalidFit(f"{target} holds a fit{nothing}; give a new folder, or --force to replace it")
+    if holds_fit(target) and not holds_checkpoint(target) and not (arguments.force or arguments.resume):
+        raise InvalidFit(f"{target} holds a fit; give a new folder, or --force to replace it")
     return target
+
+
+_OTHER = "but of other data or settings; give a new folder, or --force to replace it"
+
+
+def _is_as_asked(target: Path, arguments: Arguments, content: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether the complete fit of a folder is of these data and settings."""
+    from consilience.inference.stored_priors import describe_priors
+
+    resolved = registry.member(arguments.model).resolve(content, None, options)
+    limits = {name: getattr(arguments, name) for name in ("draws", "chains", "warmup", "max_steps", "tolerance")}
+    return is_complete(
+        target, model=arguments.model, seed=arguments.seed, **limits, data_hash=resolved.data.fingerprint(),
+        method=None if arguments.method == "auto" else arguments.method, options=resolved.settings.as_dict(),
+        priors=describe_priors(resolved.given),
+    )  # fmt: skip
 
 
 def _typed(member: Model, given: Mapping[str, str]) -> dict[str, Any]:

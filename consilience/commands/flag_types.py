@@ -29,11 +29,30 @@ def numbered(text: str) -> str | dict[str, float]:
 
 
 def typed_fields(text: str) -> list[str] | dict[str, str]:
-    """Read a,b:date,… as names, or as types by name where one is given."""
-    parts = [part.strip().partition(":") for part in text.split(",") if part.strip()]
-    if not any(type_ for _, _, type_ in parts):
-        return [name for name, _, _ in parts]
-    return {name: type_ or "string" for name, _, type_ in parts}
+    """Read a,b:date,… or a,b=date,… as names, or as types by name where one is given."""
+    parts = [_pair(part) for part in text.split(",") if part.strip()]
+    if not any(type_ for _, type_ in parts):
+        return [name for name, _ in parts]
+    return {name: type_ or "string" for name, type_ in parts}
+
+
+def of_columns(text: str) -> dict[str, str]:
+    """Read a word for each column: ``name=string,born=date``, or with ``:``.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    parts = [_pair(part) for part in text.split(",")]
+    if not all(name and word for name, word in parts):
+        raise argparse.ArgumentTypeError(f"{text!r}: write column=word,column=word")
+    return dict(parts)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Split a name and a word; the name may hold a colon where the word comes after =."""
+    name, _, word = text.partition("=" if "=" in text else ":")
+    return name.strip(), word.strip()
 
 
 def column_of_source(text: str) -> tuple[str, str, str]:

@@ -26,6 +26,7 @@ from consilience.commands.flag_types import (
     listed,
     number,
     numbered,
+    of_columns,
     renamed,
     seed,
     typed_fields,
@@ -161,6 +162,8 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--scores", choices=("ranks", "probabilities"), default="ranks", help=line)
     line = "items, or records, without a prediction (error)"
     sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
+    line = "rows that repeat a class of an item (error)"
+    sub.add_argument("--duplicates", choices=("first", "error"), default="error", help=line)
     line = "classes, or records, that the data lack (error)"
     sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
     _add_columns(sub)
@@ -226,7 +229,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     line = "columns to compare, with their types (all that can tell entities apart)"
     reading.add_argument("--fields", type=typed_fields, metavar="A,B:date,…", help=line)
     line = "columns whose values may be nearly equal: by string (typing errors), typo (no others), number or date"
-    reading.add_argument("--similar", type=renamed, metavar="A=string,…", help=line)
+    reading.add_argument("--similar", type=of_columns, metavar="A=string,…", help=line)
     reading.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
     line = "another name of a column of a source, which is called as its file; as often as needed"
     reading.add_argument(
@@ -236,7 +239,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     line = "texts that stand for a missing value, in place of NA, unknown, - and others; empty for the empty cell alone"
     reading.add_argument("--missing-values", type=listed, metavar="NA,…", help=line)
     line = "columns to compare as they are written, with case, accents and punctuation"
-    reading.add_argument("--clean", type=renamed, default={}, metavar="A=exact,…", help=line)
+    reading.add_argument("--clean", type=of_columns, default={}, metavar="A=exact,…", help=line)
     line = "say what cleaning makes of each column, and stop there"
     reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
@@ -537,6 +540,7 @@ def _build_table(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
     _add_json(sub)
     sub.add_argument("--view", type=count, metavar="N", help="of views of experts: the rows of this view alone")
+    sub.add_argument("--quiet", action="store_true", help="print no rows; with --csv")
     _add_csv(sub, "the whole table")
 
 

@@ -14,8 +14,10 @@ from consilience.commands.reading import load
 from consilience.commands.results import show
 from consilience.commands.stopped_runs import (
     after_run,
+    is_complete,
     kept_checkpoint,
     refuse_unfinished,
+    say_complete,
     stoppable,
 )
 from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
@@ -59,6 +61,8 @@ def link(arguments: Arguments) -> int:
     if target is None:
         return _dry_run(arguments)
     keep_compiled_as_asked("on")
+    if _is_as_asked(target, arguments):
+        return say_complete(target, arguments.json)
     engine = _engine(arguments)
     from consilience.linking import link as link_records
 
@@ -86,6 +90,28 @@ def link(arguments: Arguments) -> int:
     else:
         _print(fitted, target, ending, arguments.files, go_on)
     return code
+
+
+def _is_as_asked(target: Path, arguments: Arguments) -> bool:
+    """Return whether a run to go on with is complete.
+
+    Raises
+    ------
+    InvalidFit : a complete run is of other data or settings.
+    """
+    run = target / "fit"
+    if not arguments.resume or not holds_fit(run) or holds_checkpoint(run):
+        return False
+    from consilience.linking import prepare
+
+    records = prepare(**_reading(arguments), restriction=arguments.restriction or "none").records
+    records = records if arguments.pairs is None else records.with_candidates(arguments.pairs)
+    records = records if arguments.labels is None else records.with_labels(arguments.labels)
+    asked = {name: getattr(arguments, name) for name in ("seed", "chains", "warmup")}
+    method = None if arguments.method == "auto" else arguments.method
+    if not is_complete(run, data_hash=records.fingerprint(), method=method, draws=arguments.draws, **asked):
+        raise InvalidFit(f"{target} holds a run that is complete, but of other data or settings; give a new folder")
+    return True
 
 
 def _engine(arguments: Arguments) -> Any:
@@ -149,8 +175,8 @@ def _link_folder(arguments: Arguments) -> Path:
     check_folder(arguments.output)
     refuse_unfinished(target, run, resume=arguments.resume, force=arguments.force)
     taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
-    if taken and not (arguments.force or holds_checkpoint(run)):
-        nothing = ", with no run that did not end" if arguments.resume else ""
+    if taken and not (arguments.force or holds_checkpoint(run) or (arguments.resume and holds_fit(run))):
+        nothing = ", with no run" if arguments.resume else ""
         raise InvalidFit(f"{target} exists{nothing}; give a new folder, or --force to replace what is in it")
     if target.exists():
         check_run_folder(run, force=arguments.force)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from consilience import models as registry
 from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest, WrongKind, meant
 from consilience.inference.compilation import keep_compiled_as_asked
-from consilience.inference.run_folder import FIT_TEXT, fit_folder, holds_checkpoint, holds_fit
+from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, fit_folder, holds_fit
 from consilience.piped import STANDARD_INPUT
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     """
     folder, source = fit_folder(arguments.folder), getattr(arguments, "class_groups", None)
     if not holds_fit(folder):
-        if holds_checkpoint(folder):
+        if (folder / CHECKPOINT).is_dir():  # which a kill may have left before anything was in it
             raise InvalidFit(
                 f"{folder} holds a run that did not end; give its command again, with --resume, to go on with it"
             )
@@ -178,8 +178,11 @@ def refuse_views(arguments: Arguments, command: str) -> None:
     Raises
     ------
     UnsupportedRequest : the fit is of views.
+    InvalidFit : a file stands where the folder of a fit is expected.
     """
     folder = fit_folder(arguments.folder)
+    if folder.is_file():  # before anything else is looked at: the arguments may be swapped
+        raise InvalidFit(f"{folder} is not a folder; the first argument is that which `consilience fit … -o` wrote")
     if contract_of(folder) == "Constraints":
         what = f"{folder} holds views of experts, several clusterings and not one truth"
         raise UnsupportedRequest(f"{what}; {_OF_VIEWS[command].format(run=folder)}")

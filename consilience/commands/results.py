@@ -26,7 +26,8 @@ def table(arguments: Arguments) -> None:
 def show(columns: Columns, arguments: Arguments) -> None:
     """Print the first rows of a table, or all of it as JSON, and write it where that is asked for."""
     write_csv(columns, arguments)
-    print(json_text(rows_of(columns)) if arguments.json else table_text(columns, hint="use --json or --csv FILE"))
+    if not getattr(arguments, "quiet", False):
+        print(json_text(rows_of(columns)) if arguments.json else table_text(columns, hint="use --json or --csv FILE"))
 
 
 def _of_view(columns: dict[str, Any], name: str, view: int) -> dict[str, Any]:

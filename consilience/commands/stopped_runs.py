@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consilience.errors import InvalidFit, UnsupportedRequest
-from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint
+from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, holds_checkpoint
+from consilience.printing import json_text
 
 if TYPE_CHECKING:
     from consilience.inference.checkpoints import Checkpoint
@@ -71,6 +73,29 @@ def refuse_unfinished(folder: Path, run: Path, *, resume: bool, force: bool) -> 
         raise InvalidFit(
             f"{folder} holds a run that did not end; give --resume to go on with it, or --force to start it again"
         )
+
+
+def is_complete(run: Path, **asked: Any) -> bool:
+    """Return whether a folder holds the complete fit of the run that is asked for: with --resume nothing is left to do.
+
+    Parameters
+    ----------
+    run : the folder.
+    asked : what decides the run, by its name in the text of the fit or among its attributes; None where it is left out.
+    """
+    try:
+        text = json.loads((run / FIT_TEXT).read_text(encoding="utf-8"))
+        known = {**text, **text["attributes"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    alike = all(value is None or known.get(name) == value for name, value in asked.items())
+    return alike and known.get("result") != "interrupted" and not holds_checkpoint(run)
+
+
+def say_complete(folder: Path, json_asked: bool) -> int:
+    """Say that the run had ended before."""
+    print(json_text({"folder": str(folder), "complete": True}) if json_asked else f"complete {folder}, as it was")
+    return 0
 
 
 @contextlib.contextmanager

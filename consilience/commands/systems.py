@@ -37,7 +37,7 @@ def evaluate(arguments: Arguments) -> None:
 
     default = {kind.name: kind.metric for kind in KINDS}
     metrics = arguments.metric or [default[next(iter(systems.values())).kind]]
-    rows, groups, titles = [], [], []
+    rows, groups, titles, notes = [], [], [], dict[str, None]()
     items: dict[str, Any] = {}
     both = ("ignored", "annotator")[: 2 if arguments.responses == "annotator" else 1]
     for (name, predictions), how in itertools.product(systems.items(), both):
@@ -51,17 +51,21 @@ def evaluate(arguments: Arguments) -> None:
             column = " ".join([*([name] if len(systems) > 1 else []), metric, *([how] if both[1:] else [])])
             items |= {score.unit: score.table_columns[score.unit], column: score.items}
             titles.append(score.title)
+            rows[-1]["notes"] = list(score.notes)
+            notes |= dict.fromkeys(score.notes)
     write_csv(items, arguments)
     if arguments.json:
         print(json_text(rows))
         return
-    hidden = ("score", "interval", "by_group")
+    hidden = ("score", "interval", "by_group", "notes")
     print(table_text([{name: value for name, value in row.items() if name not in hidden} for row in rows], limit=None))
     for how, words in SUPPOSITIONS.items():
         if any(title.endswith(words) for title in titles):
             print(f"{how}: {words}")
     if groups:
         print(f"\n{_GIVEN_GROUP}\n{table_text(groups, limit=None)}")
+    if notes:
+        print("", *notes, sep="\n")
 
 
 def compare(arguments: Arguments) -> None:
@@ -166,6 +170,8 @@ def _kind(arguments: Arguments) -> str:
 def _policies(arguments: Arguments) -> dict[str, Any]:
     """Return what the flags say of items and classes, of records, or of chains."""
     kind = _kind(arguments)
+    if kind != "items" and arguments.duplicates != "error":
+        raise UnsupportedRequest(f"--duplicates says something of classes of items; the predictions are {kind}")
     if kind != "items" and arguments.scores != "ranks":
         raise UnsupportedRequest(f"--scores says something of classes of items; the predictions are {kind}")
     if kind != "chains":
@@ -214,12 +220,29 @@ def _told_apart(files: list[str], names: list[str]) -> list[str]:
     return apart if len(set(apart)) == len(apart) else names
 
 
+def _columns(source: str, arguments: Arguments) -> dict[str, str] | None:
+    """Return the names of columns that a file has, of those that are given for all files; what none has stays."""
+    if not arguments.columns or len(arguments.predictions) == 1:
+        return arguments.columns
+    from consilience.data.tables import column_names
+
+    files = [file for file in arguments.predictions if not is_public(file)]
+    own, others = (
+        {name.casefold() for file in some for name in column_names(file)}
+        for some in ([source], [file for file in files if file != source])
+    )
+    foreign = others - own
+    return {role: name for role, name in arguments.columns.items() if name.casefold() not in foreign} or None
+
+
 def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:
     from consilience import data
 
     if not is_public(source):
-        reading = {"columns": arguments.columns, "missing": arguments.missing, "scores": arguments.scores}
-        system = data.read_predictions(source, **reading)
+        system = data.read_predictions(
+            source, columns=_columns(source, arguments), missing=arguments.missing, duplicates=arguments.duplicates,
+            scores=arguments.scores,
+        )  # fmt: skip
         return [(_called(source), system)]
     if arguments.scores != "ranks":
         raise UnsupportedRequest(f"{source} is public data, which is read as published; leave out --scores")

@@ -44,8 +44,9 @@ DATA: tuple[type[Contract], ...] = (Annotations, Ratings, Rankings, Mentions, Re
 
 
 def as_contract(
-    source: Any, *contracts: type[Contract], whose: str = "this", read: Mapping[str, Any] | None = None, **reading: Any
-) -> Any:
+    source: Any, *contracts: type[Contract], whose: str = "this", read: Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None, **reading: Any,
+) -> Any:  # fmt: skip
     """Return data as one of several contracts, read where they are not one yet.
 
     Parameters
@@ -53,19 +54,23 @@ def as_contract(
     source : such a contract, which is returned as it is; or a source of which it is read.
     contracts : what is taken. `Contract` itself stands for all of `DATA`.
     whose : what takes it, for the message.
-    read : how it is read, as the reader takes it, such as ``columns`` and policies; none of data that are read.
+    read, columns : how it is read, as the reader takes it, such as policies and names of columns; neither of data that
+        are read.
     reading : the same, which is of no account where the data are read.
 
     Raises
     ------
     InputError : the columns are those of several of the contracts, or of none; or what the reader finds.
     UnknownName : the reader has no such option.
-    UnsupportedRequest : ``read`` is given for what is read.
+    UnsupportedRequest : ``read`` or ``columns`` are given for what is read.
     WrongKind : it is another contract, or nothing that can be read.
     """
+    if columns is not None:
+        read = {**(read or {}), "columns": columns}
     if isinstance(source, contracts):
         if read:
-            raise UnsupportedRequest("read= says how data are read, and these are read; leave it out")
+            given = "read=" if columns is None else "columns="
+            raise UnsupportedRequest(f"{given} says how data are read, and these are read; leave it out")
         return source
     reading |= read or {}
     taken = DATA if Contract in contracts else contracts
@@ -144,19 +149,31 @@ def choose_contract(
     if len(found) == 1:
         return found[0]
     listed = "; ".join(f"{', '.join(_required(contract))} ({contract.__name__})" for contract in contracts)
-    problem = "are those of several kinds of data" if found else "are of no kind of data that is taken here"
+    others = [one.__name__ for one in DATA if one not in contracts and _has_columns(names, one, columns)]
+    problem = f"are those of {' or '.join(others)}, which are not taken here" if others else _NO_KIND
+    problem = "are those of several kinds of data" if found else problem
     raise InputError(
         InputProblem(
             f"the columns {', '.join(map(repr, names))} {problem}",
             f"give the columns {listed}, or say with {{columns}} which they are",
             file=str(source) if isinstance(source, str | os.PathLike) else None,
-            remedies=(Remedy("columns", {_required(contracts[0])[0]: ...}),),
+            remedies=(Remedy("columns", {_lacking(names, contracts[0]): ...}),),
         )
     )
 
 
+_NO_KIND = "are of no kind of data that is taken here"
+
+
 def _required(contract: type[Contract]) -> list[str]:
     return [column.name for column in contract.columns if not column.optional] or [f"as {contract.reader} reads them"]
+
+
+def _lacking(names: list[str], contract: type[Contract]) -> str:
+    """Return the first column that a contract needs and that is not among the names; any where all are."""
+    own = {name.casefold() for name in names}
+    absent = [one.name for one in contract.columns if not (one.optional or own & {one.name, *one.aliases})]
+    return next(iter(absent), _required(contract)[0])
 
 
 def _has_columns(names: list[str], contract: type[Contract], columns: Mapping[str, str] | None) -> bool:
@@ -226,13 +243,14 @@ _SYSTEMS: dict[str, type[Contract]] = {"classes": Predictions, "partition": Part
 """What a system of each kind of truth is read as."""
 
 
-def as_system(fit: Any, given: Any) -> Any:
+def as_system(fit: Any, given: Any, columns: Mapping[str, str] | None = None) -> Any:
     """Return what a system says, read where it is not read yet; its ``kind`` says what it is.
 
     Parameters
     ----------
     fit : a fit, or a truth, which says of which kinds systems may be.
     given : a contract of a system; what can be made into chains; or a source, see `as_contract`.
+    columns : names of its columns.
 
     Raises
     ------
@@ -240,12 +258,12 @@ def as_system(fit: Any, given: Any) -> Any:
     """
     if hasattr(given, "to_chains"):
         given = given.to_chains()
-    if is_source(given):
-        given = as_contract(given, *_systems_of(fit))
+    if is_source(given) or columns is not None:
+        given = as_contract(given, *_systems_of(fit), columns=columns)
     if not hasattr(given, "kind"):
         raise UnsupportedRequest(
-            "a system is expected, as read_predictions, read_conll or read_partition return it; this is "
-            f"{type(given).__name__}"
+            "a system is expected, as read_predictions, read_conll or read_partition return it, or "
+            f"Predictions.from_scores makes it of an array of scores (item, class); this is {type(given).__name__}"
         )
     return given
 
@@ -265,7 +283,7 @@ def _is_one_system(fit: Any, given: Mapping) -> bool:
     return not {cell_text(name)[0] for name in given}.isdisjoint(ids)
 
 
-def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
+def as_systems(fit: Any, systems: Any, columns: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return systems by name, each as `as_system` returns it; of one system alone, under its own name.
 
     Raises
@@ -275,8 +293,8 @@ def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
     if not isinstance(systems, Mapping) or not systems:
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
     if _is_one_system(fit, systems):
-        return named_system(as_system(fit, systems))
-    return {name: as_system(fit, system) for name, system in systems.items()}
+        return named_system(as_system(fit, systems, columns))
+    return {name: as_system(fit, system, columns) for name, system in systems.items()}
 
 
 def named_systems(fit: Any, given: Any) -> dict[str, Any]:

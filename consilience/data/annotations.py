@@ -31,14 +31,22 @@ from consilience.data.codes import (
     sized,
     sorted_names,
 )  # fmt: skip
-from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
+from consilience.data.columns import ANNOTATOR, ITEM, Choose, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.files import holds_coded
 from consilience.data.memory import release
-from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
+from consilience.data.policies import (
+    check_writing,
+    filled_rows,
+    keep_repeated,
+    known_rows,
+    require_rows,
+    said_first,
+    warn_of_writing,
+)
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -273,6 +281,8 @@ class Annotations(Contract):
         items = _Joined.of(self.items, self.num_items, other.items, other.num_items)
         annotators = _Joined.of(self.annotators, self.num_annotators, other.annotators, other.num_annotators)
         labels = _Joined.of(self.labels, self.num_labels, other.labels, other.num_labels, in_order=True)
+        known = set() if self.labels is None else set(self.labels)
+        warn_of_writing(sorted(labels.names, key=lambda name: name not in known), known)
         item, annotator = items.rows(self.item, other.item), annotators.rows(self.annotator, other.annotator)
         keep = _kept(problems, len(self.item), item, annotator, duplicates)
         gold = items.said(problems, "gold", self.gold, other.gold, labels)
@@ -453,7 +463,7 @@ def _read_long(
     source: Any, columns: Mapping[str, str] | None, closed: list[str] | None, missing: str, duplicates: str,
     unknown: str,
 ) -> Annotations:  # fmt: skip
-    choose = choose_columns(Annotations.columns, columns)
+    choose = _long_columns(columns)
     names: list[str] = []
 
     def noted(found: list[str], problems: Problems) -> dict[str, int]:
@@ -467,6 +477,8 @@ def _read_long(
     label, labels = table.texts("label")
     gold, golds = table.texts("gold") if "gold" in table.columns else (None, [])
     order = closed or sorted_names(dict.fromkeys([*labels, *golds]))
+    if closed is None:
+        check_writing(table, labels, golds)
     label = recode(label, labels, order)
     weight = _read_weights(table)
     group, groups = table.texts("group") if "group" in table.columns else (None, None)
@@ -487,6 +499,25 @@ def _read_long(
         items=item_ids, annotators=annotator_ids, labels=object_array(order),
         groups=None if groups is None else object_array(groups),
     )  # fmt: skip
+
+
+def _long_columns(columns: Mapping[str, str] | None) -> Choose:
+    """Return what finds the columns; where neither annotators nor labels have one the table may have another layout."""
+    declared = choose_columns(Annotations.columns, columns)
+
+    def choose(names: list[str], problems: Problems) -> dict[str, int]:
+        try:
+            return declared(names, problems)
+        except InputError:
+            if {"annotator", "label"} <= {problem.column for problem in problems.found}:
+                layouts = Remedy("layout", "wide"), Remedy("layout", "counts")
+                problems.add("a row may be an item, and a column an annotator, or a label", _LAYOUTS, *layouts)
+            raise InputError(problems.found) from None
+
+    return choose
+
+
+_LAYOUTS = "pass {layout} where cells hold the annotators' labels, {layout} where they count labels"
 
 
 def say_what_is_ignored(names: Sequence[str], used: Mapping[str, str]) -> None:
@@ -556,6 +587,8 @@ def _read_wide(
     table, item, items, annotators = _read_grid(source, columns)
     cells = [table.texts(name) for name in annotators]
     order = closed or sorted_names({name for _, names in cells for name in names})
+    if closed is None:
+        warn_of_writing(order)
     if not order:
         raise table.problems.fail("every cell is empty", "check the layout")
     label = np.stack([recode(codes, names, order) for codes, names in cells], axis=1)

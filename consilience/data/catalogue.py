@@ -365,7 +365,8 @@ def describe(name: str) -> DataSet:
     for data_set in DATA_SETS:
         if data_set.name == name:
             return data_set
-    raise no_such(f"there is no data set {name!r}", name, names(), f"there are {', '.join(names())}")
+    what = "; load_fit reads a saved fit" if (Path(name) / "fit.json").is_file() else ""
+    raise no_such(f"there is no data set {name!r}{what}", name, names(), f"there are {', '.join(names())}")
 
 
 def load(name: str) -> Any:

@@ -154,7 +154,7 @@ class ClassMap(Contract):
         closed = None if classes is None else as_names(classes, "classes")
         if isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith((".txt", ".txt.gz")):
             return _from_lines(source, closed)
-        table = read_table(source, choose_columns(ClassMap.columns, columns))
+        table = read_table(source, choose_columns(ClassMap.columns, columns), units=("class", "group"))
         code, names = table.texts("class", required=True)
         group, found = table.texts("group", required=True)
         order = sorted_names(found)

@@ -23,6 +23,13 @@ _DIGITS = (1 << 20) - 1
 _CODES_PER_ROW, _FEW_CODES = 8, 1 << 19
 
 
+def written_alike(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that differ from an earlier one in case and blanks alone, each with that one."""
+    first: dict[str, str] = {}
+    folded = ((name, " ".join(name.casefold().split())) for name in names)
+    return {name: own for name, key in folded if (own := first.setdefault(key, name)) != name}
+
+
 def sorted_names(names: Iterable[str]) -> list[str]:
     """Sort names: by value where all are whole numbers, else as text."""
     listed = list(names)

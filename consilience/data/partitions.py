@@ -171,7 +171,7 @@ class Partition(Contract):
         [0, 0, 1]
         """
         check_option("missing", missing, ("error", "drop"))
-        table = read_table(source, choose_columns(Partition.columns, columns))
+        table = read_table(source, choose_columns(Partition.columns, columns), units=("record", "entity"))
         record, records = table.texts("record", required=True)
         entity, entities = table.texts("entity")
         again = repeated(record) & (record >= 0)

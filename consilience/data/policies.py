@@ -5,11 +5,13 @@ Every option of a reader that says so, such as ``missing``, is carried out here.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 import numpy as np
 
 from consilience.data.cells import Table
-from consilience.data.codes import repeated
-from consilience.data.problems import warn_input
+from consilience.data.codes import repeated, written_alike
+from consilience.data.problems import first_of, warn_input
 from consilience.notes import Remedy
 
 
@@ -76,6 +78,24 @@ def keep_repeated(
         text = f"{again.sum():,} rows have the same {what} as an earlier row; {done} ({{duplicates}})"
         warn_input(text, Remedy("duplicates", duplicates))
     return np.ones(table.num_rows, bool) if duplicates == "keep" else ~again
+
+
+def check_writing(table: Table, labels: list[str], golds: list[str]) -> None:
+    """Refuse gold labels that annotators gave in other writing alone; warn of labels that they gave in both."""
+    warn_of_writing(labels)
+    given = set(labels)
+    for name, own in written_alike([*labels, *(gold for gold in golds if gold not in given)]).items():
+        if name not in given:
+            message = f"no annotator gave this gold label; did you mean {own!r}?"
+            remedy = "write it as the annotators do, or pass {labels} with both if they are two"
+            table.problems.add(message, remedy, Remedy("labels"), column=table.columns["gold"].name, value=name)
+
+
+def warn_of_writing(labels: Iterable[str], known: Collection[str] = ()) -> None:
+    """Warn of labels that differ in case and blanks alone, other than pairs that are known."""
+    pairs = [f"{own!r} and {name!r}" for name, own in written_alike(labels).items() if not {name, own} <= set(known)]
+    if pairs:
+        warn_input(f"labels that differ in case or blanks alone are counted as different ones: {first_of(pairs)}")
 
 
 def require_rows(table: Table, keep: np.ndarray) -> None:

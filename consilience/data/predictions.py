@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.data.cells import Table
+from consilience.data.cells import Table, is_missing, number
 from consilience.data.codes import (
     Names,
     as_array,
@@ -27,7 +28,7 @@ from consilience.data.files import name_of
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows
 from consilience.data.problems import Problems, check_option, counted, warn_input
 from consilience.data.tables import read_table
-from consilience.errors import UnsupportedRequest
+from consilience.errors import InputError, UnsupportedRequest
 from consilience.notes import Remedy
 
 
@@ -63,7 +64,7 @@ class Predictions(Contract):
     columns = (
         ITEM,
         CLASS,
-        Column("score", ("probability", "confidence"), help="higher is better", optional=True),
+        Column("score", ("probability", "confidence", "prob", "proba", "p"), help="higher is better", optional=True),
         Column("rank", ("position",), help="1 is best", optional=True),
     )
     reader = "read_predictions"
@@ -307,7 +308,9 @@ class Predictions(Contract):
         ----------
         source : path, data frame, dict of columns or list of rows
             A path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns item and
-            class (or label), and a score (higher is better) or a rank (1 is best) where an item has several classes.
+            class (or label), and a score (higher is better) or a rank (1 is best) where an item has several classes. Or
+            with a row for each item: the column item, and one of scores for each class. Or a JSON object of
+            item -> class.
         columns : dict of str to str, optional
             Column names for "item", "class", "score" and "rank" where the table has names of its own.
         classes : Names, str or path, optional
@@ -352,8 +355,11 @@ class Predictions(Contract):
         check_option("unknown", unknown, ("error", "drop"))
         check_option("scores", scores, ("ranks", "probabilities"))
         closed = None if classes is None else as_names(classes, "classes")
-        table = read_table(source, choose_columns(Predictions.columns, columns))
+        choose = _Columns(columns)
+        table = read_table(source, choose, units=("item", "class"))
         probable = scores == "probabilities"
+        if "class" not in table.columns:
+            return _read_wide(table, choose, closed, str(name_of(source) if name is None else name), probable)
         order_column = _probability_column(table) if probable else _order_column(table, columns or {})
         item, items = table.texts("item", required=True)
         code, named = table.texts("class")
@@ -363,6 +369,8 @@ class Predictions(Contract):
         if order_column is not None:
             keep &= filled_rows(table, order_column, missing)
         keep &= known_rows(table, "class", code, unknown, "classes")
+        if order_column is None:
+            _refuse_unread_scores(table, item, code, choose.unread)
         what = "item" if order_column is None else "item and class"
         keep &= keep_repeated(table, keep, (item,) if order_column is None else (item, code), duplicates, what)
         value = np.zeros(table.num_rows) if order_column is None else table.numbers(order_column)
@@ -387,6 +395,66 @@ class Predictions(Contract):
 
 
 read_predictions = Predictions.read
+
+
+class _Columns:
+    """Finds the columns of predictions among the names of a table: those that are declared, or one for each class.
+
+    Parameters
+    ----------
+    columns : role to column name, for tables with other names than are declared.
+    """
+
+    def __init__(self, columns: Mapping[str, str] | None) -> None:
+        self.declared = choose_columns(Predictions.columns, columns)
+        item = {role: name for role, name in (columns or {}).items() if role == "item"}
+        self.items = choose_columns((ITEM,), item) if len(item) == len(columns or {}) else None
+        self.names: list[str] = []
+        self.unread: list[str] = []
+
+    def __call__(self, names: list[str], problems: Problems) -> dict[str, int]:
+        self.names = names
+        roles = {one for column in Predictions.columns[1:] for one in (column.name, *column.aliases)}
+        if self.items is not None and not roles & {name.casefold() for name in names}:
+            with contextlib.suppress(InputError):
+                item = self.items(names, Problems(None))["item"]
+                classes = {name: at for at, name in enumerate(names) if name and at != item}
+                if len(classes) > 1:
+                    return {"item": item, **{f"{_OF_CLASS}{name}": at for name, at in classes.items()}}
+        found = self.declared(names, problems)
+        self.unread = [name for at, name in enumerate(names) if name and at not in found.values()]
+        return found
+
+
+_OF_CLASS = "score of "
+
+
+def _read_wide(table: Table, choose: _Columns, closed: list[str] | None, name: str, probable: bool) -> Predictions:
+    """Make predictions of a table with a row for each item and a column of scores for each class."""
+    roles = [role for role in table.columns if role != "item"]
+    if not all(is_missing(one) or np.isfinite(number(one)) for role in roles for one in table.columns[role].values):
+        choose.declared(choose.names, table.problems)  # raises: these are no scores
+    item, items = table.texts("item", required=True)
+    table.flag(repeated(item) & (item >= 0), "item", "this item has a row already", "keep one row per item")
+    order = [table.columns[role].name for role in roles]
+    if closed is not None and set(closed) != set(order):
+        text = "the columns beside that of the items are not {classes}"
+        raise table.problems.fail(text, "name a column after each class", Remedy("classes"))
+    for role in roles:
+        table.flag(table.empty(role), role, "the score is empty", "give a score")
+    scores = np.stack([table.numbers(f"{_OF_CLASS}{one}") for one in closed or order], axis=1)
+    table.problems.raise_any()
+    return Predictions.from_scores(scores, items=items, classes=closed or order, name=name, probabilities=probable)
+
+
+def _refuse_unread_scores(table: Table, item: np.ndarray, code: np.ndarray, unread: list[str]) -> None:
+    """Refuse several classes of an item where nothing orders them, but a column was not read that may."""
+    several = np.flatnonzero(repeated(item) & ~repeated(item, code) & (item >= 0))
+    if len(several) and unread:
+        message = f"{len(np.unique(item[several])):,} items have several classes, and no column says in which order"
+        named = Remedy("columns", {"score": unread[0]})
+        message += f"; is {unread[0]!r} the score?"
+        raise table.problems.fail(message, "pass {columns}", named, row=table.place(int(several[0])))
 
 
 def _grid(item: np.ndarray, position: np.ndarray, code: np.ndarray, num_items: int) -> np.ndarray:

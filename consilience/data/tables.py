@@ -57,13 +57,14 @@ _LINE_BREAK = re.compile("\r\n|\r|\n")
 _FROM_ZERO = "row {} (counted from 0)"
 
 
-def read_table(source: Any, choose: Choose) -> Table:
+def read_table(source: Any, choose: Choose, units: tuple[str, str] | None = None) -> Table:
     """Read the wanted columns of a source.
 
     Parameters
     ----------
     source : a path, a data frame, a dict of columns or a list of rows; see the head of this file.
     choose : finds the wanted columns among the names: `choose_columns` or `all_columns`.
+    units : columns of a JSON object of thing -> value, where it may be one.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def read_table(source: Any, choose: Choose) -> Table:
     """
     if is_open_file(source):
         with kept_inputs():
-            return read_table(kept(source), choose)
+            return read_table(kept(source), choose, units)
     if isinstance(source, str | os.PathLike):
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
         piped = kept(source)
@@ -82,7 +83,7 @@ def read_table(source: Any, choose: Choose) -> Table:
             elif ending in (".csv", ".tsv"):
                 table = _read_delimited(path, ending, choose, problems)
             else:
-                table = _read_records(path, ending, choose, problems)
+                table = _read_records(path, ending, choose, problems, units)
     elif is_rows(source):
         table = _records_table(list(enumerate(source)), _FROM_ZERO, choose, Problems("the list of rows"))
     elif isinstance(source, Mapping):
@@ -315,9 +316,13 @@ def _check_quotes(block: np.ndarray, delimiter: int) -> None:
         raise _Doubt
 
 
-def _read_records(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:
+def _read_records(
+    path: Path, ending: str, choose: Choose, problems: Problems, units: tuple[str, str] | None
+) -> Table:
     if ending == ".json":
         content = read_json(path, problems)
+        if units is not None and isinstance(content, dict) and not set(map(type, content.values())) & {dict, list}:
+            content = [dict(zip(units, pair, strict=True)) for pair in content.items()]
         if not isinstance(content, list):
             remedy = "write the table as an array of objects (pandas: orient='records')"
             raise problems.fail("an array of objects is expected", remedy)

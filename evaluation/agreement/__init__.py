@@ -22,6 +22,7 @@ J. Nørregaard and L. Derczynski. Sparse probability of agreement. arXiv:2208.06
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ def agreement(
     source: Any,
     weights: str = "annotations_m1",
     *,
+    columns: Mapping[str, str] | None = None,
     annotators: str = "fixed",
     shares: Any = None,
     values: Any = None,
@@ -71,6 +73,8 @@ def agreement(
         How much an item counts by its number of annotations: ``flat``, ``annotations``, ``annotations_m1``, ``edge``,
         ``inv_var`` (the same as ``edge``), ``inv_var_class``, or ``exch``, which knows that items differ and wants a
         few hundred of them. `flat` is always reported beside it.
+    columns : dict of str to str, optional
+        Names of columns of a table that is not read yet, such as ``{"item": "row_id"}``.
     annotators : str, default "fixed"
         ``fixed``, the standard error over items, for what these annotators do; or ``random``, over items and
         annotators, for what annotators like these would do. The second can be ten times as large.
@@ -121,16 +125,19 @@ def agreement(
     }  # fmt: skip
     if isinstance(source, LabelCounts):
         return Agreement(source, **settings)
-    if is_source(source):
-        source = as_contract(source, Annotations, Mentions, duplicates=duplicates)
+    if is_source(source) or columns is not None:
+        source = as_contract(source, Annotations, Mentions, duplicates=duplicates, columns=columns)
     annotations = _annotations_of(source)
     if annotations is not None:
         kept = _first_annotations(_without_repeats(annotations, duplicates), first)
         return Agreement(LabelCounts.of_annotations(kept), kept, **settings)
-    if isinstance(source, Rankings | Ratings):
+    if isinstance(source, Ratings):
+        text = "ratings are numbers; give their table, with {columns} and {values}, for Krippendorff's alpha"
+        raise UnsupportedRequest(text, Remedy("columns", {"label": "rating"}), Remedy("values", "labels"))
+    if isinstance(source, Rankings):
         raise UnsupportedRequest(
-            f"the agreement of {type(source).__name__} is not that of labels; see annotator_agreement and "
-            "annotator_overlap for rankings, or give a fit of them"
+            "the agreement of Rankings is not that of labels; see annotator_agreement and annotator_overlap, or give a "
+            "fit of them"
         )
     if not isinstance(source, Truth) and not hasattr(source, "truth"):
         raise UnsupportedRequest(

@@ -28,7 +28,7 @@ def dependence_setting(default: float = 0.3) -> Any:
         "how much the labels of one item err together, an intra-item correlation: 0 if annotators err independently; "
         f"gold: learned from gold labels; auto: learned where 20 items have gold, else {default:g}, or 1 if the "
         "annotators agree no more than chance",
-        at_least=0.0, words=("auto", "gold"), earlier=0.0,
+        at_least=0.0, at_most=1.0, words=("auto", "gold"), earlier=0.0,
     )  # fmt: skip
 
 

@@ -27,6 +27,8 @@ LEAST = 3.0
 
 _BLIND, _OPPOSED = 2.0, -3.0
 
+_NAMED = 5  # annotators in a note
+
 # More annotators are not looked at pair by pair: one pair of 1275 cannot carry the signal unseen.
 _MOST_FOR_PAIRS = 50
 # Above, the square of the labels is more work than the pairs of annotators that meet.
@@ -195,11 +197,18 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
         yield Note(Level.error, text)
     if len(names) == 2 or np.isfinite(signal.annotator_z).sum() == 2:
         yield Note(Level.warning, "two annotators cannot be checked by a third")
-    blind = int(np.sum((signal.annotator_z < _BLIND) & (signal.annotator_z >= _OPPOSED)))
-    opposed = int(np.sum(signal.annotator_z < _OPPOSED))
-    if blind:
-        who = "1 annotator looks" if blind == 1 else f"{blind:,} annotators look"
-        yield Note(Level.note, f"no evidence that {who} at the items")
-    if opposed:
-        who, they = ("1 annotator agrees", "does she") if opposed == 1 else (f"{opposed:,} annotators agree", "do they")
-        yield Note(Level.note, f"{who} less than chance: {they} use the labels in another order?")
+    blind = np.flatnonzero((signal.annotator_z < _BLIND) & (signal.annotator_z >= _OPPOSED))
+    opposed = np.flatnonzero(signal.annotator_z < _OPPOSED)
+    if len(blind):
+        who = "1 annotator looks" if len(blind) == 1 else f"{len(blind):,} annotators look"
+        yield Note(Level.note, f"no evidence that {who} at the items: {_named(blind, names)}")
+    if len(opposed):
+        one = len(opposed) == 1
+        who, they = ("1 annotator agrees", "does she") if one else (f"{len(opposed):,} annotators agree", "do they")
+        named = _named(opposed, names)
+        yield Note(Level.warning, f"{who} less than chance: {named}; {they} use the labels in another order?")
+
+
+def _named(codes: np.ndarray, names: Sequence[object] | np.ndarray) -> str:
+    """Return the first few annotators in words."""
+    return ", ".join([*(str(names[code]) for code in codes[:_NAMED]), *(["…"] if len(codes) > _NAMED else [])])

@@ -54,8 +54,21 @@ def test_what_cannot_be_understood_is_a_usage_error(run, words):
     assert run(*words)[0] == ExitCode.usage
 
 
-def test_a_close_command_is_suggested(run):
-    assert "did you mean 'certainty'?" in run("certianty", "run")[2]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("certianty", "run"), "did you mean 'certainty'?"),
+        (("certainty", "run", "--jsno"), "usage: consilience certainty"),
+        (("certainty", "run", "--jsno"), "there is no flag '--jsno'; did you mean '--json'?"),
+        (("fit", "dawid-skene", "x.csv", "-o", "r", "--metod", "em"), "did you mean '--method'?"),
+        (("fit", "dawid-skene", "x.csv", "-o", "r", "--dependense=1"), "did you mean '--dependence'?"),
+        (("fit", "dawid-skene", "x.csv", "-o", "r", "--reliability", "3"), "'dawid-skene' has no flag '--reliability'"),
+        (("fit", "--reliabilty", "3", "dirichlet", "x.csv", "-o", "r"), "did you mean '--reliability'?"),
+    ],
+)
+def test_a_close_name_is_suggested(run, words, message):
+    code, _, errors = run(*words)
+    assert (code, message in errors) == (ExitCode.usage, True)
 
 
 # ---- fit ----
@@ -95,7 +108,6 @@ def test_options_of_the_model_may_stand_anywhere_and_be_negative(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--reliabilty", "3"), "did you mean 'reliability'?"),
         (("--reliability", "much"), "give a number"),
         (("--reliability", "0"), "must be above 0"),
         (("--alpha", "small"), "give a number"),
@@ -240,7 +252,9 @@ def test_ctrl_c_keeps_what_a_sampler_has_drawn_and_resume_goes_on(folder, run, r
     assert_same_draws(target, uninterrupted(folder, draws=30, warmup=5, chains=1))
     assert not (target / "checkpoint").exists()
 
-    assert "holds a fit that is complete" in refused(*command[1:])
+    assert run(*command[1:])[:2] == (ExitCode.success, f"complete {target}, as it was\n")
+    for other in (("--seed", "9"), ("--reliability", "3")):
+        assert "complete, but of other data or settings" in refused(*command[1:], *other)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
@@ -408,10 +422,20 @@ def test_evaluation_has_a_row_for_each_system_and_metric(folder, run, tmp_path):
     assert rows[0]["value"] == expected.value
     assert rows[0]["point_estimate"] == expected.point
     assert set(expected.row()) < set(rows[0])
+    assert rows[0]["notes"] == list(expected.notes)
+    assert "whether the system looked at the items itself" in rows[0]["notes"][0]
     with open(tmp_path / "items.csv", newline="") as file:
         items = list(csv.DictReader(file))
     assert list(items[0]) == ["item", "right top-1", "right set-1", "wrong top-1", "wrong set-1"]
     np.testing.assert_allclose([float(row["right top-1"]) for row in items], expected.items)
+
+
+def test_columns_are_of_the_files_that_have_them(folder, run, tmp_path):
+    (tmp_path / "said.csv").write_text((folder / "right.csv").read_text().replace("label", "said", 1))
+    files = (tmp_path / "said.csv", folder / "wrong.csv")
+    assert run("evaluate", folder / "run", "--predictions", *files, "--columns", "class=said")[0] == 0
+    code, _, errors = run("evaluate", folder / "run", "--predictions", *files, "--columns", "class=sayd")
+    assert (code, "there is no column 'sayd'" in errors) == (1, True)
 
 
 def test_evaluation_by_group_adds_its_table(folder, run):
@@ -438,7 +462,8 @@ def test_missing_predictions_are_an_error_until_dropped(folder, printed, refused
     words = ("evaluate", folder / "cases", "--predictions", "stutz-2023-predictions", "--metric", "top-3")
     assert "pass --missing drop" in refused(*words)
     shown = printed(*words, "--missing", "drop")
-    assert [line.split()[0] for line in shown.splitlines()] == ["system", "A", "B", "D"]
+    assert [line.split()[0] for line in shown.splitlines()[:4]] == ["system", "A", "B", "D"]
+    assert shown.splitlines()[5].startswith("Not in this interval: whether the system looked at the items itself")
 
 
 def test_comparison_has_the_leaderboard_and_the_pairs(folder, run):

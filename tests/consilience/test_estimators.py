@@ -5,6 +5,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pandas
@@ -172,6 +173,8 @@ def test_options_are_those_of_fit_and_of_the_model(estimator):
     expected = {**of_calls, **of_model, **estimator._other_defaults}
     for name in ("model", "data", "sources", "truth", "read", "settings"):
         expected.pop(name, None)
+    if estimator is not cs.Linker:
+        del expected["columns"]
     if estimator not in CROWDS:
         del expected["annotator_groups"]
     assert estimator().get_params() == expected
@@ -344,6 +347,13 @@ def test_before_the_fit_it_says_so(estimator):
     for name in ("fit_", "labels_", "loss_history_", *(["probas_", "skills_"] if estimator is not cs.Linker else [])):
         with pytest.raises(AttributeError, match=rf"this {estimator.__name__} is not fitted, and has no {name}; call"):
             getattr(model, name)
+
+
+def test_scikit_learn_gets_its_own_error(monkeypatch):
+    own = types.SimpleNamespace(NotFittedError=type("NotFittedError", (ValueError, AttributeError), {}))
+    monkeypatch.setitem(sys.modules, "sklearn.exceptions", own)
+    with pytest.raises(own.NotFittedError, match="this MACE is not fitted"):
+        cs.MACE().labels_  # noqa: B018
 
 
 def test_another_fit_leaves_nothing_of_the_first():

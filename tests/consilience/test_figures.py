@@ -272,6 +272,8 @@ def test_plots_of_records_and_what_a_fit_cannot_draw(crowd):
         crowd.plot.views()
     with pytest.raises(UnknownName, match="there is no site 'confusoin'; did you mean 'confusion'"):
         crowd.plot.trace("confusoin")
+    with pytest.raises(UnsupportedRequest, match=r"name a figure, such as fit.plot.certainty\(\)"):
+        crowd.plot()
     with pytest.raises(UnsupportedRequest, match="a fit by em is one estimate"):
         fit.plot.trace()
     assert set(DRAWN) < set(dir(crowd.plot))

@@ -32,6 +32,13 @@ def test_help_of_a_model_has_its_options_and_how_its_data_are_read(capsys, name)
         assert (flag in shown) == (of in about["reading"])
 
 
+@pytest.mark.parametrize("text", ["name=string,born=date", "name:string, born:date"])
+def test_columns_and_their_words_are_written_with_either_sign(text):
+    expected = {"name": "string", "born": "date"}
+    asked = grammar.parser("link").parse_args(["link", "x.csv", "--similar", text, "--clean", text, "--fields", text])
+    assert (asked.similar, asked.clean, asked.fields) == (expected, expected, expected)
+
+
 def test_help_of_fit_alone_has_no_flags_of_reading(capsys):
     assert main(["fit", "--help"]) == 0
     shown = capsys.readouterr().out

@@ -43,6 +43,8 @@ def test_the_grammar_needs_no_arrays(words):
         (("fit", "prirn", "dawid-skene-1979", "-o", "run"), "takes Rankings"),
         (("fit", "dirichlet", "bad.csv", "-o", "."), "exists and is not a saved fit"),
         (("certainty", "absent"), "is not a folder"),
+        (("compare", "bad.csv", "."), "the first argument is that which"),
+        (("fit", "bad.csv", "dirichlet", "-o", "run"), "the model comes first: fit dirichlet bad.csv"),
         (("evaluate", ".", "--predictions", "absent.csv"), "there is no such file"),
     ],
 )

@@ -95,6 +95,14 @@ def test_a_dict_that_names_items_or_columns_is_one_system(dirichlet, name):
     assert found.table.equals(cs.compare(dirichlet, {"predictions": cs.read_predictions(SYSTEM)}).table)
 
 
+def test_columns_of_systems_are_named_where_they_are_scored(dirichlet):
+    own = pandas.DataFrame(SYSTEM).rename(columns={"label": "predicted"})
+    columns = {"class": "predicted"}
+    assert cs.evaluate(dirichlet, own, columns=columns).value == cs.evaluate(dirichlet, SYSTEM).value
+    found = cs.compare(dirichlet, {"A": own}, columns=columns).table
+    assert found.equals(cs.compare(dirichlet, {"A": SYSTEM}).table)
+
+
 @pytest.fixture(scope="module")
 def dirichlet():
     return cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), draws=20)
@@ -106,6 +114,12 @@ def test_how_data_are_read_is_said_to_fit():
         assert cs.fit("dirichlet", rows, read={"missing": "drop"}, draws=20).data.num_items == 3
     with pytest.raises(UnsupportedRequest, match="read= says how data are read, and these are read"):
         cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), read={"missing": "drop"})
+    own = pandas.DataFrame(ANNOTATIONS).rename(columns={"item": "data.row_id", "label": "choice"})
+    columns = {"item": "data.row_id", "label": "choice"}
+    assert cs.fit("dirichlet", own, columns=columns, draws=20).data.num_items == 3
+    assert cs.agreement(own, columns=columns).value == cs.agreement(ANNOTATIONS).value
+    with pytest.raises(UnsupportedRequest, match="columns= says how data are read, and these are read"):
+        cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), columns=columns)
     with pytest.raises(UnknownName, match="the reader of Annotations has no option 'mising'; did you mean 'missing'"):
         cs.fit("dirichlet", rows, read={"mising": "drop"})
 

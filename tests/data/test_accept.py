@@ -68,6 +68,8 @@ def test_columns_of_several_contracts_or_of_none_are_refused(tmp_path):
     assert problem.file == str(tmp_path / "both.csv")
     with pytest.raises(InputError, match="the columns 'who', 'what' are of no kind of data"):
         as_contract({"who": ["a"], "what": ["b"]}, Annotations, Ratings)
+    with pytest.raises(InputError, match="are those of Ratings, which are not taken here.*columns={'label': …}"):
+        as_contract(TABLES[Ratings], Annotations, Rankings)
     with pytest.raises(InputError, match="there is no column 'label'; the table has 'who', 'what'"):
         as_contract({"who": ["a"], "what": ["b"]}, Annotations)
 

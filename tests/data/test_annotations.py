@@ -205,6 +205,17 @@ def test_closed_labels_keep_their_order_where_annotations_are_joined():
     assert both.label.tolist() == [0, 1, 2]
 
 
+def test_labels_in_two_writings_are_warned_of():
+    table = {"item": ["a", "b"], "annotator": ["x", "x"], "label": ["pos", "POS"]}
+    with pytest.warns(InputWarning, match="'pos' and 'POS'"):
+        assert Annotations.read(table).num_labels == 2
+    one, other = (Annotations.read({name: [cell[row]] for name, cell in table.items()}) for row in (0, 1))
+    with pytest.warns(InputWarning, match="'pos' and 'POS'"):
+        both = one.joined(other)
+    further = Annotations.read({"item": ["c"], "annotator": ["x"], "label": ["POS"]})
+    assert both.joined(further).num_labels == 2  # said once
+
+
 def test_counts_are_joined_without_annotators():
     both = Annotations.from_counts([[3, 0]], items=["a"]).joined(Annotations.from_counts([[1, 2]], items=["a"]))
     assert (both.num_annotators, both.weight.tolist(), both.item.tolist()) == (0, [3.0, 1.0, 2.0], [0, 0, 0])

@@ -86,6 +86,7 @@ FILES = [
     Bad("repeated.csv", GOOD + "a,w1,y\n", duplicates="error", row="line 4", column="item", value="a", says="same item and annotator", remedy="duplicates='first'"),
     Bad("gold_conflict.csv", "item,annotator,label,gold\na,w1,x,x\na,w2,x,y\n", row="line 3", column="gold", value="y", says="contradicts an earlier row", remedy="one gold label per item"),
     Bad("unknown_gold.csv", "item,annotator,label,gold\na,w1,x,z\n", labels=["x"], row="line 2", column="gold", value="z", says="not in labels=", remedy="add it to the list"),
+    Bad("gold_writing.csv", "item,annotator,label,gold\na,w1,pos,Pos \na,w2,neg,\nb,w2,neg,neg\n", column="gold", value="Pos", says="no annotator gave this gold label; did you mean 'pos'", remedy="pass labels= with both"),
     Bad("text_weight.csv", "item,annotator,label,weight\na,w1,x,heavy\n", row="line 2", column="weight", value="heavy", says="a finite weight", remedy="finite number"),
     Bad("nan_weight.csv", "item,annotator,label,weight\na,w1,x,nan\n", row="line 2", column="weight", value="nan", says="a finite weight", remedy="finite number"),
     Bad("inf_weight.csv", "item,annotator,label,weight\na,w1,x,-inf\n", row="line 2", column="weight", value="-inf", says="a finite weight", remedy="finite number"),
@@ -93,6 +94,7 @@ FILES = [
     Bad("empty_weight.csv", "item,annotator,label,weight\na,w1,x,\n", row="line 2", column="weight", says="the weight is empty", remedy="1 counts the row once"),
     Bad("overflowing_weight.csv", "item,annotator,label,weight\na,w1,x,1e999\n", row="line 2", column="weight", value="1e999", says="a finite weight", remedy="finite number"),
     # other layouts
+    Bad("no_layout.csv", "item,ann_1,ann_2\na,x,y\n", says="a row may be an item, and a column an annotator, or a label", remedy="pass layout='wide'"),
     Bad("one_column.csv", "item\na\n", layout="wide", says="at least one more column", remedy="check the layout"),
     Bad("repeated_item.csv", "id,w1\na,x\na,y\n", layout="wide", row="line 3", column="id", value="a", says="has a row already", remedy="one row per item"),
     Bad("all_blank.csv", "id,w1\na,\n", layout="wide", says="every cell is empty", remedy="check the layout"),
@@ -140,6 +142,11 @@ FILES = [
     # predictions and class maps
     Bad("text_score.csv", "item,class,score\na,x,high\n", read=read_predictions, row="line 2", column="score", value="high", says="a number is expected", remedy="finite number"),
     Bad("twice_predicted.csv", "item,class,score\na,x,1\na,x,2\n", read=read_predictions, row="line 3", column="item", value="a", says="same item and class", remedy="duplicates='first'"),
+    Bad("unread_score.csv", "item,label,logit\na,x,1\na,y,2\nb,x,1\nb,y,1\n", read=read_predictions, row="line 3", says="2 items have several classes, and no column says in which order; is 'logit' the score", remedy="pass columns={'score': 'logit'}"),
+    Bad("no_scores.csv", "item,predicted,note\na,x,fine\n", read=read_predictions, column="class", says="there is no column 'class'", remedy="pass columns="),
+    Bad("wide_repeated.csv", "item,x,y\na,1,0\na,0,1\n", read=read_predictions, row="line 3", column="item", value="a", says="has a row already", remedy="one row per item"),
+    Bad("wide_empty.csv", "item,x,y\na,1,\n", read=read_predictions, row="line 2", column="y", says="the score is empty", remedy="give a score"),
+    Bad("wide_other.csv", "item,x,y\na,1,0\n", read=read_predictions, classes=["x", "z"], says="not classes=", remedy="after each class"),
     Bad("empty_class.csv", "item,class,score\na,,1\n", read=read_predictions, row="line 2", column="class", says="the class is empty", remedy="missing='drop'"),
     Bad("two_groups.csv", "class,group\nx,1\nx,2\n", read=read_class_map, row="line 3", column="group", value="2", says="into another group", remedy="one group per class"),
     Bad("no_group.csv", "class,group\nx,\n", read=read_class_map, row="line 2", column="group", says="the group is empty", remedy="fill it in"),

@@ -40,6 +40,22 @@ def test_one_label_per_item(tmp_path):
         read_predictions(path)
 
 
+def test_a_row_for_each_item_is_a_column_for_each_class(tmp_path):
+    wide = {"item": ["y", "x"], "a": [0.5, 0.1], "b": [0.3, 0.2], "c": [0.2, 0.7]}
+    for rows in (wide, {"row_id" if name == "item" else name: values for name, values in wide.items()}):
+        named = None if rows is wide else {"item": "row_id"}
+        found = read_predictions(rows, columns=named, scores="probabilities", name="s")
+        long = {
+            "item": np.repeat(wide["item"], 3), "class": CLASSES * 2,
+            "prob": [wide[name][row] for row in (0, 1) for name in CLASSES],
+        }  # fmt: skip
+        assert found.fingerprint() == read_predictions(long, scores="probabilities", name="s").fingerprint()
+    path = tmp_path / "s.json"
+    path.write_text('{"y": "a", "x": "c"}')
+    listed = read_predictions({"item": ["y", "x"], "class": ["a", "c"]}, name="s")
+    assert read_predictions(path).fingerprint() == listed.fingerprint()
+
+
 def test_score_and_rank_together_need_a_word():
     both = SCORES | {"rank": [1, 2, 3, 4]}
     with pytest.raises(InputError, match="there is a score and a rank"):

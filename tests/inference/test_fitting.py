@@ -70,6 +70,10 @@ def test_unknown_options():
         cs.fit("dirichlet", ANNOTATIONS, relibility=2)
     with pytest.raises(UnknownName, match="did you mean 'alpha'"):
         cs.fit("dirichlet", ANNOTATIONS, alhpa=2)
+    with pytest.raises(UnknownName, match="fit has no argument 'metod'; did you mean 'method'"):
+        cs.fit("dirichlet", "absent.csv", metod="em")
+    with pytest.raises(UnknownName, match="'layout' says how data are read; give it by read={'layout': …}"):
+        cs.fit("dirichlet", "absent.csv", layout="wide")
     with pytest.raises(UnknownName, match="own.*; its options: none"):
         cs.fit(own, RATINGS, reliability=2)
 
@@ -86,6 +90,9 @@ def test_unknown_options():
         ({"draws": 0}, "draws is 0"),
         ({"draws": 2.5}, "draws is 2.5"),
         ({"draws": float("inf")}, "draws is inf"),
+        ({"max_steps": 0}, "max_steps is 0; give a whole number, 1 or more"),
+        ({"tolerance": -1}, "tolerance is -1; give a number, 0 or more"),
+        ({"tolerance": float("nan")}, "tolerance is nan"),
         ({"warmup": -1}, "warmup is -1"),
         ({"priors": dist.Dirichlet(jnp.ones(3))}, "takes consilience.models.dirichlet.Priors"),
         ({"truth": lambda key, draw, data: 0}, "brings its own"),
@@ -102,6 +109,8 @@ def test_choices_and_data_and_priors_of_other_members():
         cs.fit("irn", rankings, rank_weights="code")
     with pytest.raises(UnsupportedRequest, match="takes Rankings, as read_rankings returns them; this is Annotations"):
         cs.fit("irn", ANNOTATIONS)
+    with pytest.raises(UnsupportedRequest, match="option 'dependence' of 'mace' is 2.0; it must be at most 1"):
+        cs.fit("mace", ANNOTATIONS, dependence=2)
     with pytest.raises(UnsupportedRequest, match="has no priors"):
         cs.fit("prirn", rankings, dirichlet.Priors())
     with pytest.raises(UnsupportedRequest, match="model is int"):

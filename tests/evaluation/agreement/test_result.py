@@ -189,6 +189,8 @@ def test_tables_are_read(tmp_path):
         cs.agreement(3)
     with pytest.raises(UnsupportedRequest, match="the agreement of Rankings is not that of labels"):
         cs.agreement(cs.load("stutz-2023-cases"))
+    with pytest.raises(UnsupportedRequest, match="columns={'label': 'rating'} and values='labels', for Krippendorff"):
+        cs.agreement(cs.Ratings.from_codes(item=[0, 0], annotator=[0, 1], rating=[1.5, 2.0]))
 
 
 def test_shares_are_for_one_scheme():

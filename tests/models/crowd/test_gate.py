@@ -225,7 +225,7 @@ def test_a_copied_annotator_does_not_make_signal():
         "the signal rests on Cem and Dora alone: they agree with each other, and nobody else agrees with anybody; "
         "either both are right or one copies the other; only gold labels can tell"
     )
-    assert [note.text for note in rest] == ["no evidence that 1 annotator looks at the items"]
+    assert [note.text for note in rest] == ["no evidence that 1 annotator looks at the items: Ann"]
 
 
 # ---- what it says ----
@@ -242,7 +242,7 @@ def test_noise_is_said_in_red():
         "the labels and accuracies below are guesses; ask for more annotations an item, or give gold labels for some "
         "items"
     )
-    assert note.text == "no evidence that 3 annotators look at the items"
+    assert note.text == "no evidence that 3 annotators look at the items: Ann, Bob, Cem"
 
 
 def test_two_annotators_are_said_in_amber():
@@ -264,12 +264,12 @@ def test_annotators_who_turn_the_scale_round_are_said():
     true = np.arange(60) % 2
     found = signal(grid(np.stack([true, true, true, 1 - true], axis=1)))
     assert found.annotator_z[3] < -3
-    assert [note.text for note in signal_notes(found, "ABCD")][-1] == (
-        "1 annotator agrees less than chance: does she use the labels in another order?"
-    )
+    said = [*signal_notes(found, "ABCD")][-1]
+    assert said.level is Level.warning  # so that --strict finds it
+    assert said.text == "1 annotator agrees less than chance: D; does she use the labels in another order?"
     plural = Signal(30.0, np.array([30.0, 28, 25, -4, -5]))
     assert [note.text for note in signal_notes(plural, "ABCDE")] == [
-        "2 annotators agree less than chance: do they use the labels in another order?"
+        "2 annotators agree less than chance: D, E; do they use the labels in another order?"
     ]
 
 
