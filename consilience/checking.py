@@ -61,14 +61,11 @@ _RANKED_DRAWS = 99
 # A chain's draws are thinned to as good as independent ones before they are ranked.
 _THINNING = 10
 # Sweeps of small data sets before their first draw is ranked.
-_SHARED_WARMUP = 200
-_MOST_AUTOCORRELATION = 0.2
+_SHARED_WARMUP, _MOST_AUTOCORRELATION = 200, 0.2
 _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 # Classes of which the plausibilities are looked at one by one.
 _MOST_CLASSES = 5
-_REPLICATIONS, _CHAINS, _DATA_SETS, _LONGER = 1000, 20_000, 2000, 5
-_ROUNDS, _SWEEPS = 3, 10
-_MORE_DRAWS = (4, 16)
+_REPLICATIONS, _CHAINS, _DATA_SETS, _LONGER, _ROUNDS, _SWEEPS = 1000, 20_000, 2000, 5, 3, 10
 _FEWER_ON_HOST = 10  # samplers there go through small data sets one by one
 
 
@@ -332,7 +329,7 @@ def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains:
         subject = dataclasses.replace(subject, priors=priors)
     generic = _summary(subject.fit(data, "nuts", subject.seed + 1, draws=draws, chains=chains))
     # A sampler that mixes slowly is not wrong: it is given more draws before the bars are read.
-    for more in (1, *_MORE_DRAWS):
+    for more in (1, 4, 16):
         number = draws * more
         by_hand = {"draws": number * chains} if subject.method == "exact" else {"draws": number, "chains": chains}
         own = _summary(subject.fit(data, subject.method, subject.seed, **by_hand))
@@ -598,7 +595,6 @@ def _scores(subject: _Subject, data: Any, num_data_sets: int) -> tuple[Findings,
     figure = f"p-value of Hotelling's T² of {len(found.table)} scores, {num_data_sets:,} data sets"
     findings = [_above(_SMALLEST_P, figure, found.p_value, worst["score"])]
     for site, own in found.table.groupby("site", sort=False):
-        place = own["z"].abs().idxmax()
-        figure = f"largest |z| of the scores of {site}"
+        place, figure = own["z"].abs().idxmax(), f"largest |z| of the scores of {site}"
         findings.append(_below(_LARGEST_Z, figure, abs(own["z"][place]), own["score"][place]))
     return tuple(findings), found.table

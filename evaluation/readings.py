@@ -17,7 +17,7 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.evaluation.engine import BATCHES
 from consilience.models.intervals import LEVEL, ends
-from consilience.printing import probability
+from consilience.rounding import probability
 
 PROVENANCES = ("annotations", "independent", "unknown", "mixed")
 """What may be known of where predictions come from."""

@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[1]
 
 BASE = {
     f"consilience.{name}" for name in
-    ("errors", "notes", "arrays", "output", "piped", "notebook", "deprecation", "progress", "spreadsheets", "_version")
+    ("errors", "notes", "arrays", "output", "piped", "notebook", "deprecation", "progress", "rounding", "spreadsheets",
+     "_version")
 }  # fmt: skip
 # What the files of each room may import of ours; the face (`consilience/*.py`) may import everything.
 ALLOWED = {

@@ -52,8 +52,8 @@ def parser(
         description="Truth that nobody observed directly, inferred with its uncertainty, and evaluation against that.",
     )  # fmt: skip
     whole.add_argument("--version", action="version", version=f"consilience {__version__}")
-    line = "print the script that completes commands in a shell: bash, zsh or tcsh"
-    whole.add_argument("--print-completion", choices=("bash", "zsh", "tcsh"), help=line)
+    shells = ("bash", "zsh", "tcsh")
+    whole.add_argument("--print-completion", choices=shells, help=f"print what completes commands in {', '.join(shells)}")
     subparsers = whole.add_subparsers(title="commands", metavar="COMMAND")
     for name, (build, run, line) in COMMANDS.items():
         sub = subparsers.add_parser(
@@ -577,15 +577,11 @@ COMMANDS = {
     "evaluate": (_build_evaluate, systems.evaluate, "score the predictions of systems against an uncertain truth"),
     "compare": (_build_compare, systems.compare, "rank systems, with how sure one may be of the ranking"),
     "conformal": (
-        _build_conformal,
-        systems.conformal,
-        "give each item a set of classes that holds the truth as often as asked",
+        _build_conformal, systems.conformal, "give each item a set of classes that holds the truth as often as asked"
     ),
     "verdicts": (_build_verdicts, judging.verdicts, "rank systems by what judges say of their outputs"),
     "agreement": (
-        _build_agreement,
-        agreement.agreement,
-        "say how often annotators agree, and how sure one may be of it",
+        _build_agreement, agreement.agreement, "say how often annotators agree, and how sure one may be of it"
     ),
     "chains": (_build_chains, coreference.chains, "print the coreference chains of a fit, or write them as CoNLL"),
     "score": (_build_score, coreference.score, "score a response against a key: chains, or records"),

@@ -31,7 +31,14 @@ from consilience.data.codes import (
     sized,
     sorted_names,
 )  # fmt: skip
-from consilience.data.columns import ANNOTATOR, ITEM, Choose, Column, choose_columns
+from consilience.data.columns import (
+    ANNOTATOR,
+    ITEM,
+    Column,
+    choose_columns,
+    choose_columns_or_layout,
+    say_what_is_ignored,
+)
 from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.files import holds_coded
 from consilience.data.memory import release
@@ -46,7 +53,7 @@ from consilience.data.policies import (
 )
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
-from consilience.errors import InputError, UnknownName, UnsupportedRequest
+from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -463,8 +470,7 @@ def _read_long(
     source: Any, columns: Mapping[str, str] | None, closed: list[str] | None, missing: str, duplicates: str,
     unknown: str,
 ) -> Annotations:  # fmt: skip
-    choose = _long_columns(columns)
-    names: list[str] = []
+    choose, names = choose_columns_or_layout(Annotations.columns, columns), list[str]()
 
     def noted(found: list[str], problems: Problems) -> dict[str, int]:
         names[:] = found
@@ -499,39 +505,6 @@ def _read_long(
         items=item_ids, annotators=annotator_ids, labels=object_array(order),
         groups=None if groups is None else object_array(groups),
     )  # fmt: skip
-
-
-def _long_columns(columns: Mapping[str, str] | None) -> Choose:
-    """Return what finds the columns; where neither annotators nor labels have one the table may have another layout."""
-    declared = choose_columns(Annotations.columns, columns)
-
-    def choose(names: list[str], problems: Problems) -> dict[str, int]:
-        try:
-            return declared(names, problems)
-        except InputError:
-            if {"annotator", "label"} <= {problem.column for problem in problems.found}:
-                layouts = Remedy("layout", "wide"), Remedy("layout", "counts")
-                problems.add("a row may be an item, and a column an annotator, or a label", _LAYOUTS, *layouts)
-            raise InputError(problems.found) from None
-
-    return choose
-
-
-_LAYOUTS = "pass {layout} where cells hold the annotators' labels, {layout} where they count labels"
-
-
-def say_what_is_ignored(names: Sequence[str], used: Mapping[str, str]) -> None:
-    """Say that a column of counts, which may be of anything, is none of weights unless it is named.
-
-    Parameters
-    ----------
-    names : of all columns.
-    used : role -> name of those that are read.
-    """
-    for name in names:
-        if name.casefold() == "count" and name not in used.values() and "weight" not in used:
-            text = f"column {name!r} is ignored; {{columns}} takes it as weights"
-            warn_input(text, Remedy("columns", {"weight": name}))
 
 
 def _read_weights(table: Table) -> np.ndarray:

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from consilience.data.annotations import Annotations, say_what_is_ignored
+from consilience.data.annotations import Annotations
 from consilience.data.codes import as_names, sorted_names
-from consilience.data.columns import choose_columns
+from consilience.data.columns import choose_columns, say_what_is_ignored
 from consilience.data.files import MANIFEST, delimiter_of, digest, find_file, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, check_option, shorten, warn_input
 from consilience.data.tables import column_names

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from consilience.data.cells import is_missing
-from consilience.data.problems import Problems, first_of, shorten
-from consilience.errors import UnknownName
+from consilience.data.problems import Problems, first_of, shorten, warn_input
+from consilience.errors import InputError, UnknownName
 from consilience.notes import Remedy
 
 Choose = Callable[[list[str], Problems], dict[str, int]]
@@ -115,3 +115,36 @@ def check_names(names: Iterable[Any], problems: Problems) -> list[str]:
             problems.add(f"{count} columns have the same name", "rename or delete all but one", column=name)
     problems.raise_any()
     return stripped
+
+
+def say_what_is_ignored(names: Sequence[str], used: Mapping[str, str]) -> None:
+    """Say that a column of counts, which may be of anything, is none of weights unless it is named.
+
+    Parameters
+    ----------
+    names : of all columns.
+    used : role -> name of those that are read.
+    """
+    for name in names:
+        if name.casefold() == "count" and name not in used.values() and "weight" not in used:
+            text = f"column {name!r} is ignored; {{columns}} takes it as weights"
+            warn_input(text, Remedy("columns", {"weight": name}))
+
+
+def choose_columns_or_layout(declared: Sequence[Column], columns: Mapping[str, str] | None) -> Choose:
+    """Return what finds the columns; where neither annotators nor labels have one the table may have another layout."""
+    among = choose_columns(declared, columns)
+
+    def choose(names: list[str], problems: Problems) -> dict[str, int]:
+        try:
+            return among(names, problems)
+        except InputError:
+            if {"annotator", "label"} <= {problem.column for problem in problems.found}:
+                layouts = Remedy("layout", "wide"), Remedy("layout", "counts")
+                problems.add("a row may be an item, and a column an annotator, or a label", _LAYOUTS, *layouts)
+            raise InputError(problems.found) from None
+
+    return choose
+
+
+_LAYOUTS = "pass {layout} where cells hold the annotators' labels, {layout} where they count labels"

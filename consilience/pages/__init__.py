@@ -26,8 +26,9 @@ from consilience.errors import UnsupportedRequest
 from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
 from consilience.pages.vectors import svg_of
-from consilience.printing import counted, decimals, within
+from consilience.printing import counted
 from consilience.progress import steps
+from consilience.rounding import decimals, within
 
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""

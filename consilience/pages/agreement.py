@@ -11,7 +11,8 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.pages import Action, Page, Section, Table
-from consilience.printing import counted, decimals, within
+from consilience.printing import counted
+from consilience.rounding import decimals, within
 
 # A page shows so many rows of a table; the library and the command have them all.
 _MOST_ROWS = 30

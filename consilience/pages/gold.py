@@ -18,7 +18,8 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
-from consilience.printing import counted, decimals, within
+from consilience.printing import counted
+from consilience.rounding import decimals, within
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0

@@ -13,7 +13,8 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
 from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
 from consilience.pages.run import is_vote
-from consilience.printing import counted, decimals, probability, within
+from consilience.printing import counted
+from consilience.rounding import decimals, probability, within
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 5, 8, 40

@@ -18,7 +18,8 @@ from consilience.models.truth import Truth
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.items import below
 from consilience.pages.run import is_vote
-from consilience.printing import counted, within
+from consilience.printing import counted
+from consilience.rounding import within
 
 
 def leaderboard_section(

@@ -15,7 +15,8 @@ from consilience.models.intervals import ends
 from consilience.pages import Action, Page, Section, Table
 from consilience.pages.crowd import shown_annotators
 from consilience.pages.run import line_of
-from consilience.printing import counted, probability
+from consilience.printing import counted
+from consilience.rounding import probability
 
 _MOST_EXPERTS, _MOST_VIEWS = 40, 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200

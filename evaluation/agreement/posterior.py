@@ -45,7 +45,7 @@ from consilience.models.truth import Ranked
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.plausibilities import Plausibilities
 from consilience.models.truth.truth import Agreement, Block, Marginals, Shares
-from consilience.printing import within
+from consilience.rounding import within
 
 # Numbers that a simulation holds at a time in each of its arrays.
 _NUMBERS = 1 << 18

@@ -198,7 +198,7 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
         yield Note(Level.warning, "two annotators cannot be checked by a third")
     z = signal.annotator_z
     chosen = (z < _BLIND) & (z >= _OPPOSED), z < _OPPOSED
-    blind, opposed = ([str(names[code]) for code in np.flatnonzero(one)] for one in chosen)
+    blind, opposed = ([str(names[code]) for code in np.flatnonzero(one).tolist()] for one in chosen)
     if blind:
         who = f"{_listed(blind)} look{'s' if len(blind) == 1 else ''}"
         yield Note(Level.note, f"no evidence that {who} at the items: agreement with the others may be chance")
