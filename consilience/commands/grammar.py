@@ -53,7 +53,7 @@ def parser(
     )  # fmt: skip
     whole.add_argument("--version", action="version", version=f"consilience {__version__}")
     shells = ("bash", "zsh", "tcsh")
-    whole.add_argument("--print-completion", choices=shells, help=f"print what completes commands in {', '.join(shells)}")
+    whole.add_argument("--print-completion", choices=shells, help="print what completes commands in a shell")
     subparsers = whole.add_subparsers(title="commands", metavar="COMMAND")
     for name, (build, run, line) in COMMANDS.items():
         sub = subparsers.add_parser(

@@ -132,7 +132,12 @@ def say_what_is_ignored(names: Sequence[str], used: Mapping[str, str]) -> None:
 
 
 def choose_columns_or_layout(declared: Sequence[Column], columns: Mapping[str, str] | None) -> Choose:
-    """Return what finds the columns; where neither annotators nor labels have one the table may have another layout."""
+    """Return what finds the columns; where neither annotators nor labels have one the table may have another layout.
+
+    Raises
+    ------
+    InputError : from what is returned, as that of `choose_columns` does, with a word about layouts.
+    """
     among = choose_columns(declared, columns)
 
     def choose(names: list[str], problems: Problems) -> dict[str, int]:
