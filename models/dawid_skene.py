@@ -33,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
+from consilience.errors import NotConjugate
 from consilience.models.crowd.agreement import annotation_counts
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.evidence import Dense
@@ -116,9 +117,12 @@ def _says(account: Account) -> Iterator[Note]:
     Rows of a confusion matrix are independent, and each has the weight of its concentrations: of many labels all rows
     together claim to know an annotator's accuracy well, and to know it to be the prior's.
     """
-    if account.method == "em":
+    if account.method == "em" or account.resolved.given is None:
         return
-    prior = np.asarray(account.resolved.concentration("confusion"), float)
+    try:
+        prior = account.resolved.concentration("confusion")
+    except NotConjugate:
+        return
     prior = np.broadcast_to(prior, (account.resolved.data.num_labels, prior.shape[-1]))
     number = annotation_counts(account.resolved.data)
     expected, weight = float((prior.diagonal() / prior.sum(axis=1)).mean()), float(prior.sum())

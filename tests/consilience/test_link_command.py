@@ -152,7 +152,8 @@ def test_what_the_command_writes(folder):
     assert len(fit.entities()) == 120
     # Of 120 records too few are linked to tell whether the model fits: nothing is corrected, and the page says so.
     assert "not known" in page
-    assert all(note.words()[1:] in page for note in fit.findings())
+    shown = html.unescape(page).replace("\u00a0", " ")
+    assert all(note.words()[1:] in shown for note in fit.findings())
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
     for words in ("how far its interval holds", "links among the pairs looked at", "≠ "):
