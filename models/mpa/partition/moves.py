@@ -235,7 +235,8 @@ def _log_tail(first, link, changed, most, row, given):
     Parameters
     ----------
     first, link : its first mention, and the link of that.
-    changed : later mentions do not come and go: annotations that reach no further hold the same ranks.
+    changed : later mentions do not come and go: annotations that reach no further hold the same ranks. One that is as
+        far back as the open bin of ranks shares it with all that are there, and these change.
     most : by how many more mentions may be before each of it than are now.
     """
     held, shift = row[first]["link"], -row[first]["ordinal"]
@@ -247,8 +248,9 @@ def _log_tail(first, link, changed, most, row, given):
     while mention >= 0:
         ordinal, now, own = row[mention]["ordinal"], row[mention]["link"], given.mention[mention]
         near = own["reach"] <= changed or mention - own["low"] - ordinal - most <= annotators.LIMIT
+        open_bin = mention - own["reach"] >= annotators.LIMIT
         # The second of a tail may have one earlier mention, or several.
-        if near or second or _names_own(mention, row, given):
+        if near or second or open_bin or _names_own(mention, row, given):
             total += log_mention(mention, now, ordinal + shift, row, given)
         mention, second = row[mention]["following"], False
     row[first]["link"] = held

@@ -278,6 +278,29 @@ def test_plain_python_draws_the_same(monkeypatch):
     np.testing.assert_array_equal(chain.place["link"], compiled.place["link"])
 
 
+def test_where_an_entity_may_be_put_weighs_what_the_whole_does(monkeypatch):
+    """In documents so long that labels far before share the open bin of ranks with all that is there."""
+    problem, chain = held(random_mentions(2, 120), rungs=1)
+    chain = sampler.begun(problem, np.maximum(np.arange(120) - 3, NEW))._replace(parameters=chain.parameters)
+    known, plain, apart = annotators.given(chain.parameters, problem.texts, True), in_python(), []
+    settle = plain._settle
+
+    def checked(random, mention, number, exponent, most, row, given):
+        found, whole = np.empty(number), np.empty(number)
+        for at, choice in enumerate(given.choice[:number].tolist()):
+            found[at] = plain._log_put(mention, *choice, most, row, given)
+            there = row.copy()
+            plain._put(mention, *choice, there, given)
+            whole[at] = weight_of(there[None], problem.texts, known).item()
+        apart.append(np.ptp(found - whole))
+        settle(random, mention, number, exponent, most, row, given)
+
+    monkeypatch.setattr(plain, "_settle", checked)
+    plain.sweep(np.random.default_rng(0), np.arange(3, 120, 6), np.ones(1), chain.place, known)
+    assert len(apart) > 20
+    np.testing.assert_allclose(apart, 0, atol=1e-9)
+
+
 MUTANTS = {
     "tails in any order": (" or link >= other or other_link >= mention:", ":"),
     "not put back": ("    _join(mention, link, row, given)\n    _join(other, other_link, row, given)\n", ""),
