@@ -118,11 +118,11 @@ DRIVERS = {
     "gibbs": lambda **options: run_gibbs(SAMPLER, DATA, key=jax.random.key(1), draws=4000, chains=2, **options),
     "em": lambda **options: run_ascent(ASCENT, DATA, key=jax.random.key(1), tolerance=1e-6, **options),
     "cavi": lambda **options: run_ascent(
-        dawid_skene.MODEL.engine("cavi"), cavi_problem(), key=jax.random.key(1), tolerance=-1.0, max_steps=2000,
+        dawid_skene.MODEL.engine("cavi"), cavi_problem(), key=jax.random.key(1), tolerance=0.0, max_steps=2000,
         **options,
     ),
     "accelerated": lambda **options: run_ascent(
-        mixtures.EM, _mixture(), key=jax.random.key(1), tolerance=-1.0, max_steps=2000, **options
+        mixtures.EM, _mixture(), key=jax.random.key(1), tolerance=0.0, max_steps=2000, **options
     ),
     "nuts": lambda **options: run_nuts(
         skewed, DATA, key=jax.random.key(2), draws=900, chains=2, warmup=100, **options
