@@ -571,7 +571,7 @@ def test_fit_goes_on_with_the_same_run_only(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 def test_coordinate_ascent_of_a_member_goes_on_to_the_same_bits(tmp_path):
-    settings = {"method": "cavi", "tolerance": -1.0, "max_steps": 400, "checkpoint": tmp_path / "run"}
+    settings = {"method": "cavi", "tolerance": 0.0, "max_steps": 400, "checkpoint": tmp_path / "run"}
     part = cs.fit("dawid-skene", crowd(), progress=stop_at(40), **settings)
     assert part.result is Result.interrupted
     part.diagnostics()
