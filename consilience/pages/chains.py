@@ -85,7 +85,7 @@ def chain_sections(fit: Any, top: Score, text: Any) -> tuple[list[Section], dict
         words = "Mentions of which two or more readings are each more probably true than not, the most even first."
         table = Table(readings.rename(columns={
             "item": "mention", "label": "candidate reading", "chosen_by": "chosen by", "phi": "true by itself"
-        }), "Candidate readings of ambiguous mentions.", of="ambiguous")  # fmt: skip
+        }), "Candidate readings of mentions with two.", of="ambiguous")  # fmt: skip
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
         parts += [Section("Mentions with two readings", [words, table], gist)] if number else []
     if chains.together is not None:
