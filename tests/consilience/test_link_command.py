@@ -167,7 +167,7 @@ def test_a_page_with_systems(folder, systems, printed):
     assert "Scores of systems" in page.read_text()
     score = cs.evaluate(cs.load_fit(folder / "out/fit"), cs.read_partition(systems["true"]), metric="b3-f1")
     assert f"{score.value:.4f}" in page.read_text()
-    with pytest.raises(UnsupportedRequest, match="a system is expected, as .* read_partition return it.*; this is list"):
+    with pytest.raises(UnsupportedRequest, match="a system is expected, as .* read_partition return it.*this is list"):
         cs.report(cs.load_fit(folder / "out/fit"), {"one": [1, 2]}, path=page)
     classes = cs.read_predictions({"item": ["a"], "label": ["x"]})
     with pytest.raises(UnsupportedRequest, match="systems that link records are partitions"):
