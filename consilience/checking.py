@@ -42,7 +42,7 @@ from consilience.inference.fitting import Fit, fit
 from consilience.inference.gibbs import real_sites
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
-from consilience.inference.posterior import summarise
+from consilience.inference.posterior import item_log_likelihoods, summarise
 from consilience.models.interface import Model
 from consilience.models.posterior import Draws
 from consilience.models.sites import Resolved
@@ -61,7 +61,8 @@ _RANKED_DRAWS = 99
 # A chain's draws are thinned to as good as independent ones before they are ranked.
 _THINNING = 10
 # Sweeps of small data sets before their first draw is ranked.
-_SHARED_WARMUP, _MOST_AUTOCORRELATION = 200, 0.2
+_SHARED_WARMUP = 200
+_MOST_AUTOCORRELATION = 0.2
 _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 # Classes of which the plausibilities are looked at one by one.
 _MOST_CLASSES = 5
@@ -548,10 +549,9 @@ def _log_likelihoods(fitted: Fit, values: Mapping[str, Any], every: int) -> tupl
     assert simulation.log_likelihood is not None
     problem = gibbs.prepare(resolved)
     true = real_sites(gibbs, gibbs.at(values, resolved, problem), problem)
-    draws = {site: fitted.samples()[site][0, ::every] for site in true}
-    evaluate = jax.jit(simulation.log_likelihood)
-    of_draws = jax.lax.map(lambda sites: evaluate(sites, resolved), draws)
-    return np.asarray(evaluate(true, resolved)), np.asarray(of_draws).T
+    draws = {site: values[:1, ::every] for site, values in fitted.samples().items() if site in true}
+    of_draws = item_log_likelihoods(fitted.member, resolved, draws)[0]
+    return np.asarray(jax.jit(simulation.log_likelihood)(true, resolved)), of_draws.T
 
 
 def _stacked(parts: Iterable[Any]) -> np.ndarray:
