@@ -23,7 +23,7 @@ def test_packages_listed_are_the_folders_with_an_init():
             if folder.name == "consilience" and len(inside) > 1 and inside[1] in MAPPED:
                 continue  # the links for static tools
             found.add(".".join(inside if inside[0] == "consilience" else ("consilience", *inside)))
-    folders_of_files = {"consilience.data.examples", "consilience.templates"}
+    folders_of_files = {"consilience.data.examples", "consilience.data.examples.sample", "consilience.templates"}
     assert found | folders_of_files == set(settings()["packages"])
 
 
