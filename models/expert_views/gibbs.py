@@ -49,16 +49,7 @@ from scipy.special import gammaln
 
 from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
-from consilience.inference.tempering import (
-    FIRST_RUNGS,
-    MOST_RUNGS,
-    adapted,
-    geometric_ladder,
-    round_trips,
-    rungs_wanted,
-    stepping_stones,
-    swapped,
-)
+from consilience.inference import tempering
 from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
 from consilience.models.expert_views.likelihood import (
     Answering,
@@ -70,7 +61,7 @@ from consilience.models.expert_views.likelihood import (
     own_view,
     spammer_answering,
 )
-from consilience.models.expert_views.links import LinearLink, OwnLink
+from consilience.models.expert_views.links import Clusters, LinearLink, OwnLink
 from consilience.models.expert_views.priors import check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.interface import Gibbs, Starts
@@ -97,7 +88,6 @@ class Problem:
     prior : ``(expert, site, answer)``; parameters of the Beta or Dirichlet priors of the sites of the experts.
     concentration : of the sticks.
     link : from weights to logits; see `links`.
-    begin, neighbour, neighbour_pair : lists of the pairs that each item is in: other ends and pairs.
     exponent : ``(rung,)``; of the ladder that chains start with.
     adapts : whether the warm-up moves the rungs, and adds some.
     experts, views, clusters : kind of the experts, and sizes.
@@ -109,9 +99,6 @@ class Problem:
     prior: Float[np.ndarray, "expert site answer"]
     concentration: float
     link: Any
-    begin: Int[np.ndarray, " item_and_one"]
-    neighbour: Int[np.ndarray, " edge"]
-    neighbour_pair: Int[np.ndarray, " edge"]
     exponent: Float[np.ndarray, " rung"]
     adapts: bool
     experts: str
@@ -173,7 +160,7 @@ def prepare(resolved: Resolved) -> Problem:
     UnsupportedRequest : there are more clusters than judged items, or than are allowed; spammers are to give grades.
     """
     chosen, given = resolved.settings, resolved.given
-    judged, _ = judgements(resolved.data, bool(chosen.standardize))
+    judged = of_all_rungs(judgements(resolved.data, bool(chosen.standardize))[0])
     number = len(judged.item)
     check_clusters(chosen.clusters, number)
     table = answer_table(resolved)
@@ -185,15 +172,16 @@ def prepare(resolved: Resolved) -> Problem:
         link = OwnLink(judged.feature, weight_prior(resolved, judged.feature.shape[1]), link_of(given))
         returned = jax.eval_shape(link.link, np.zeros(link.prior.event_shape, np.float32), judged.feature)
         check_logits(returned.shape, (number, chosen.clusters))
-    end, other = np.concatenate([judged.first, judged.second]), np.concatenate([judged.second, judged.first])
-    order = np.argsort(end, kind="stable")
-    judged = judged._replace(said=judged.said[None].astype(float), number=judged.number[None].astype(float))
+    exponent = tempering.geometric_ladder(chosen.rungs or tempering.FIRST_RUNGS)
     return Problem(
-        judged, table, table.cells, np.asarray(prior, float), float(given.concentration), link,
-        np.searchsorted(end[order], np.arange(number + 1)), other[order], (order % len(judged.first)).astype(np.int32),
-        geometric_ladder(chosen.rungs or FIRST_RUNGS), not chosen.rungs, chosen.experts, resolved.size("view"),
-        chosen.clusters,
-    )  # fmt: skip
+        judged, table, table.cells, np.asarray(prior, float), float(given.concentration), link, exponent,
+        not chosen.rungs, chosen.experts, resolved.size("view"), chosen.clusters,
+    )
+
+
+def of_all_rungs(judged: Judgements) -> Judgements:
+    """Return judgements whose counts have a first axis of size one, and are floats."""
+    return judged._replace(said=judged.said[None].astype(float), number=judged.number[None].astype(float))
 
 
 def starts(resolved: Resolved) -> Starts:
@@ -215,14 +203,21 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Stat
 def _prior_state(random: np.random.Generator, problem: Problem, exponent: Float[np.ndarray, " rung"]) -> State:
     rungs, number = len(exponent), len(problem.prior)
     stick = _log_shares(random, np.broadcast_to((1.0, problem.concentration), (rungs, problem.views - 1, 2)))
-    view = _drawn(random, np.repeat(_log_view_weight(stick)[:, None], number, axis=1))
+    view = _drawn(random, np.repeat(log_view_weight(stick[..., 0], stick[..., 1])[:, None], number, axis=1))
     own = problem.views if problem.experts == "per-view" else 1
     cells = np.broadcast_to(problem.prior[:, None], (rungs, number, own, *problem.prior.shape[1:]))
     experts, weight = _log_shares(random, cells), problem.link.drawn(random, rungs, problem.views)
-    cluster = _drawn(random, problem.link.logits(weight).swapaxes(-1, -2)).astype(np.int8)
-    return _on_ladder(_counted(State(
-        cluster, view, experts, stick, weight, *(np.zeros(0),) * 2, exponent, np.arange(rungs), *(np.zeros(0),) * 2, 0
-    ), problem), exponent)  # fmt: skip
+    cluster = _drawn(random, problem.link.logits(weight).swapaxes(-1, -2))
+    return _begun(cluster, view, experts, stick, weight, exponent, problem)
+
+
+def _begun(
+    cluster: np.ndarray, view: np.ndarray, experts: np.ndarray, stick: np.ndarray, weight: np.ndarray,
+    exponent: Float[np.ndarray, " rung"], problem: Problem,
+) -> State:  # fmt: skip
+    """Return a state with its counts, on a ladder."""
+    state = State(cluster.astype(np.int8), view, experts, stick, weight, *(np.zeros(0),) * 6, 0)
+    return _on_ladder(_counted(state, problem), exponent)
 
 
 def _on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
@@ -239,7 +234,7 @@ def _on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
 def sweep(random: np.random.Generator, state: State, problem: Problem) -> State:
     """Draw all of the state on each rung, then swap."""
     state = _moved(random, state, problem)
-    order, rate = swapped(random.random(len(state.exponent) - 1), state.exponent, state.log_likelihood)
+    order, rate = tempering.swapped(random.random(len(state.exponent) - 1), state.exponent, state.log_likelihood)
     return state.on(order)._replace(swap_rate=rate, rates=state.rates + rate, sweeps=state.sweeps + 1)
 
 
@@ -248,7 +243,7 @@ def warmed(state: State, problem: Problem, done: int, warmup: int) -> State:
     every = max(warmup // _ADAPTATIONS, _FEWEST_SWEEPS)
     if problem.adapts and done % every == 0 and 0 < done <= warmup - every:
         rate = state.rates / state.sweeps
-        exponent = adapted(state.exponent, rate, rungs_wanted(rate))
+        exponent = tempering.adapted(state.exponent, rate, tempering.rungs_wanted(rate))
         nearest = np.abs(exponent[:, None] - state.exponent).argmin(axis=1)
         return _on_ladder(state.on(nearest), exponent)
     return _on_ladder(state, state.exponent) if done == warmup else state
@@ -256,37 +251,72 @@ def warmed(state: State, problem: Problem, done: int, warmup: int) -> State:
 
 def _moved(random: np.random.Generator, state: State, problem: Problem) -> State:
     """Draw all of the state on each rung."""
-    # Machine code is compiled, or read from disk, when it is first asked for.
-    from consilience.models.expert_views import loops
-
     stick = _log_shares(random, _stick_cells(state.view_of_expert, problem))
-    view, experts = _drawn_experts(random, state, _log_view_weight(stick), problem)
+    view, experts = _drawn_experts(random, state, log_view_weight(stick[..., 0], stick[..., 1]), problem)
     # What no answer is believed of is drawn from the prior: views without experts, and all of the last rung.
     used = (view[:, :, None] == np.arange(problem.views)).any(axis=1) & (state.exponent > 0)[:, None]
     weight = problem.link.moved(random, state.weight, state.cluster, used)
     apart, together = (own_view(part, view) for part in _answering(experts, problem))
     gain = state.exponent[:, None, None] * (together - apart)
-    cluster, judged = state.cluster.copy(), problem.judged
-    loops.draw_clusters(
-        random.random(cluster.shape), cluster, problem.link.logits(weight), gain, view, judged.answer_expert,
-        judged.answer_pair, judged.said, problem.begin, problem.neighbour, problem.neighbour_pair,
-    )  # fmt: skip
+    cluster = _clusters_drawn(random, state.cluster, problem.link.logits(weight), gain, view, problem.judged)
     moved = state._replace(cluster=cluster, view_of_expert=view, experts=experts, stick=stick, weight=weight)
     return _counted(moved, problem)
 
 
 def _counted(state: State, problem: Problem) -> State:
     """Return the state with its counts and log likelihood."""
+    counts = _counts(state.cluster, problem.judged)
+    fit = log_likelihood(counts, _answering(state.experts, problem), problem.judged.number)
+    own = np.take_along_axis(fit, state.view_of_expert[..., None], axis=-1)
+    return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)))
+
+
+def _clusters_drawn(
+    random: np.random.Generator, cluster: Clusters, logits: Float[np.ndarray, "rung view cluster item"],
+    gain: Float[np.ndarray, "rung expert kind"], view: Int[np.ndarray, "rung expert"], judged: Judgements,
+) -> Clusters:  # fmt: skip
+    """Draw the clusters of all items, one item after the other; see `loops`."""
+    # Machine code is compiled, or read from disk, when it is first asked for.
     from consilience.models.expert_views import loops
 
-    judged, cluster = problem.judged, state.cluster
-    counts = np.zeros((len(cluster), len(problem.prior), problem.views, judged.said.shape[-1]))
+    cluster = cluster.copy()
+    loops.draw_clusters(
+        random.random(cluster.shape), cluster, logits, gain, view, judged.answer_expert, judged.answer_pair,
+        judged.said, judged.begin, judged.neighbour, judged.neighbour_pair,
+    )
+    return cluster
+
+
+def _counts(cluster: Clusters, judged: Judgements) -> Float[np.ndarray, "rung expert view kind"]:
+    """Count the answers of each expert to the pairs that are together in each view."""
+    from consilience.models.expert_views import loops
+
+    counts = np.zeros((len(cluster), judged.num_experts, cluster.shape[1], judged.said.shape[-1]))
     loops.count_together(
         cluster, judged.first, judged.second, judged.answer_expert, judged.answer_pair, judged.said, counts
     )
-    fit = log_likelihood(counts, _answering(state.experts, problem), judged.number)
-    own = np.take_along_axis(fit, state.view_of_expert[..., None], axis=-1)
-    return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)))
+    return counts
+
+
+def drawn_given(
+    random: np.random.Generator, view: Int[np.ndarray, "rung expert"], cluster: Clusters, answers: Answering,
+    log_weight: Float[np.ndarray, "rung view"], logits: Float[np.ndarray, "rung view cluster item"],
+    judged: Judgements, sweeps: int,
+) -> tuple[Int[np.ndarray, "rung expert"], Clusters]:  # fmt: skip
+    """Draw views and clusters given all else, by sweeps over both.
+
+    Parameters
+    ----------
+    view, cluster : where the sweeps start.
+    answers, log_weight, logits : how experts answer, and the log prior probabilities of views and clusters.
+    judged : the answers, `of_all_rungs`.
+    sweeps : how many.
+    """
+    for _ in range(sweeps):
+        apart, together = (own_view(part, view) for part in answers)
+        cluster = _clusters_drawn(random, cluster, logits, together - apart, view, judged)
+        view = _drawn(random, log_weight[:, None] + log_likelihood(_counts(cluster, judged), answers, judged.number))
+    return view, cluster
 
 
 def _drawn_experts(
@@ -343,7 +373,7 @@ def _walked(
 
 def _answering(experts: Float[np.ndarray, "rung expert own site answer"], problem: Problem) -> Answering:
     """Return how experts answer, ``(rung, expert, own, kind)``."""
-    return spammer_answering(experts, np) if problem.experts == "spammer" else problem.table.read(experts)
+    return spammer_answering(experts) if problem.experts == "spammer" else problem.table.read(experts)
 
 
 def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*batch"]:
@@ -361,11 +391,6 @@ def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Floa
     size = (view[:, :, None] == np.arange(problem.views)).sum(axis=1)
     later = size[:, ::-1].cumsum(axis=1)[:, ::-1] - size
     return np.stack([1.0 + size, problem.concentration + later], axis=-1)[:, :-1]
-
-
-def _log_view_weight(stick: Float[np.ndarray, "rung stick 2"]) -> Float[np.ndarray, "rung view"]:
-    """Return the log prior probability of each view."""
-    return log_view_weight(stick[..., 0], stick[..., 1], np)
 
 
 def _log_shares(
@@ -391,13 +416,13 @@ def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray
     Without sticks where there is but one view.
     """
     answers = Answering(*(part[rung] for part in _answering(state.experts, problem)))
-    found = accuracies(answers, problem.judged.scale, np)
+    found = accuracies(answers, problem.judged.scale)
     for number, site in enumerate(problem.table.sites):
         probability = np.exp(state.experts[rung, :, :, number])
         found[site] = probability if site.startswith("answers") else probability[..., 0]
     if problem.experts != "per-view":
         found = {site: values[:, 0] for site, values in found.items()}
-    ladder = np.full((MOST_RUNGS, 4), [-1.0, 0, 0, 0])
+    ladder = np.full((tempering.MOST_RUNGS, 4), [-1.0, 0, 0, 0])
     for column, values in ((EXPONENT, state.exponent), (LOG_LIKELIHOOD, state.log_likelihood),
                            (SWAPPED, state.swap_rate), (REPLICA, state.replica)):  # fmt: skip
         ladder[: len(values), column] = values
@@ -423,12 +448,7 @@ def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State
     experts = experts if problem.experts == "per-view" else experts[:, None]
     stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
     weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
-    none = np.zeros(0)
-    state = State(
-        cluster[None].astype(np.int8), view[None], experts[None], stick[None], weight[None], none, none, np.ones(1),
-        np.zeros(1, int), none, none, 0,
-    )  # fmt: skip
-    return _on_ladder(_counted(state, problem), np.ones(1))
+    return _begun(*(part[None] for part in (cluster, view, experts, stick, weight)), np.ones(1), problem)
 
 
 def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple[State, Problem]:
@@ -466,9 +486,10 @@ def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any],
     found = {
         "ladder_exponent": exponent * there, "ladder_swap_rate": kept[..., SWAPPED].mean(axis=1) * there,
         "ladder_log_likelihood": kept[..., LOG_LIKELIHOOD].mean(axis=1) * there,
-        "ladder_trips": np.array([round_trips(of_one[..., REPLICA].astype(int)) for of_one in ladders]),
+        "ladder_trips": np.array([tempering.round_trips(of_one[..., REPLICA].astype(int)) for of_one in ladders]),
     }  # fmt: skip
-    stones = [stepping_stones(one[-1, :, EXPONENT], one[..., LOG_LIKELIHOOD]) for one in ladders if one.shape[1] > 1]
+    ladders = [of_one for of_one in ladders if of_one.shape[1] > 1]
+    stones = [tempering.stepping_stones(of_one[-1, :, EXPONENT], of_one[..., LOG_LIKELIHOOD]) for of_one in ladders]
     if not stones:
         return samples, found | {"evidence": np.zeros((0, 3))}
     value, error = np.transpose(stones)

@@ -8,11 +8,12 @@ from consilience.models.expert_views.likelihood import (
     answer_table,
     answering,
     log_likelihood,
+    log_view_weight,
     own_view,
     pairs_together,
     together_counts,
 )
-from consilience.models.expert_views.model import _log_weight, _logits, arranged
+from consilience.models.expert_views.model import _logits, arranged
 from consilience.models.expert_views.priors import weight_prior
 
 
@@ -30,8 +31,8 @@ def log_joint(values, resolved):
     total = own_view(log_likelihood(counts, answering(values, resolved), judged.number)[..., None], view).sum()
     log_share = jax.nn.log_softmax(_logits(given, values["weight"], judged))
     total += jnp.take_along_axis(log_share, cluster.T[..., None], axis=-1).sum()
-    total += _log_weight(values, views)[view].sum()
     if views > 1:
+        total += log_view_weight(jnp.log(values["stick"]), jnp.log1p(-values["stick"]))[view].sum()
         total += dist.Beta(1.0, given.concentration).log_prob(values["stick"]).sum()
     for site in answer_table(resolved).sites:
         # The expert is the last axis of a prior, and the first of the site.

@@ -207,7 +207,7 @@ def chain_means(priors, data, experts, exponent=1.0, num_chains=400, warmup=40, 
         own_rows = gibbs.Answering(*(own_view(part, view)[:, :, None] for part in answers))
         found = {
             "together": own[..., PAIRS[:, 0]] == own[..., PAIRS[:, 1]], "same_view": view[:, 0] == view[:, 1],
-            **{site: values[:, :, 0] for site, values in accuracies(own_rows, data.scale, np).items()},
+            **{site: values[:, :, 0] for site, values in accuracies(own_rows, data.scale).items()},
         }  # fmt: skip
         total = {site: total.get(site, 0.0) + values / kept for site, values in found.items()}
     return total

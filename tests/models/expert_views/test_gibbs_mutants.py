@@ -159,7 +159,7 @@ MUTANTS = {
     "sites exchanged": (gibbs, "_log_shares", sites_exchanged),
     "hits for misses": (gibbs, "_conditional", hits_for_misses),
     "half of the answers": (gibbs, "_drawn_experts", drawn_anew),
-    "prior of views left out": (gibbs, "_log_view_weight", lambda right: lambda stick: 0 * right(stick)),
+    "prior of views left out": (gibbs, "log_view_weight", lambda right: lambda *stick: 0 * right(*stick)),
     "weights by the prior": (links.LinearLink, "moved", weights_by_the_prior),
     "views by the prior": (gibbs, "_log_beta", lambda right: lambda cells: 0 * right(cells)),
 }  # fmt: skip
