@@ -39,23 +39,17 @@ def of_weights(q: Q, problem: Problem) -> Float[Array, "restart view"]:
     return -((q.weight_mean / problem.weight_scale) ** 2 + variance - 1 - jnp.log(variance)).sum((-1, -2)) / 2
 
 
-def pruned(q: Q, counts: updates.Counts, problem: Problem) -> Q:
-    """Return q without experts in views that have next to none, with the best accuracies and sticks given that."""
-    used = q.phi.sum(1, keepdims=True) >= FEWEST
-    phi = jnp.where(used, q.phi, 0)
-    q = q._replace(phi=phi / phi.sum(-1, keepdims=True))
-    return updates.update_sticks(updates.update_accuracies(q, counts, problem), problem)
-
-
 def pruned_bound(q: Q, counts: updates.Counts, problem: Problem) -> Float[Array, " restart"]:
-    """Return the bound of q without idle views.
+    """Return the bound of q without experts in views that have next to none, with the best accuracies and sticks.
 
     Parameters
     ----------
     counts : the agreement at these cluster probabilities.
     """
-    q = pruned(q, counts, problem)
-    used = q.phi.sum(1) > 0
+    used = q.phi.sum(1) >= FEWEST
+    phi = jnp.where(used[:, None], q.phi, 0)
+    q = q._replace(phi=phi / phi.sum(-1, keepdims=True))
+    q = updates.update_sticks(updates.update_accuracies(q, counts, problem), problem)
     # With the best accuracies and sticks, expected logs and divergences collapse to ratios of normalisers.
     cells = jnp.concatenate([q.accuracy.reshape(len(used), -1, 2), q.stick], axis=1)
     logs = log_beta(cells)

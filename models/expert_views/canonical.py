@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from consilience.arrays import Float, Int
 from consilience.models.expert_views.judgements import judged_items, standard_of, standardised
-from consilience.models.expert_views.likelihood import SWAPPED
+from consilience.models.expert_views.likelihood import SWAPPED, stick_parameters
 from consilience.models.expert_views.prediction import memberships
 from consilience.models.expert_views.priors import link_of
 from consilience.models.rows import row_blocks
@@ -162,9 +162,7 @@ def _relabelled(fields: Mapping[str, np.ndarray], concentration: float) -> dict[
         "weight_variance": np.take_along_axis(fields["weight_variance"][view], of_weight, axis=2),
     }
     if not np.array_equal(view, np.arange(len(view))):
-        number = of_expert.sum(axis=0, dtype=float)
-        later = number[::-1].cumsum()[::-1][1:]
-        stick = np.stack([1 + number[:-1], concentration + later], axis=-1)
+        stick = stick_parameters(of_expert.sum(axis=0, dtype=float), concentration)
         found["stick"] = stick.astype(fields["stick"].dtype)
     # Beta parameters by view, (expert, view, 2); those of all views at once stay.
     found |= {site: fields[site][:, view] for site in ("sensitivity", "specificity") if fields[site].ndim == 3}

@@ -169,12 +169,13 @@ def step(state: State, problem: Problem, total: Total = unsharded, part: int = 0
     valid = (state.phase == Phase.SWEEP) | (state.phase == Phase.DECIDE)
     best = jnp.where(valid, jnp.maximum(state.best, bounds.max()), state.best)
     state = _next_phase(state._replace(best=best), problem, total)
-    return state, Terms(jnp.zeros(0, best.dtype), best[None])
+    # A zero of each shard: XLA gathers no arrays without entries.
+    return state, Terms(jnp.zeros(1, best.dtype), best[None])
 
 
 def _warm_up(state: State, problem: Problem) -> State:
     q, warm = jax.lax.fori_loop(
-        0, _ADAM_STEPS, lambda _, carry: warm_up(*carry, problem), (state.q, state.warm)
+        0, _ADAM_STEPS, lambda _, carry: warm_up(carry[0], carry[1], problem), (state.q, state.warm)
     )
     return state._replace(q=q, warm=warm)
 
@@ -349,7 +350,6 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
     cluster_probability : shape ``(judged, view, cluster)``, of the items that occur in a pair.
     restart_bound : shape ``(restart,)``; pruned bounds of all restarts.
     restart_view_probability : shape ``(restart, expert, view)``.
-    feature_mean, feature_scale : shape ``(feature,)``; by which features were standardised.
     """
     bounds = _all_bounds(state, problem, total)
     mine = _own(problem) == bounds.argmax()
@@ -367,8 +367,6 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
         "cluster_probability": one.eta[:, 0],
         "restart_bound": bounds,
         "restart_view_probability": _everywhere(ordered(state.q).phi, problem, total),
-        "feature_mean": jnp.asarray(problem.mean),
-        "feature_scale": jnp.asarray(problem.scale),
     }
 
 

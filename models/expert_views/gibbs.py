@@ -50,17 +50,9 @@ from scipy.special import gammaln
 from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.inference import tempering
+from consilience.models.expert_views import likelihood
 from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
-from consilience.models.expert_views.likelihood import (
-    Answering,
-    AnswerTable,
-    accuracies,
-    answer_table,
-    log_likelihood,
-    log_view_weight,
-    own_view,
-    spammer_answering,
-)
+from consilience.models.expert_views.likelihood import Answering
 from consilience.models.expert_views.links import Clusters, LinearLink, OwnLink
 from consilience.models.expert_views.priors import check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
@@ -84,18 +76,17 @@ class Problem:
     Parameters
     ----------
     judged : the answers; ``said`` and ``number`` have a first axis, of rungs with answers of their own, or of size one.
-    table, cells : which site tells how probable an answer is, and for which of its probabilities an answer counts.
+    table : which site tells how probable an answer is.
     prior : ``(expert, site, answer)``; parameters of the Beta or Dirichlet priors of the sites of the experts.
     concentration : of the sticks.
     link : from weights to logits; see `links`.
     exponent : ``(rung,)``; of the ladder that chains start with.
     adapts : whether the warm-up moves the rungs, and adds some.
-    experts, views, clusters : kind of the experts, and sizes.
+    experts, views : kind of the experts, and how many views.
     """
 
     judged: Judgements
-    table: AnswerTable
-    cells: Float[np.ndarray, "truth kind cell"]
+    table: likelihood.AnswerTable
     prior: Float[np.ndarray, "expert site answer"]
     concentration: float
     link: Any
@@ -103,7 +94,6 @@ class Problem:
     adapts: bool
     experts: str
     views: int
-    clusters: int
 
 
 class State(NamedTuple):
@@ -163,7 +153,7 @@ def prepare(resolved: Resolved) -> Problem:
     judged = of_all_rungs(judgements(resolved.data, bool(chosen.standardize))[0])
     number = len(judged.item)
     check_clusters(chosen.clusters, number)
-    table = answer_table(resolved)
+    table = likelihood.answer_table(resolved)
     prior = np.stack([resolved.concentration(site) for site in table.sites], axis=1)
     link: Any
     if given.logits is None and given.weight is None:
@@ -174,8 +164,8 @@ def prepare(resolved: Resolved) -> Problem:
         check_logits(returned.shape, (number, chosen.clusters))
     exponent = tempering.geometric_ladder(chosen.rungs or tempering.FIRST_RUNGS)
     return Problem(
-        judged, table, table.cells, np.asarray(prior, float), float(given.concentration), link, exponent,
-        not chosen.rungs, chosen.experts, resolved.size("view"), chosen.clusters,
+        judged, table, np.asarray(prior, float), float(given.concentration), link, exponent, not chosen.rungs,
+        chosen.experts, resolved.size("view"),
     )
 
 
@@ -203,7 +193,7 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Stat
 def _prior_state(random: np.random.Generator, problem: Problem, exponent: Float[np.ndarray, " rung"]) -> State:
     rungs, number = len(exponent), len(problem.prior)
     stick = _log_shares(random, np.broadcast_to((1.0, problem.concentration), (rungs, problem.views - 1, 2)))
-    view = _drawn(random, np.repeat(log_view_weight(stick[..., 0], stick[..., 1])[:, None], number, axis=1))
+    view = _drawn(random, np.repeat(likelihood.log_view_weight(stick[..., 0], stick[..., 1])[:, None], number, axis=1))
     own = problem.views if problem.experts == "per-view" else 1
     cells = np.broadcast_to(problem.prior[:, None], (rungs, number, own, *problem.prior.shape[1:]))
     experts, weight = _log_shares(random, cells), problem.link.drawn(random, rungs, problem.views)
@@ -251,12 +241,13 @@ def warmed(state: State, problem: Problem, done: int, warmup: int) -> State:
 
 def _moved(random: np.random.Generator, state: State, problem: Problem) -> State:
     """Draw all of the state on each rung."""
-    stick = _log_shares(random, _stick_cells(state.view_of_expert, problem))
-    view, experts = _drawn_experts(random, state, log_view_weight(stick[..., 0], stick[..., 1]), problem)
+    size = (state.view_of_expert[:, :, None] == np.arange(problem.views)).sum(axis=1)
+    stick = _log_shares(random, likelihood.stick_parameters(size, problem.concentration))
+    view, experts = _drawn_experts(random, state, likelihood.log_view_weight(stick[..., 0], stick[..., 1]), problem)
     # What no answer is believed of is drawn from the prior: views without experts, and all of the last rung.
     used = (view[:, :, None] == np.arange(problem.views)).any(axis=1) & (state.exponent > 0)[:, None]
     weight = problem.link.moved(random, state.weight, state.cluster, used)
-    apart, together = (own_view(part, view) for part in _answering(experts, problem))
+    apart, together = (likelihood.own_view(part, view) for part in _answering(experts, problem))
     gain = state.exponent[:, None, None] * (together - apart)
     cluster = _clusters_drawn(random, state.cluster, problem.link.logits(weight), gain, view, problem.judged)
     moved = state._replace(cluster=cluster, view_of_expert=view, experts=experts, stick=stick, weight=weight)
@@ -266,7 +257,7 @@ def _moved(random: np.random.Generator, state: State, problem: Problem) -> State
 def _counted(state: State, problem: Problem) -> State:
     """Return the state with its counts and log likelihood."""
     counts = _counts(state.cluster, problem.judged)
-    fit = log_likelihood(counts, _answering(state.experts, problem), problem.judged.number)
+    fit = likelihood.log_likelihood(counts, _answering(state.experts, problem), problem.judged.number)
     own = np.take_along_axis(fit, state.view_of_expert[..., None], axis=-1)
     return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)))
 
@@ -313,9 +304,10 @@ def drawn_given(
     sweeps : how many.
     """
     for _ in range(sweeps):
-        apart, together = (own_view(part, view) for part in answers)
+        apart, together = (likelihood.own_view(part, view) for part in answers)
         cluster = _clusters_drawn(random, cluster, logits, together - apart, view, judged)
-        view = _drawn(random, log_weight[:, None] + log_likelihood(_counts(cluster, judged), answers, judged.number))
+        fit = likelihood.log_likelihood(_counts(cluster, judged), answers, judged.number)
+        view = _drawn(random, log_weight[:, None] + fit)
     return view, cluster
 
 
@@ -324,7 +316,7 @@ def _drawn_experts(
 ) -> tuple[Int[np.ndarray, "rung expert"], Float[np.ndarray, "rung expert own site answer"]]:
     """Draw the view and the sites of each expert."""
     if problem.experts == "spammer":
-        fit = log_likelihood(state.counts, _answering(state.experts, problem), problem.judged.number)
+        fit = likelihood.log_likelihood(state.counts, _answering(state.experts, problem), problem.judged.number)
         view = _drawn(random, log_weight[:, None] + state.exponent[:, None, None] * fit)
         return view, _walked(random, state, view, problem)
     conditional = _conditional(state.counts, state.exponent[:, None, None, None], problem)
@@ -339,8 +331,7 @@ def _conditional(
     counts: Float[np.ndarray, "rung expert view kind"], exponent: Any, problem: Problem
 ) -> Float[np.ndarray, "rung expert view site answer"]:
     """Return the parameters of each expert's sites, were each of the views his."""
-    of_apart, of_together = problem.cells
-    found = counts @ of_together + (problem.judged.number[:, :, None] - counts) @ of_apart
+    found = likelihood.site_counts(counts, problem.judged.number[:, :, None], problem.table.cells)
     return problem.prior[:, None] + (exponent * found).reshape(*found.shape[:-1], *problem.prior.shape[1:])
 
 
@@ -353,7 +344,7 @@ def _walked(
     def log_density(sites: np.ndarray) -> np.ndarray:
         # Of log odds the density has the site and one minus it as factors more.
         prior = (problem.prior * sites[:, :, 0]).sum(axis=(-2, -1))
-        fit = log_likelihood(counts, _answering(sites, problem), problem.judged.number)[..., 0]
+        fit = likelihood.log_likelihood(counts, _answering(sites, problem), problem.judged.number)[..., 0]
         return prior + state.exponent[:, None] * fit
 
     sites = state.experts
@@ -373,7 +364,7 @@ def _walked(
 
 def _answering(experts: Float[np.ndarray, "rung expert own site answer"], problem: Problem) -> Answering:
     """Return how experts answer, ``(rung, expert, own, kind)``."""
-    return spammer_answering(experts) if problem.experts == "spammer" else problem.table.read(experts)
+    return likelihood.spammer_answering(experts) if problem.experts == "spammer" else problem.table.read(experts)
 
 
 def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*batch"]:
@@ -384,13 +375,6 @@ def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*
 def _summed(values: Float[np.ndarray, "*batch few"]) -> Float[np.ndarray, "*batch"]:
     """Sum over a last axis that is short, of which NumPy would sum one row after the other."""
     return functools.reduce(np.add, np.moveaxis(values, -1, 0))
-
-
-def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Float[np.ndarray, "rung stick 2"]:
-    """Return the Beta parameters of the sticks given how many experts each view has."""
-    size = (view[:, :, None] == np.arange(problem.views)).sum(axis=1)
-    later = size[:, ::-1].cumsum(axis=1)[:, ::-1] - size
-    return np.stack([1.0 + size, problem.concentration + later], axis=-1)[:, :-1]
 
 
 def _log_shares(
@@ -416,7 +400,7 @@ def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray
     Without sticks where there is but one view.
     """
     answers = Answering(*(part[rung] for part in _answering(state.experts, problem)))
-    found = accuracies(answers, problem.judged.scale)
+    found = likelihood.accuracies(answers, problem.judged.scale)
     for number, site in enumerate(problem.table.sites):
         probability = np.exp(state.experts[rung, :, :, number])
         found[site] = probability if site.startswith("answers") else probability[..., 0]
@@ -448,7 +432,7 @@ def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State
     experts = experts if problem.experts == "per-view" else experts[:, None]
     stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
     weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
-    return _begun(*(part[None] for part in (cluster, view, experts, stick, weight)), np.ones(1), problem)
+    return _begun(cluster[None], view[None], experts[None], stick[None], weight[None], np.ones(1), problem)
 
 
 def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple[State, Problem]:
@@ -457,7 +441,7 @@ def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple
     expert, pair, rung = judged.answer_expert, judged.answer_pair, np.arange(len(view))[:, None]
     of_answer = view[:, expert]
     same = state.cluster[rung, of_answer, judged.first[pair]] == state.cluster[rung, of_answer, judged.second[pair]]
-    logs = [own_view(part, view)[:, expert] for part in _answering(state.experts, problem)]
+    logs = [likelihood.own_view(part, view)[:, expert] for part in _answering(state.experts, problem)]
     shape = (len(expert), judged.num_orders, judged.num_answers)
     order = judged.said[0].reshape(shape).sum(axis=-1).argmax(axis=-1)
     by_order = np.where(same[..., None], *logs[::-1]).reshape(len(view), *shape)

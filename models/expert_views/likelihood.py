@@ -20,13 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array, Bool, Float, Int
+from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.judgements import Judgements
 from consilience.models.rows import numpy_of
 from consilience.models.sites import Resolved
 from consilience.notes import Remedy
@@ -159,16 +156,23 @@ def log_view_weight(stick: Any, rest: Any) -> Float[Any, "*rung view"]:
     return left + numpy.concatenate([stick, none], axis=-1)
 
 
-def pairs_together(cluster: Int[Array, "item view"], judged: Judgements) -> Bool[Array, "pair view"]:
-    """Return which pairs of items are in one cluster."""
-    return cluster[judged.first] == cluster[judged.second]
+def stick_parameters(size: Any, concentration: Any) -> Float[Any, "*rung stick 2"]:
+    """Return the Beta parameters of the sticks, from how many experts each view has."""
+    numpy = numpy_of(size)
+    later = numpy.cumsum(size[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+    return numpy.stack([1.0 + size[..., :-1], concentration + later], axis=-1)
 
 
-def together_counts(same: Bool[Array, "pair view"], judged: Judgements) -> Float[Array, "expert view kind"]:
-    """Count the answers of each expert to the pairs that are together."""
-    said = jnp.asarray(judged.said, jnp.result_type(float))
-    of_answer = same[judged.answer_pair][..., None] * said[:, None]
-    return jax.ops.segment_sum(of_answer, judged.answer_expert, judged.num_experts, indices_are_sorted=True)
+def site_counts(counts: Any, number: Any, cells: Any) -> Float[Any, "*rung expert view cell"]:
+    """Return how often answers count for each probability of the sites.
+
+    Parameters
+    ----------
+    counts, number : ``(…, kind)``; of answers on pairs that are together, and of all.
+    cells : of `AnswerTable`.
+    """
+    # What is not together is apart; differences of sums may fall below zero by rounding.
+    return counts @ cells[1] + numpy_of(counts).maximum(number - counts, 0) @ cells[0]
 
 
 def log_likelihood(

@@ -24,18 +24,9 @@ import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int
 from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.models.expert_views import likelihood
 from consilience.models.expert_views.judgements import Judgements, judgements
-from consilience.models.expert_views.likelihood import (
-    Answering,
-    accuracies,
-    answer_table,
-    answering,
-    log_likelihood,
-    log_view_weight,
-    own_view,
-    pairs_together,
-    together_counts,
-)
+from consilience.models.expert_views.likelihood import Answering
 from consilience.models.expert_views.priors import Priors, check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.sites import Resolved
@@ -118,19 +109,19 @@ def _sample_view_weight(priors: Priors, views: int) -> Float[Array, " view"]:
         return jnp.zeros(1)
     prior = dist.Beta(1.0, jnp.asarray(priors.concentration, jnp.result_type(float)))
     stick = numpyro.sample("stick", prior.expand((views - 1,)).to_event(1))
-    return log_view_weight(jnp.log(stick), jnp.log1p(-stick))
+    return likelihood.log_view_weight(jnp.log(stick), jnp.log1p(-stick))
 
 
 def _sample_experts(resolved: Resolved, views: int) -> Answering:
     sites, by_view, num_experts = {}, resolved.settings.experts == "per-view", resolved.data.num_experts
-    for site in answer_table(resolved).sites:
+    for site in likelihood.answer_table(resolved).sites:
         prior = resolved.prior(site)
         if by_view and prior.batch_shape:
             prior = _for_each_view(prior)
         shape = (num_experts, views) if by_view else (num_experts,)
         sites[site] = numpyro.sample(site, prior.expand(shape).to_event(len(shape)))
-    answers = answering(sites, resolved)
-    for site, value in accuracies(answers, resolved.data.scale).items():
+    answers = likelihood.answering(sites, resolved)
+    for site, value in likelihood.accuracies(answers, resolved.data.scale).items():
         if site not in sites:
             numpyro.deterministic(site, value if by_view else value[:, 0])
     return answers
@@ -155,7 +146,7 @@ def _answer_density(
     expert, pair = judged.answer_expert, judged.answer_pair
     view = view_of_expert[expert]
     same = cluster[view, judged.first[pair]] == cluster[view, judged.second[pair]]
-    apart, together = (own_view(part, view_of_expert)[expert] for part in answers)
+    apart, together = (likelihood.own_view(part, view_of_expert)[expert] for part in answers)
     return (judged.said * jnp.where(same[:, None], together, apart)).sum()
 
 
@@ -197,10 +188,15 @@ def _log_enumerated(
     )
     log_share = jax.nn.log_softmax(logits)
     prior = log_share[:, np.arange(num_items), state].sum(axis=-1)  # (view, state)
-    counts = together_counts(pairs_together(jnp.asarray(state.T), judged), judged)  # each state as a view
-    fit = jax.vmap(  # (view or 1, expert, state)
-        lambda *own: log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged.number), in_axes=1
-    )(*answers)
+    of_state = jnp.asarray(state.T)  # each state as a view
+    same = (of_state[judged.first] == of_state[judged.second])[judged.answer_pair]
+    said = same[..., None] * jnp.asarray(judged.said, log_share.dtype)[:, None]
+    counts = jax.ops.segment_sum(said, judged.answer_expert, num_experts, indices_are_sorted=True)
+
+    def of_view(*own: Array) -> Float[Array, "expert state"]:
+        return likelihood.log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged.number)
+
+    fit = jax.vmap(of_view, in_axes=1)(*answers)  # (view or 1, expert, state)
     evidence = jax.nn.logsumexp(prior[:, None] + jnp.einsum("se,vez->vsz", subset, fit), axis=-1)  # (view, subset)
     place = (choice[:, None] == np.arange(views)[:, None]) @ 2 ** np.arange(num_experts)[::-1]  # (choice, view)
     log_choice = log_weight[choice].sum(axis=1) + evidence[np.arange(views), place].sum(axis=1)

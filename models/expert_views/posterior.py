@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.beta_priors import beta_of
+from consilience.models.expert_views.judgements import standard_of
 from consilience.models.posterior import Closed, Factor, Interval
 from consilience.models.sites import Resolved
 
@@ -70,9 +71,12 @@ class OneAccuracy(Factor):
 def finished(values: dict[str, Any], resolved: Resolved) -> Closed:
     """Return the distributions of all sites, from what `consilience.models.expert_views.cavi.sites` returns.
 
-    Hidden is all that is no parameter of the Beta distributions, under the names that it has there.
+    Hidden is all that is no parameter of the Beta distributions, under the names that it has there, and how features
+    were standardised: ``feature_mean, feature_scale``, shape ``(feature,)``.
     """
-    hidden = {name: one for name, one in values.items() if name not in ("sensitivity", "specificity", "stick")}
+    standard = standard_of(np.asarray(resolved.data.feature), bool(resolved.settings.standardize))
+    hidden = {"feature_mean": standard.mean, "feature_scale": standard.scale}
+    hidden |= {name: one for name, one in values.items() if name not in ("sensitivity", "specificity", "stick")}
     factors: dict[str, Any] = {site: beta_of(values[site]) for site in ("sensitivity", "specificity")}
     if resolved.settings.experts == "symmetric":
         factors = {"sensitivity,specificity": OneAccuracy(values["sensitivity"])}

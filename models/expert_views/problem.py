@@ -120,7 +120,6 @@ class Problem(NamedTuple):
     restart : shape ``(restart,)``; the numbers of all restarts.
     tied, paired : shapes ``(row,)``; numbers of those that warm up by the tied bound and by the likelihood of pairs,
         of this shard. The number of restarts pads.
-    mean, scale : shape ``(feature,)``; by which the features were standardised.
     settings : what is part of the program.
     """
 
@@ -140,8 +139,6 @@ class Problem(NamedTuple):
     restart: Int[Array, " restart"]
     tied: Int[Array, " tied"]
     paired: Int[Array, " paired"]
-    mean: Float[Array, " feature"]
-    scale: Float[Array, " feature"]
     settings: Settings
 
 
@@ -184,7 +181,7 @@ def prepare(resolved: Resolved) -> Problem:
     UnsupportedRequest : there are more clusters than items in pairs, or other answers than together and apart.
     """
     chosen, given = resolved.settings, resolved.given
-    judged, standard = judgements(resolved.data, bool(chosen.standardize))
+    judged, _ = judgements(resolved.data, bool(chosen.standardize))
     check_clusters(chosen.clusters, len(judged.item), "coordinate ascent")
     if given.logits is not None or given.weight is not None:
         raise NotConjugate(
@@ -220,8 +217,6 @@ def prepare(resolved: Resolved) -> Problem:
         restart=np.arange(chosen.restarts),
         tied=np.arange(num_tied),
         paired=np.arange(num_tied, chosen.restarts),
-        mean=standard.mean,
-        scale=standard.scale,
         settings=Settings(
             clusters=chosen.clusters, views=resolved.size("view"), tied=tied, tilted=chosen.bound == "tilted",
             per_view=chosen.experts == "per-view",

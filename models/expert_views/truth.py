@@ -20,21 +20,9 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.codes import codes_of
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.canonical import (
-    OWN_LINK,
-    matched,
-    most_probable,
-    num_distinct,
-    relabel_draws,
-)
+from consilience.models.expert_views.canonical import OWN_LINK, matched, most_probable, num_distinct, relabel_draws
 from consilience.models.expert_views.gibbs import drawn_given, of_all_rungs
-from consilience.models.expert_views.judgements import (
-    Standard,
-    judged_items,
-    judgements,
-    standard_of,
-    standardised,
-)
+from consilience.models.expert_views.judgements import Standard, judged_items, judgements, standard_of, standardised
 from consilience.models.expert_views.likelihood import answering, log_view_weight
 from consilience.models.expert_views.prediction import memberships
 from consilience.models.expert_views.priors import linear, link_of
@@ -190,18 +178,17 @@ def partition_of_expert(fit: Any, expert: Any) -> ViewPartition:
     return fit.truth.read_as(PARTITION.name, expert=expert)
 
 
+@np.errstate(divide="ignore")  # a probability may be so small as to be zero
 def _summed_out(sites: dict[str, np.ndarray], resolved: Resolved, key: Key) -> dict[str, np.ndarray]:
     """Draw views and clusters given all other sites; of items few enough to be enumerated."""
     judged, begun = judgements(resolved.data, bool(resolved.settings.standardize))[0], most_probable(sites, resolved)
-    weight, link = np.asarray(sites["weight"]), link_of(resolved.given)
-    share = [memberships(of_view, judged.feature, link) for of_view in weight.swapaxes(0, 1)]
-    stick = np.asarray(sites.get("stick", np.zeros((len(weight), 0))), float)
+    values = {name: np.asarray(own, float) for name, own in sites.items()}
+    link, stick = link_of(resolved.given), values.get("stick", np.zeros((len(values["weight"]), 0)))
+    share = [memberships(of_view, judged.feature, link) for of_view in values["weight"].swapaxes(0, 1)]
     view, cluster = drawn_given(
         np.random.default_rng(np.asarray(jax.random.key_data(key))), begun["view_of_expert"], begun["cluster"],
-        answers=answering({name: np.asarray(values, float) for name, values in sites.items()}, resolved),
-        log_weight=log_view_weight(np.log(stick), np.log1p(-stick)),
-        logits=np.ascontiguousarray(np.moveaxis(np.log(share), (0, 3), (1, 2))),
-        judged=of_all_rungs(judged), sweeps=_SWEEPS,
+        answering(values, resolved), log_view_weight(np.log(stick), np.log1p(-stick)),
+        np.ascontiguousarray(np.moveaxis(np.log(share), (0, 3), (1, 2))), of_all_rungs(judged), _SWEEPS,
     )  # fmt: skip
     return {"view_of_expert": view, "cluster": cluster}
 

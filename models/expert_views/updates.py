@@ -23,7 +23,13 @@ import numpy as np
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Bool, Float
-from consilience.models.expert_views.likelihood import Answering, log_likelihood, log_view_weight
+from consilience.models.expert_views.likelihood import (
+    Answering,
+    log_likelihood,
+    log_view_weight,
+    site_counts,
+    stick_parameters,
+)
 from consilience.models.expert_views.problem import OfClusters, OfItems, OfPairs, OfWeights, Problem, Q, Rows, Schedule
 
 # Lengths that a search along a line tries, one after the other, until the bound does not fall.
@@ -42,7 +48,6 @@ _FEW_CLUSTERS = 16
 _NUMBERS = 1 << 17
 
 _PASSES, _ROUNDS, _TILTS, _TIED_STEPS = 2, 3, 3, 3
-
 
 Counts = Float[Array, "restart expert view kind"]
 
@@ -105,7 +110,10 @@ def in_blocks(of_row: Callable[[Any], Array], rows: Any, numbers: int) -> Array:
     rows : arrays ``(row, …)``.
     numbers : about how many numbers a row takes.
     """
-    return jax.lax.map(of_row, rows, batch_size=max(_NUMBERS // numbers, 1))
+    length, most = len(jax.tree.leaves(rows)[0]), max(_NUMBERS // numbers, 1)
+    # Of blocks of one size nothing is left over, for which another program would be compiled.
+    size = max(size for size in range(1, min(most, length) + 1) if length % size == 0)
+    return jax.lax.map(of_row, rows, batch_size=size if 2 * size > most or size == length else most)
 
 
 def sum_rows(values: Float[Array, "row ..."], rows: Rows, number: int) -> Float[Array, "owner ..."]:
@@ -199,32 +207,18 @@ def _with_neighbours(field: Any, chunk: Array, eta: Array, coupling: Array, sche
     return field.at[schedule.node[chunk]].add(terms.reshape(*pair.shape, *terms.shape[1:]).sum(1), mode="drop")
 
 
-def site_counts(counts: Array, number: Array, problem: Problem) -> Float[Array, "*owner site 2"]:
-    """Return how often the answers count for each probability of the sites.
-
-    Parameters
-    ----------
-    counts, number : ``(…, kind)``; of answers on pairs that are together, and of all.
-    """
-    # What is not together is apart; differences of sums may fall below zero by rounding.
-    found = counts @ problem.cells[1] + jnp.maximum(number - counts, 0) @ problem.cells[0]
-    return found.reshape(*found.shape[:-1], *problem.prior.shape[1:])
-
-
 def update_accuracies(q: Q, counts: Counts, problem: Problem) -> Q:
     """Return q with the best Beta parameters of the accuracies."""
     own, number = q.phi[..., None] * counts, q.phi[..., None] * problem.number[:, None]
     if not problem.settings.per_view:
         own, number = own.sum(2, keepdims=True), problem.number[:, None]
-    return q._replace(accuracy=problem.prior[:, None] + site_counts(own, number, problem))
+    cells = site_counts(own, number, problem.cells)
+    return q._replace(accuracy=problem.prior[:, None] + cells.reshape(*cells.shape[:-1], *problem.prior.shape[1:]))
 
 
 def update_sticks(q: Q, problem: Problem) -> Q:
     """Return q with the best Beta parameters of the sticks."""
-    size = q.phi.sum(1)
-    beyond = jnp.cumsum(size[:, ::-1], axis=1)[:, ::-1]
-    stick = jnp.stack([1 + size[:, :-1], problem.concentration + beyond[:, 1:]], axis=-1)
-    return q._replace(stick=stick)
+    return q._replace(stick=stick_parameters(q.phi.sum(1), problem.concentration))
 
 
 def expected_log_view_weight(q: Q) -> Float[Array, "restart view"]:

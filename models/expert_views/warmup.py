@@ -24,6 +24,7 @@ from numpyro.optim import Adam
 
 from consilience.arrays import Array, Float
 from consilience.models.expert_views import updates
+from consilience.models.expert_views.likelihood import Answering, site_counts
 from consilience.models.expert_views.problem import OfPairs, OfWeights, Problem, Q, Rows, restart_by_restart
 
 NUM_STEPS = 100
@@ -132,10 +133,8 @@ def pair_gradient(
     eta = updates.softmax(updates.logits(q.weight_mean, problem))
     same = updates.same_cluster(updates.turned(eta), problem)
     # How probable each answer is, (expert, kind, restart, 1).
-    rates = [
-        jnp.transpose(part, (1, 2, 0))[..., None]
-        for part in updates.answering(jnp.stack([accuracy, 1 - accuracy], axis=-1), problem)
-    ]
+    answers = updates.answering(jnp.stack([accuracy, 1 - accuracy], axis=-1), problem)
+    rates = Answering(*(jnp.transpose(part, (1, 2, 0))[..., None] for part in answers))
     score, counts = _pair_sums(rates, same, problem)
     phi = jax.nn.softmax(updates.expected_log_view_weight(q)[:, None] + score, axis=-1)
     moved = updates.update_sticks(q._replace(phi=phi), problem)
@@ -144,13 +143,13 @@ def pair_gradient(
     of_mean = updates.onto_weights(problem.feature, slope) - q.weight_mean / problem.weight_scale**2
     # The most probable accuracies. Priors with their mode at an end count as flat, and a thousandth of an answer each
     # way keeps it off the ends.
-    cells = updates.site_counts((phi[..., None] * counts).sum(2), problem.number, problem)
-    cells += jnp.maximum(problem.prior - 1, 0) + 1e-3
+    cells = site_counts((phi[..., None] * counts).sum(2), problem.number, problem.cells)
+    cells = cells.reshape(*accuracy.shape, 2) + jnp.maximum(problem.prior - 1, 0) + 1e-3
     new = jnp.clip(cells[..., 0] / cells.sum(-1), _LEAST, _MOST)
     return moved, new, Weights(of_mean, jnp.zeros_like(of_mean))
 
 
-def _pair_sums(rates: list[Array], same: Array, problem: Problem) -> tuple[Array, Array]:
+def _pair_sums(rates: Answering, same: Array, problem: Problem) -> tuple[Array, Array]:
     """Sum the answers of each expert, by view.
 
     Returns
@@ -171,10 +170,10 @@ def _pair_sums(rates: list[Array], same: Array, problem: Problem) -> tuple[Array
     return found[..., 0], found[..., 1:]
 
 
-def _pair_slopes(phi: Array, rates: list[Array], same: Array, problem: Problem) -> OfPairs:
+def _pair_slopes(phi: Array, rates: Answering, same: Array, problem: Problem) -> OfPairs:
     """Return the derivatives by the probability that a pair is together, and zeros for the pair that pads."""
-    rows, padded, apart = problem.by_pair, jnp.concatenate([same, jnp.zeros_like(same[:1])]), rates[0]
-    gain, phi = rates[1] - apart, jnp.moveaxis(phi, 0, 1)
+    rows, padded, apart = problem.by_pair, jnp.concatenate([same, jnp.zeros_like(same[:1])]), rates.apart
+    gain, phi = rates.together - apart, jnp.moveaxis(phi, 0, 1)
 
     def of_row(row: Rows) -> Array:
         probability = apart[row.other] + padded[row.owner] * gain[row.other]

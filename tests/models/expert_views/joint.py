@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 
 from consilience.models.expert_views.likelihood import (
@@ -10,8 +11,6 @@ from consilience.models.expert_views.likelihood import (
     log_likelihood,
     log_view_weight,
     own_view,
-    pairs_together,
-    together_counts,
 )
 from consilience.models.expert_views.model import _logits, arranged
 from consilience.models.expert_views.priors import weight_prior
@@ -27,7 +26,8 @@ def log_joint(values, resolved):
     resolved = arranged(resolved)
     judged, given, views = resolved.data, resolved.given, resolved.size("view")
     cluster, view = jnp.asarray(values["cluster"]).T, jnp.asarray(values["view_of_expert"])
-    counts = together_counts(pairs_together(cluster, judged), judged)
+    same = (cluster[judged.first] == cluster[judged.second])[judged.answer_pair]  # (answer, view)
+    counts = jnp.einsum("ae,av,ak->evk", np.eye(judged.num_experts)[judged.answer_expert], same, judged.said)
     total = own_view(log_likelihood(counts, answering(values, resolved), judged.number)[..., None], view).sum()
     log_share = jax.nn.log_softmax(_logits(given, values["weight"], judged))
     total += jnp.take_along_axis(log_share, cluster.T[..., None], axis=-1).sum()
