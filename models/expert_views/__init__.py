@@ -226,12 +226,9 @@ MODEL = Model(
     priors=Priors,
     sites=Sites(
         *(
-            Site(site, plates=("expert",), family=dist.Beta, prior_plates=("expert",))
-            for site in ("sensitivity", "specificity", "knowledge", "guess")
-        ),
-        *(
-            Site(f"{site}{SWAPPED}", plates=("expert",), family=dist.Beta, prior_plates=("expert",), prior=site)
-            for site in ("sensitivity", "specificity")
+            Site(site + end, plates=("expert",), family=dist.Beta, prior_plates=("expert",), prior=site)
+            for end, sites in (("", ("sensitivity", "specificity", "knowledge", "guess")),
+                               (SWAPPED, ("sensitivity", "specificity"))) for site in sites
         ),
         *(
             Site(

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.models.expert_views.bound import FEWEST, pruned_bound
+from consilience.models.expert_views.bound import FEWEST, entropy, pruned_bound
 from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.problem import OfItems, Problem, Q, prepare, restart_by_restart
 from consilience.models.expert_views.updates import agreement, sweep, update_sticks
@@ -268,11 +268,9 @@ def similarity(eta: OfItems, problem: Problem) -> Float[Array, "restart view vie
     own = jnp.where((jnp.arange(len(eta)) < problem.num_judged)[:, None, None, None], eta, 0)  # no padding
     table = jnp.einsum("nrgk,nrhl->rghkl", own, own) / problem.num_judged
     size = own.sum(0) / problem.num_judged
-    expected = size[:, :, None, :, None] * size[:, None, :, None, :]
-    shared = jnp.where(table > 0, table * jnp.log(table / jnp.where(table > 0, expected, 1)), 0).sum((-1, -2))
-    entropy = -jnp.where(size > 0, size * jnp.log(jnp.where(size > 0, size, 1)), 0).sum(-1)
-    mean = (entropy[:, :, None] + entropy[:, None]) / 2
-    return shared / jnp.maximum(mean, jnp.finfo(eta.dtype).tiny)
+    alone, both = entropy(size).sum(-1), entropy(table).sum((-1, -2))
+    total = alone[:, :, None] + alone[:, None]
+    return 2 * (total - both) / jnp.maximum(total, jnp.finfo(eta.dtype).tiny)
 
 
 def merged(q: Q, rank: Int[Array, " restart"], problem: Problem) -> tuple[Q, Bool[Array, " restart"]]:
@@ -303,18 +301,16 @@ def merged(q: Q, rank: Int[Array, " restart"], problem: Problem) -> tuple[Q, Boo
     return q._replace(phi=jnp.where(there[:, None, None], phi, q.phi)), there
 
 
-def view_order(phi: Float[Array, "restart expert view"]) -> Int[Array, "restart view"]:
-    """Return the views by falling number of experts; of equally many, the one with the first expert."""
-    # Rounded: which of two views with five experts each has 4.9999 is chance.
-    number = jnp.round(phi.sum(1), 3)
-    own = phi >= phi.max(-1, keepdims=True)
-    first = jnp.where(own.any(1), own.argmax(1), phi.shape[1])
-    return jnp.lexsort((first, -number), axis=-1)
-
-
 def ordered(q: Q) -> Q:
-    """Return q with its views by falling number of experts. The sticks are to be updated afterwards."""
-    order = view_order(q.phi)
+    """Return q with its views by falling number of experts; of equally many, the one with the first expert first.
+
+    The sticks are to be updated afterwards.
+    """
+    # Rounded: which of two views with five experts each has 4.9999 is chance.
+    number = jnp.round(q.phi.sum(1), 3)
+    own = q.phi >= q.phi.max(-1, keepdims=True)
+    first = jnp.where(own.any(1), own.argmax(1), q.phi.shape[1])
+    order = jnp.lexsort((first, -number), axis=-1)
 
     def sorted_by(values: Array, axis: int, restart_axis: int = 0) -> Array:
         shape = [1] * values.ndim

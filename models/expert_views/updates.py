@@ -23,13 +23,8 @@ import numpy as np
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Bool, Float
-from consilience.models.expert_views.likelihood import (
-    Answering,
-    log_likelihood,
-    log_view_weight,
-    site_counts,
-    stick_parameters,
-)
+from consilience.models.expert_views import likelihood
+from consilience.models.expert_views.likelihood import Answering
 from consilience.models.expert_views.problem import OfClusters, OfItems, OfPairs, OfWeights, Problem, Q, Rows, Schedule
 
 # Lengths that a search along a line tries, one after the other, until the bound does not fall.
@@ -212,23 +207,23 @@ def update_accuracies(q: Q, counts: Counts, problem: Problem) -> Q:
     own, number = q.phi[..., None] * counts, q.phi[..., None] * problem.number[:, None]
     if not problem.settings.per_view:
         own, number = own.sum(2, keepdims=True), problem.number[:, None]
-    cells = site_counts(own, number, problem.cells)
+    cells = likelihood.site_counts(own, number, problem.cells)
     return q._replace(accuracy=problem.prior[:, None] + cells.reshape(*cells.shape[:-1], *problem.prior.shape[1:]))
 
 
 def update_sticks(q: Q, problem: Problem) -> Q:
     """Return q with the best Beta parameters of the sticks."""
-    return q._replace(stick=stick_parameters(q.phi.sum(1), problem.concentration))
+    return q._replace(stick=likelihood.stick_parameters(q.phi.sum(1), problem.concentration))
 
 
 def expected_log_view_weight(q: Q) -> Float[Array, "restart view"]:
     """Return the expected logarithms of the weights of the views."""
-    return log_view_weight(*jnp.moveaxis(expected_logs(q.stick), -1, 0))
+    return likelihood.log_view_weight(*jnp.moveaxis(expected_logs(q.stick), -1, 0))
 
 
 def update_views(q: Q, counts: Counts, problem: Problem) -> Q:
     """Return q with the best probabilities of the views of the experts."""
-    fit = log_likelihood(counts, expected_answering(q, problem), problem.number)
+    fit = likelihood.log_likelihood(counts, expected_answering(q, problem), problem.number)
     return q._replace(phi=jax.nn.softmax(expected_log_view_weight(q)[:, None] + fit, axis=-1))
 
 
