@@ -176,13 +176,11 @@ def _scores(
         frame = frame[["metric", "system", "value", "items"]]
     # No column is there for the first system alone; all draws of one metric may differ from those of another.
     frame = frame.dropna(axis="columns", how="all").rename(columns={"value": "annotators alone"} if own_look else {})
-    alone = ", as the annotators alone have it" if own_look else ""
-    first = {name: results[metrics[0].name] for name, results in scores.items()}
-    drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}{alone}, each curve sorted")]
+    first, title = {name: results[metrics[0].name] for name, results in scores.items()}, capital(metrics[0].title)
+    drawn = [figures.item_scores(first, title=f"{title} of each item")]
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
-        title = f"{capital(metrics[0].title)}{alone}, over draws of the truth"
-        drawn.append(figures.score_histogram(first, title=title))
+        drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
         words = "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted)."
         if "worst draw" in frame:
             words += (
@@ -192,8 +190,8 @@ def _scores(
     if own_look:
         words += (
             " All of this section is as the annotators alone have it, as if predictions were made from their "
-            "annotations; "
-            "the leaderboard has the middle between that and an own look, and so another number for the same metric."
+            "annotations; the leaderboard has the middle between that and an own look, and so another number for the "
+            "same metric."
         )
     return [Heading("Scores of each system"), words, Table(frame, "All metrics of all systems."), drawn]
 

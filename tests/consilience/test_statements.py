@@ -4,16 +4,20 @@ import dataclasses
 import re
 import shutil
 import subprocess
+import xml.etree.ElementTree as ElementTree
 from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.textpath import TextPath
 
 import consilience as cs
+from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
 from consilience.pages.linkage import found_of_all
+from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
 # Small data are poor data, and fits of them say so.
@@ -168,6 +172,38 @@ def test_names_make_no_element_and_everything_has_a_name(pages, kind):
     assert head.count("<li>") <= 9
     assert set(re.findall(r'href="#([^"]+)"', head)) <= set(re.findall(r'<details class="section" id="([^"]+)"', html))
     assert re.findall(r'<details class="section" id="[^"]*"( open)?>', html)[:3] == [" open", " open", ""]
+
+
+def texts_outside(html):
+    """Return texts of figures that leave them, by letters of matplotlib's own font, wider than those of most pages."""
+    out = []
+    for figure in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
+        root = ElementTree.fromstring(figure)
+        right, bottom = map(float, root.attrib["viewBox"].split()[2:])
+        for text in root.iter("text"):
+            look, moved = text.attrib["style"], dict(re.findall(r"(\w+)\(([^)]*)\)", text.attrib["transform"]))
+            angle, *at = map(float, moved.get("rotate", "0").split())
+            at = list(map(float, moved["translate"].split())) if "translate" in moved else at
+            before = 0.5 * ("text-anchor: middle" in look) + 1.0 * ("text-anchor: end" in look)
+            size = float(re.search(r"font-size: ([\d.]+)", look)[1])
+            wide = TextPath((0, 0), text.text or "", size).get_extents().x1
+            ends = complex(*at) + np.exp(1j * np.deg2rad(angle)) * wide * np.array([-before, 1 - before])
+            inside = (-1 < ends.real) & (ends.real < right + 1) & (-1 < ends.imag) & (ends.imag < bottom + 1)
+            out += [] if inside.all() else [text.text]
+    return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_of_a_figure_leaves_it(pages, kind):
+    assert not texts_outside(pages[kind][2])
+
+
+def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
+    score = cs.Score(title="t", items=np.array([0.1, 0.5]), draws=np.array([0.3]))
+    axes = figures.item_scores(score, title="a title that is wider than its figure " * 4)
+    html = svg_of(axes.figure, "")
+    assert len(re.findall("<text[^>]*>[^<]*(?:title|wider|figure)", html)) > 1
+    assert not texts_outside(html)
 
 
 def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
