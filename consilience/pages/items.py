@@ -11,6 +11,7 @@ from consilience import figures
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
+from consilience.models.truth.truth import Shares
 from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
@@ -85,11 +86,16 @@ def _trust(best: Score, truth: Any, unit: str, word: str) -> str:
             "That is a property of the method and says nothing about how well the annotators agree; a model with "
             "draws of the truth would."
         )
-    most = "most probable label (or set of labels)" if word == "label" else "most plausible class (or set of classes)"
+    certain = f"the probability of its most probable {word}"
+    if truth.answers(Shares()):
+        certain = (
+            f"how often its leading {word} is the most plausible one, over draws of the truth; for the top 2 or more, "
+            "how often the same set leads, in whatever order"
+        )
     return (
-        f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is the probability of its {most}. "
-        f"It is {best.value:.3f} on average; {below(best, 0.99):,} of {counted(truth.num_units, f'{unit}s')} are below "
-        f"0.99 and {below(best):,} below {_SURE}."
+        f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is {certain}. Of the top {word} it is "
+        f"{best.value:.3f} on average; {below(best, 0.99):,} of {counted(truth.num_units, f'{unit}s')} are below 0.99 "
+        f"and {below(best):,} below {_SURE}."
     )
 
 
@@ -123,7 +129,8 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     unit = fit.data.unit
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
     leading = "leading labels" if class_word(fit) == "label" else "leading classes"
-    columns[f"{leading}, with their probability"] = leading_classes(truth, shown)
+    share = "plausibility" if truth.answers(Shares()) else "probability"
+    columns[f"{leading}, with their {share}"] = leading_classes(truth, shown)
     name = "share of draws" if is_vote(fit) else "certainty"
     certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
     columns |= {
@@ -192,13 +199,14 @@ class _Votes:
 
 def leading_classes(truth: Any, positions: np.ndarray) -> list[str]:
     """Return the leading classes of some items with their mean plausibility, in words."""
-    texts, classes = [], truth.ids.get("class")
+    texts, classes, shares = [], truth.ids.get("class"), truth.answers(Shares())
     for codes, mean in truth.mean_shares(positions.tolist()):
         order = np.argsort(-mean, kind="stable")[:_LEADING]
         names = codes if classes is None else np.asarray(classes, object)[codes]
         leading = [f"{names[place]} ({mean[place]:.2f})" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
-        texts.append(", ".join(leading + ([f"all others ({rest:.2f})"] if rest >= _LEAST_SHOWN else [])))
+        others = (truth.num_classes if shares else len(codes)) - len(leading)  # of plausibilities the unnamed ones too
+        texts.append(", ".join(leading) + (f" and {others:,} more ({rest:.2f})" if rest >= _LEAST_SHOWN else ""))
     return texts
 
 
@@ -210,12 +218,13 @@ def _plausibilities(truth: Any, item: int) -> Bars:
     names = [str(code if classes is None else classes[code]) for code in np.asarray(codes)[order]]
     shown = [(name, mean[place], draws[:, place]) for name, place in zip(names, order, strict=True)]
     rest = 1 - float(mean[order].sum())
-    shown += [("all others", rest, 1 - draws[:, order].sum(axis=1))] if rest >= _LEAST_SHOWN else []
+    others = f"{truth.num_classes - len(order):,} more"
+    shown += [(others, rest, 1 - draws[:, order].sum(axis=1))] if rest >= _LEAST_SHOWN else []
     rows = []
     for name, share, drawn in shown:
         low, high = (float(end) for end in np.clip(np.quantile(drawn, ends()), 0.0, 1.0))
-        texts = within(float(share), low, high)
-        rows.append(Bar(name, float(share), f"{texts[0]} ({texts[1]} to {texts[2]})", interval=(low, high)))
+        text = f"{share:.2f} ({low:.2f} to {high:.2f})"  # of one width, so that items have one scale
+        rows.append(Bar(name, float(share), text, interval=(low, high)))
     heads = ("class", "plausibility", "mean (95 %)")
     return Bars(rows, f"Plausibilities of {truth.names()[item]}.", heads, reach=(0.0, 1.0))
 
