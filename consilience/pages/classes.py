@@ -24,13 +24,14 @@ from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
+from consilience.models.dawid_skene import LEANS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems
-from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
+from consilience.pages.crowd import annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import below, certainty_table, class_word, items_section, scale_sections
 from consilience.pages.run import is_vote, line_of
@@ -208,8 +209,7 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
     if found.risk is not None:
         numbers |= {f"certainty of the group{_assumed(fit)}": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
-    if (poor := no_better_than_chance(found.annotators, truth)) is not None:
-        numbers |= {"annotators at or below chance, by their means": poor}
+    numbers |= doubtful_annotators(fit, found.annotators)
     classes = "labels" if class_word(fit) == "label" else "classes"
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
@@ -259,7 +259,12 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
+    leans = any(note.text.startswith(LEANS) for note in fit.findings())
+    file = fit.attributes.get("data_file", "labels.csv")
+    others = [("weighs annotators", "mpa" if unit == "mention" else "dawid-skene")] * is_vote(fit)
+    others += [("learns what to expect of annotators", "one-coin")] * leans
     actions = [
+        *(Action(f"Fit a model that {does}:", f"consilience fit {name} {file} -o {name}") for does, name in others),
         Action("Read the text with its uncertain mentions", section="Text"),
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
