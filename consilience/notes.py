@@ -29,8 +29,8 @@ class Level(IntEnum):
 
     A ``note`` is what a reader should know, and no fault of the fit. A ``warning`` is said as one, by `fit` and on the
     page, and changes no exit code. An ``error`` says that the fit is poor: red and first on its page, a
-    `DiagnosticWarning` of `fit`, and exit code 3 of the command. What the diagnostics of a run say, and what a member
-    finds wrong with an outcome, is an error.
+    `DiagnosticWarning` of `fit`, and exit code 3 of the command. What the diagnostics of a run find poor, and what a
+    member finds wrong with an outcome, is an error.
     """
 
     note = 0
