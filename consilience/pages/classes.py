@@ -26,6 +26,7 @@ from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.dawid_skene import LEANS
 from consilience.models.truth import Ranked, Truth
+from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
@@ -35,7 +36,7 @@ from consilience.pages.crowd import annotator_sections, doubtful_annotators, nex
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import below, certainty_table, class_word, items_section, scale_sections
 from consilience.pages.run import is_vote, line_of
-from consilience.pages.systems import group_scores, leaderboard_numbers, leaderboard_section, verdict
+from consilience.pages.systems import group_scores, is_open, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
 
 # Annotations that are simulated to check the agreement; and how many data sets: enough to tell a p-value of .05.
@@ -270,6 +271,12 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip
+    if found.systems and is_open(found.comparison):
+        systems = "consilience compare RUN system_a.csv" + " system_b.csv" * (len(found.systems) > 1)
+        open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
+        if gold is not None and gold.score.items >= LEAST_ITEMS:
+            open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
+        actions = open_ + actions
     if not found.systems and unit == "item":
         actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
     if gold is None and fit.data.rows == "annotation":

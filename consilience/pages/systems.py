@@ -21,6 +21,8 @@ from consilience.pages.run import is_vote
 from consilience.printing import counted
 from consilience.rounding import within
 
+_FROM_ANNOTATIONS = "if made from the annotations"
+
 
 def leaderboard_section(
     comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
@@ -41,8 +43,8 @@ def leaderboard_section(
     names = {
         "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
         "upper": "to", "p_best": "P(best)", "rank": "rank", "sd_truth": "sd on these items",
-        "sd_items": "sd from items", "sd_shared": "sd from what items share", "value_alone": "annotators alone",
-        "value_own_look": "own look counted", "point_estimate": "against point estimate",
+        "sd_items": "sd from items", "sd_shared": "sd from what items share", "value_alone": _FROM_ANNOTATIONS,
+        "value_own_look": "if it looked itself", "point_estimate": "against point estimate",
         "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table = comparison.table.assign(p_best=comparison.p_best_texts)
@@ -54,7 +56,7 @@ def leaderboard_section(
     shown.attrs["numbers"] = (names.get("p_best"),)
     why, read = _how_to_read(comparison, top, fit)
     blocks = [
-        *said, verdict(comparison, fit), *comparison.notes, why,
+        *said, verdict(comparison, fit), " ".join(comparison.notes), why,
         Table(shown, f"Systems by {comparison.title}, best first."),
         figures.leaderboard(comparison), read, *([figures.beats_matrix(comparison)] if len(table) > 1 else []),
         *_scores(scores, metrics, truth, comparison.own_draws is not None),
@@ -87,6 +89,11 @@ def too_narrow(comparison: Comparison, fit: Any = None) -> str:
     return held if TOO_NARROW in comparison.notes else ""
 
 
+def is_open(comparison: Comparison) -> bool:
+    """Return whether scores depend on where predictions come from, and nobody said."""
+    return comparison.own_draws is not None and bool({"unknown", "mixed"} & set(comparison.provenance))
+
+
 def verdict(comparison: Comparison, fit: Any = None) -> str:
     """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too."""
     table = comparison.table
@@ -97,6 +104,13 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
         f"“{first['system']}” scores {value} in {comparison.title}, with {100 * comparison.level:g} % between {low} "
         f"and {high}{f', which is too narrow: {why}' if why else ''}."
     )
+    if is_open(comparison) and np.isfinite(first["value_own_look"]):
+        readings = (first["value_alone"], first["value_own_look"])
+        alone, own = (within(reading, first["lower"], first["upper"])[0] for reading in readings)
+        words += (
+            f" Made from these annotations it would score {alone}, with an own look at the items {own}; the data do "
+            "not say which."
+        )
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
         best, beats = (_probability(*ends, comparison.digits) for ends in (
@@ -165,7 +179,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
 def _scores(
     scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth, own_look: bool
 ) -> list[Any]:  # fmt: skip
-    """Return all scores, as the annotators alone have them; ``own_look`` if the leaderboard counts more."""
+    """Return all scores, of predictions made from the annotations; ``own_look`` if the leaderboard counts more."""
     import pandas
 
     rows = [
@@ -175,7 +189,8 @@ def _scores(
     if truth.num_draws == 1:
         frame = frame[["metric", "system", "value", "items"]]
     # No column is there for the first system alone; all draws of one metric may differ from those of another.
-    frame = frame.dropna(axis="columns", how="all").rename(columns={"value": "annotators alone"} if own_look else {})
+    frame = frame.dropna(axis="columns", how="all")
+    frame = frame.rename(columns={"value": _FROM_ANNOTATIONS} if own_look else {})
     first, title = {name: results[metrics[0].name] for name, results in scores.items()}, capital(metrics[0].title)
     drawn = [figures.item_scores(first, title=f"{title} of each item")]
     words = "Each metric is averaged over items."
@@ -189,9 +204,8 @@ def _scores(
             )
     if own_look:
         words += (
-            " All of this section is as the annotators alone have it, as if predictions were made from their "
-            "annotations; the leaderboard has the middle between that and an own look, and so another number for the "
-            "same metric."
+            " All of this is as if predictions were made from these annotations; the leaderboard also counts an own "
+            "look, and so has another number for the same metric."
         )
     return [Heading("Scores of each system"), words, Table(frame, "All metrics of all systems."), drawn]
 

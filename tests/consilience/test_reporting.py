@@ -140,7 +140,7 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     assert float(cells[cells.index("B") + 7]) == pytest.approx(score.value, abs=0.0051)
     own = cells[cells.index("B", cells.index("top-1 accuracy")) :]
     assert [float(cell) for cell in own[1:5]] == pytest.approx([score.value, score.sd, *score.interval], abs=0.0051)
-    assert "annotators alone" in page.text["th"]
+    assert "if made from the annotations" in page.text["th"]
 
 
 def test_every_kind_of_truth_has_a_page():

@@ -88,8 +88,8 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
         yield Note(
             Level.warning,
             f"the runs of the sampler differ on entities: R-hat of their number or of the likelihood is {total:.2f}, "
-            f"and above {most} for {(pairs > _MOST_R_HAT).sum()} of the {len(pairs)} most doubtful pairs of mentions; give more "
-            "sweeps with {warmup}",
+            f"and above {most} for {(pairs > _MOST_R_HAT).sum()} of the {len(pairs)} most doubtful pairs of mentions; "
+            "give more sweeps with {warmup}",
             (Remedy("warmup"),),
         )
 
