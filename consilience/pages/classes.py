@@ -34,7 +34,15 @@ from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems
 from consilience.pages.crowd import annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
-from consilience.pages.items import below, certainty_table, class_word, items_section, scale_sections
+from consilience.pages.items import (
+    Offsets,
+    below,
+    certainty_table,
+    class_word,
+    items_section,
+    offsets_of,
+    scale_sections,
+)
 from consilience.pages.run import is_vote, line_of
 from consilience.pages.systems import group_scores, is_open, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
@@ -64,7 +72,7 @@ def classes_page(
     found = _Found(fit, systems, metric, risk, provenance, policies)
     gold = beside_gold(fit)
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
-    rated = scale_sections(fit, found.top) if "means" in fit.member.table_names else []
+    rated = scale_sections(fit, found.top, found.offsets) if "means" in fit.member.table_names else []
     read, numbers = chain_sections(fit, found.top, text)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
     # Of four key figures the last is theirs.
@@ -117,6 +125,11 @@ class _Found:
     def annotators(self) -> Any:
         """The table of the annotators; an empty one where the model has none."""
         return self.fit.table("annotators") if "annotators" in self.fit.member.table_names else {}
+
+    @functools.cached_property
+    def offsets(self) -> Offsets:
+        """How much higher than others annotators rate; of ratings."""
+        return offsets_of(self.fit.data)
 
     @functools.cached_property
     def certainties(self) -> list[Score]:
@@ -192,11 +205,12 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
     truth, top = found.truth, found.top
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
-        means = fit.table("means")
-        half = float(np.sqrt(((means["upper"] - means["lower"]) ** 2).sum()) / 2 / len(means))  # items are independent
-        middle = float(means["mean"].mean())
-        numbers = {**tile("mean of the means", middle, middle - half, middle + half)}
-        numbers |= {"threshold": f"{fit.options['threshold']:g}", "items on an unsure side": below(top)}
+        middle, half = float(fit.table("means")["mean"].mean()), found.offsets.half
+        known = np.isfinite(half)
+        numbers = tile("mean of the items", middle, middle - half, middle + half) if known else {}
+        numbers |= {f"items whose side of {fit.options['threshold']:g} has a certainty below 0.9, of {truth.num_units:,}": below(top)}
+        if found.systems:
+            return numbers | leaderboard_numbers(found.comparison)
         return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
     numbers = {} if gold is None else {**gold.figures}
     if is_vote(fit):
@@ -242,6 +256,7 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
     said = [verdict(found.comparison, found.fit)] if found.systems else []
+    said += found.offsets.finding if found.fit.data.rows == "rating" else []
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")

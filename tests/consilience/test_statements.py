@@ -307,8 +307,9 @@ def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, 
 def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
-    assert re.fullmatch(r"mean of the means \(\S+ to \S+, 95 %\)", mean)
-    assert others == ["threshold", "items on an unsure side", "mean certainty of the side"]
+    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %\)", mean)
+    unsure = f"items whose side of 0 has a certainty below 0.9, of {fit.data.num_items}"
+    assert others == [unsure, "mean certainty of the side"]
     items = section(html, "Items")
     assert items.count('<i class="dot"') == fit.data.num_items
     assert items.count('<i class="tick"') == fit.data.num_ratings
