@@ -208,9 +208,10 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         middle, half = float(fit.table("means")["mean"].mean()), found.offsets.half
         known = np.isfinite(half)
         numbers = tile("mean of the items", middle, middle - half, middle + half) if known else {}
-        numbers |= {f"items whose side of {fit.options['threshold']:g} has a certainty below 0.9, of {truth.num_units:,}": below(top)}
+        unsure = f"items whose side of {fit.options['threshold']:g} has a certainty below 0.9, of {truth.num_units:,}"
+        numbers |= {unsure: below(top)}
         if found.systems:
-            return numbers | leaderboard_numbers(found.comparison)
+            return numbers | leaderboard_numbers(found.comparison, fit)
         return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
     numbers = {} if gold is None else {**gold.figures}
     if is_vote(fit):
@@ -218,12 +219,13 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
         certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
+        assumed = _assumed(fit) if numbers else ""  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
-        numbers |= {f"{fit.data.unit}s with certainty below 0.9{_assumed(fit)}": below(top)}
+        numbers |= {f"{fit.data.unit}s with certainty below 0.9{assumed}": below(top)}
     if found.systems:
-        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
+        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit)
     if found.risk is not None:
-        numbers |= {f"certainty of the group{_assumed(fit)}": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
+        numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     numbers |= doubtful_annotators(fit, found.annotators)
     classes = "labels" if class_word(fit) == "label" else "classes"
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
@@ -235,20 +237,24 @@ def _assumed(fit: Fit) -> str:
     return f", at reliability {fit.options['reliability']:g} (assumed)" if "reliability" in fit.options else ""
 
 
+def _less(fit: Fit) -> float | None:
+    """Return a third of the reliability that is assumed; None where none is."""
+    return float(f"{fit.options['reliability'] / 3:.2g}") if "reliability" in fit.options else None
+
+
 def _were_it_less(found: _Found) -> str:
-    """Say how many items would be uncertain if annotators were trusted a third as much; empty where none assumed it."""
-    fit, bound = found.fit, 0.99
-    if "reliability" not in fit.options or fit.method != "exact":
+    """Say what follows if annotators were trusted a third as much, where that is quick; empty where none assumed it."""
+    fit = found.fit
+    if (less := _less(fit)) is None:
         return ""
-    less = float(f"{fit.options['reliability'] / 3:.2g}")
+    words = f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned"
+    if fit.method != "exact":
+        return f"{words}, and all certainties and scores rest on it: fit with another one to see how far."
     options = {**fit.options, "reliability": less}
     other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
-    number = below(certainty(other.truth), bound)
     return (
-        f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned: "
-        f"{below(found.top, bound):,} "
-        f"of {counted(found.truth.num_units, f'{found.unit}s')} have a certainty below {bound}; at reliability "
-        f"{less:g} it would be {number:,}. See consilience.sweep for others."
+        f"{words}: at {less:g} the mean certainty of the top {class_word(fit)} would be "
+        f"{certainty(other.truth).value:.3f} and not {found.top.value:.3f}."
     )
 
 
@@ -276,7 +282,7 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
     leans = any(note.text.startswith(LEANS) for note in fit.findings())
-    file = fit.attributes.get("data_file", "labels.csv")
+    file = fit.attributes.get("data_file", f"{_TASK[fit.data.rows]}.csv")
     others = [("weighs annotators", "mpa" if unit == "mention" else "dawid-skene")] * is_vote(fit)
     others += [("learns what to expect of annotators", "one-coin")] * leans
     actions = [
@@ -286,6 +292,9 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip
+    if (less := _less(fit)) is not None:
+        command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o less"
+        actions.append(Action("See what rests on the assumed reliability:", command))
     if found.systems and is_open(found.comparison):
         systems = "consilience compare RUN system_a.csv" + " system_b.csv" * (len(found.systems) > 1)
         open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]

@@ -11,6 +11,7 @@ from consilience import annotator_figures
 from consilience.drawing import shown_name
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
+from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
 from consilience.models.dawid_skene import LEANS
@@ -142,20 +143,25 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
 
 def _accuracy_words(fit: Fit, frame: Any) -> str:
     if fit.member.density is None:  # a vote, of annotators of whom nothing is modelled
+        data: Any = fit.data
         words = (
             "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
-            "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item."
+            "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item"
         )
+        if "left-out" in data.agreements and np.isfinite(others := annotator_agreement(data).value):
+            share = fit.table("labels")["share"].mean()
+            words += f": on average over items it is {share:.2f}, and beside the vote of the others alone {others:.2f}"
+        words += ". Intervals do not know of that."
     else:
         words = (
             "Accuracy is the probability that the annotator gives the true label of an item, labels being as frequent "
             "as they are believed to be."
         )
-    if frame["accuracy_lower"].isna().all():
-        words += " An estimate by EM has no intervals: read little into annotators with few annotations."
-    else:
         leans = any(note.text.startswith(LEANS) for note in fit.findings())
-        words += " Intervals hold 95 %" + (" only if annotators are as the prior expects them." if leans else ".")
+        if frame["accuracy_lower"].isna().all():
+            words += " An estimate by EM has no intervals: read little into annotators with few annotations."
+        else:
+            words += " Intervals hold 95 %" + (" only if annotators are as the prior expects them." if leans else ".")
     blind, number = _without_evidence(fit)
     if number:
         words += (

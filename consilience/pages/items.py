@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +151,8 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     # What was counted among few draws has no third digit.
     digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
     known = [title for title in columns if title.startswith(name)]
-    texts = {title: [probability(value, digits) for value in columns[title]] for title in known}
+    write = "{:.2f}".format if is_vote(fit) else functools.partial(probability, digits=digits)
+    texts = {title: list(map(write, columns[title])) for title in known}
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
 
 
@@ -203,7 +205,8 @@ def leading_classes(truth: Any, positions: np.ndarray) -> list[str]:
     for codes, mean in truth.mean_shares(positions.tolist()):
         order = np.argsort(-mean, kind="stable")[:_LEADING]
         names = codes if classes is None else np.asarray(classes, object)[codes]
-        leading = [f"{names[place]} ({mean[place]:.2f})" for place in order if mean[place] >= _LEAST_SHOWN]
+        said = ["1.00" if one == 1 else probability(one, 2) for one in mean]  # a vote, or a gold label
+        leading = [f"{names[place]} ({said[place]})" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
         others = (truth.num_classes if shares else len(codes)) - len(leading)  # of plausibilities the unnamed ones too
         texts.append(", ".join(leading) + (f" and {others:,} more ({rest:.2f})" if rest >= _LEAST_SHOWN else ""))

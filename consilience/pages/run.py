@@ -94,7 +94,9 @@ def name_of(fit: Fit) -> str:
 
 def line_of(fit: Fit) -> str:
     """Return the line under the title of a page: sizes of the data, model and method, date."""
-    counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size}
+    called = {"reports": "rankings", "rows": "", "entries": ""}  # the last are of no reader's count
+    counts = {called.get(name, name).replace("_", " "): size for name, size in fit.data.counts.items() if size}
+    counts.pop("", None)
     named = ", ".join(counted(size, name) for name, size in counts.items())
     today = datetime.date.today()
     return f"{named} · {fit.member.name} ({fit.member.title}), method {fit.method} · {today.day} {today:%B %Y}"

@@ -67,10 +67,11 @@ def leaderboard_section(
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
 
 
-def leaderboard_numbers(comparison: Comparison) -> dict[str, str]:
+def leaderboard_numbers(comparison: Comparison, fit: Fit) -> dict[str, str]:
     """Return the key figures of a leaderboard."""
     first = comparison.table.iloc[0]
-    score = tile(f"{comparison.title} of “{first['system']}”", first["value"], first["lower"], first["upper"])
+    title = f"{comparison.title} of “{first['system']}”{', too narrow' if too_narrow(comparison, fit) else ''}"
+    score = tile(title, first["value"], first["lower"], first["upper"])
     if len(comparison.table) == 1:
         return score
     best = {f"P(“{first['system']}” is the best system)": comparison.p_best_texts[0]}
@@ -81,7 +82,7 @@ def leaderboard_numbers(comparison: Comparison) -> dict[str, str]:
     return best | {f"P(it beats the runner-up “{pair['b']}”)": beats}
 
 
-def too_narrow(comparison: Comparison, fit: Any = None) -> str:
+def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
     """Say why the intervals of systems are too narrow; empty where nothing says so."""
     if fit is not None and is_vote(fit):
         return "the vote takes all labels but tied ones for certain"

@@ -16,6 +16,7 @@ import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
+from consilience.pages.items import offsets_of
 from consilience.pages.linkage import found_of_all
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
@@ -225,7 +226,7 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
     assert "at reliability 5 (assumed)" in " ".join(words(head, "dt"))
-    assert "at reliability 1.7 it would be" in words(head)
+    assert "at 1.7 the mean certainty of the top class would be" in words(head)
     html = pages["labels"][2]
     assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
     assert re.search(r"\d\.\d+ right \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
@@ -313,6 +314,18 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     items = section(html, "Items")
     assert items.count('<i class="dot"') == fit.data.num_items
     assert items.count('<i class="tick"') == fit.data.num_ratings
+
+
+def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
+    """Where errors are none the offsets are all of the error, as the mean of a sample of them."""
+    offset = np.array([-3.0, -1, 0, 1, 6])
+    item, who = (place.ravel() for place in np.indices((40, 5)))
+    rows = {"item": item, "annotator": who, "rating": item + offset[who]}
+    found = offsets_of(cs.read_ratings(rows))
+    assert found.names[0] == "4"
+    np.testing.assert_allclose(found.mean, np.sort(offset - offset.mean())[::-1] * 5 / 4)
+    np.testing.assert_allclose(found.half, 2.7764 * offset.std(ddof=1) / np.sqrt(5), rtol=1e-4)
+    assert found.finding[0].startswith("“4” rates 6.7500 higher than the others")
 
 
 # ---- in a browser ----
