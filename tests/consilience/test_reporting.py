@@ -249,10 +249,12 @@ def test_one_item_and_one_annotator_are_enough(tmp_path):
 
 def test_the_code_to_reproduce_names_what_was_run(fit):
     code = run._reproduction(fit, {})
-    assert "cs.fit('dirichlet', data, method='exact', draws=64, reliability=1.0, seed=0)" in code
+    assert "cs.fit('dirichlet', data, method='exact', draws=64, seed=0)" in code
     assert fit.attributes["data_hash"][:12] in code
     own = cs.fit("dirichlet", annotations(), dirichlet.Priors(plausibility=dirichlet.Symmetric(1.0)))
     assert "priors=priors" in run._reproduction(own, {})
+    half = cs.fit("dirichlet", annotations(), draws=64, reliability=0.5)
+    assert "draws=64, reliability=0.5, seed=0)" in run._reproduction(half, {})
 
 
 def test_every_kind_of_block_is_rendered(tmp_path):
