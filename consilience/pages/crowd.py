@@ -85,8 +85,8 @@ def next_label_sections(truth: Truth, unit: str = "item") -> list[Section]:
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
     mean = found["expected_certainty"].mean() - found["certainty"].mean()
     then = (
-        f"One more label for each of these is expected to make {shown['gain'].sum():.2f} more of {len(shown):,} "
-        f"leading labels right; one for every {unit} would raise the mean certainty by {mean:.4f}."
+        f"One more label for each of these is expected to make {shown['gain'].sum():.1f} more of {len(shown):,} "
+        f"leading labels right; one for every {unit} would raise the mean certainty by {mean:.3f}."
     )
     table = Table(shown, f"The {len(shown)} {unit}s most worth another label.")
     gist = f"another label can change the leading one of {len(gaining):,} of {counted(len(found), f'{unit}s')}"
