@@ -264,8 +264,8 @@ def _of_draws(worst: Worst, least: float) -> list[Note]:
         level = Level.error if worst.r_hat > POOR_R_HAT else Level.warning if many else Level.note
         digits = next((digits for digits in (2, 3, 4) if round(worst.r_hat, digits) > MOST_R_HAT), 5)
         text = (
-            f"the runs of the sampler differ: R-hat is above {MOST_R_HAT} for {worst.disagreeing} of "
-            f"{worst.quantities} (worst: {_in_words(worst.where)}, {worst.r_hat:.{digits}f}); run longer"
+            f"the runs of the sampler differ{' a little' if level is Level.note else ''}: R-hat is above {MOST_R_HAT} "
+            f"for {worst.disagreeing} of {worst.quantities} (worst: {_in_words(worst.where)}, {worst.r_hat:.{digits}f}); run longer"
         )
         notes.append(Note(level, f"{text}, or look for several modes" if level is Level.error else text))
     if worst.short:

@@ -300,7 +300,7 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
         open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
         if gold is not None and gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
-        actions = open_ + actions
+        actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
         actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
     if gold is None and fit.data.rows == "annotation":

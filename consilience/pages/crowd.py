@@ -165,8 +165,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
     blind, number = _without_evidence(fit)
     if number:
         words += (
-            f" {number - blind:,} of {counted(number, 'annotators')} agree with the others by two standard errors or "
-            "more above chance, whatever the model is."
+            f" {number - blind:,} of {counted(number, 'annotators')} agree with the others more than by chance, by two "
+            "standard errors or more; that rests on no model."
         )
     if "competence" in frame:
         words += (
