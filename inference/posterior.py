@@ -265,7 +265,8 @@ def _of_draws(worst: Worst, least: float) -> list[Note]:
         digits = next((digits for digits in (2, 3, 4) if round(worst.r_hat, digits) > MOST_R_HAT), 5)
         text = (
             f"the runs of the sampler differ{' a little' if level is Level.note else ''}: R-hat is above {MOST_R_HAT} "
-            f"for {worst.disagreeing} of {worst.quantities} (worst: {_in_words(worst.where)}, {worst.r_hat:.{digits}f}); run longer"
+            f"for {worst.disagreeing} of {worst.quantities} (worst: {_in_words(worst.where)}, "
+            f"{worst.r_hat:.{digits}f}); run longer"
         )
         notes.append(Note(level, f"{text}, or look for several modes" if level is Level.error else text))
     if worst.short:
