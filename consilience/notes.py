@@ -68,14 +68,15 @@ class Note:
     level : how grave it is.
     text : a sentence without capital and full stop, with remedies in it by name: ``{diagonal}``.
     remedies : the arguments in the text. Where it names one several times, its remedies take turns, in order.
-    title, link : of pages: a heading, and where to read more. With a title, a note too is a box of its own.
+    title : of pages: a heading. With one, a note too is a box of its own.
+    model : another one that has not this fault; pages offer to fit it.
     """
 
     level: Level
     text: str
     remedies: tuple[Remedy, ...] = ()
     title: str = ""
-    link: str = ""
+    model: str = ""
 
     def words(self, voice: Voice = "python") -> str:
         """Return the text with its remedies as arguments of Python, or as flags of the command."""

@@ -107,9 +107,6 @@ CHANNEL = Channel(
     occurring=True,
 )
 
-LEANS = "accuracies lean towards the prior"
-"""How the note on a prior that outweighs the labels begins."""
-
 # Standard errors by which the prior may move the accuracy of the median annotator without a word.
 _UNSAID = 1.0
 
@@ -137,9 +134,9 @@ def _says(account: Account) -> Iterator[Note]:
     if number.size and np.median(moved / error) > _UNSAID:
         yield Note(
             Level.warning,
-            f"{LEANS}: it expects {expected:.2f} of the labels to be right and weighs as "
+            f"accuracies lean towards the prior: it expects {expected:.2f} of the labels to be right and weighs as "
             f"much as {weight:.0f} labels of each annotator, who gave {np.median(number):,.0f} (the median); their "
-            "intervals hold the truth too rarely. 'one-coin' learns from the crowd what to expect",
+            "intervals hold the truth too rarely. 'one-coin' learns from the crowd what to expect", model="one-coin",
         )
 
 

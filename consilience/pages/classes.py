@@ -24,7 +24,6 @@ from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
-from consilience.models.dawid_skene import LEANS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
@@ -281,12 +280,13 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
-    leans = any(note.text.startswith(LEANS) for note in fit.findings())
     file = fit.attributes.get("data_file", f"{_TASK[fit.data.rows]}.csv")
-    others = [("weighs annotators", "mpa" if unit == "mention" else "dawid-skene")] * is_vote(fit)
-    others += [("learns what to expect of annotators", "one-coin")] * leans
+    others = [
+        Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
+        for note in fit.findings() if note.model
+    ]  # fmt: skip
     actions = [
-        *(Action(f"Fit a model that {does}:", f"consilience fit {name} {file} -o {name}") for does, name in others),
+        *others,
         Action("Read the text with its uncertain mentions", section="Text"),
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),

@@ -14,7 +14,6 @@ from consilience.evaluation.another_label import next_labels
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
-from consilience.models.dawid_skene import LEANS
 from consilience.models.truth import Truth
 from consilience.pages import Section, Table
 from consilience.printing import counted
@@ -157,7 +156,7 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             "Accuracy is the probability that the annotator gives the true label of an item, labels being as frequent "
             "as they are believed to be."
         )
-        leans = any(note.text.startswith(LEANS) for note in fit.findings())
+        leans = any(note.model for note in fit.findings())  # another one does not have its prior
         if frame["accuracy_lower"].isna().all():
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
