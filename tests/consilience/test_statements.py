@@ -325,7 +325,7 @@ def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
     assert found.names[0] == "4"
     np.testing.assert_allclose(found.mean, np.sort(offset - offset.mean())[::-1] * 5 / 4)
     np.testing.assert_allclose(found.half, 2.7764 * offset.std(ddof=1) / np.sqrt(5), rtol=1e-4)
-    assert found.finding[0].startswith("“4” rates 6.7500 higher than the others")
+    assert found.finding[0].startswith("“4” rates 6.750 higher than the others")
 
 
 # ---- in a browser ----
