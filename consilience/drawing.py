@@ -59,7 +59,9 @@ def axes_of(ax: Any, width: float = 5.2, height: float = 3.2) -> Any:
         return ax
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    ax = Figure(figsize=(width, height), layout="constrained").subplots()
+    ax.set_title("", wrap=True)  # one wider than the figure goes on in the next line
+    return ax
 
 
 def shown_name(text: Any) -> str:

@@ -258,7 +258,7 @@ def test_a_ladder_gives_the_posterior_and_the_evidence():
     assert (fit.posterior.ladder_trips > 10).all()
 
 
-@pytest.mark.filterwarnings("ignore:the chains disagree", "ignore:few effective draws")
+@pytest.mark.filterwarnings("ignore:the runs of the sampler differ", "ignore:few effective draws")
 def test_a_ladder_is_adapted_before_the_first_draw_and_one_rung_is_no_ladder():
     problem, random = prepare(PAPER_PRIORS, **OPTIONS), np.random.default_rng(0)
     state = gibbs.start(random, problem, 1)
