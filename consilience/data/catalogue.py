@@ -15,6 +15,7 @@ import hashlib
 import http.client
 import importlib.resources
 import os
+import urllib.error
 import urllib.request
 import warnings
 import zlib
@@ -463,6 +464,8 @@ def _download(file: PublicFile, target: Path) -> None:
     try:
         content = b"".join(_received(file))
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it holds the reply
         raise DataUnavailable(f"{file.path} is not stored and cannot be downloaded ({error}); {by_hand}") from None
     _check_content(file, content, f"what {file.address} sends", by_hand)
     try:
