@@ -158,12 +158,12 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     texts, parameters, place = problem.texts, chain.parameters, chain.place.copy()
     known = annotators.given(parameters, texts, problem.any)
     visited = random.permutation(np.flatnonzero(~chain.certain | (random.random(len(chain.certain)) < _VISITED)))
-    moves.sweep(random, visited, chain.exponents, place, known)
+    moves.sweep(random, visited[texts.mention["fixed"][visited] == 0], chain.exponents, place, known)
     prior, likelihood = np.empty((2, len(place), len(texts.first) - 1))
-    moves.weigh(place, texts.first, known, prior, likelihood)
+    moves.weigh(place, known, prior, likelihood)
     order, rate = swapped(random.random((len(place) - 1, prior.shape[1])), chain.exponents, prior + likelihood)
     place = np.take_along_axis(place, order[:, texts.mention["document"]], axis=0)
-    moves.weigh(place[:1], texts.first, known, prior, likelihood)
+    moves.weigh(place[:1], known, prior, likelihood)
     if problem.learns:
         parameters = annotators.drawn(random, parameters, place[0], texts, known)
     return chain._replace(
