@@ -106,8 +106,8 @@ def first_look(texts: Texts) -> tuple[Float[np.ndarray, " candidate"], Float[np.
     return weight, probability
 
 
-def prepare(resolved: Resolved) -> Problem:
-    """Return the problem of the mentions.
+def prepare(resolved: Resolved, witness: Int[np.ndarray, " mention"] | None = None) -> Problem:
+    """Return the problem of the mentions, where there is a witness with what it says, as `state.texts_of` takes it.
 
     Raises
     ------
@@ -115,14 +115,9 @@ def prepare(resolved: Resolved) -> Problem:
     """
     if against := refused(resolved):
         raise UnsupportedRequest(*against)
-    check_data(resolved.data, resolved.settings.candidates, resolved.settings.gold)
-    return _problem(resolved)
-
-
-def _problem(resolved: Resolved, witness: Int[np.ndarray, " mention"] | None = None) -> Problem:
-    own = resolved.settings
-    texts = texts_of(resolved.data, own.gold, witness)
-    return problem_of(texts, any_antecedent=own.antecedents == "any", rungs=int(own.rungs))
+    data, own = resolved.data, resolved.settings
+    check_data(data, own.candidates, own.gold)
+    return problem_of(texts_of(data, own.gold, witness), any_antecedent=own.antecedents == "any", rungs=int(own.rungs))
 
 
 def problem_of(texts: Texts, *, any_antecedent: bool, rungs: int) -> Problem:
@@ -243,7 +238,7 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
     -------
     links as `sites` returns them, ``(chain, draw, mention)``.
     """
-    problem, last, found = _problem(resolved, witness)._replace(estimates=False), np.asarray(known["link"]), []
+    problem, last, found = prepare(resolved, witness)._replace(estimates=False), np.asarray(known["link"]), []
     draws, order = max(last.shape[1] // 2, 1), problem.texts.order
     warmup = max(draws // 2, 1)
     for number, ended in enumerate(last[:, -1]):
