@@ -290,7 +290,7 @@ def _move(random, mention, exponent, row, given):
 
 @inner
 def _offer(other, mention, number, row, given):
-    """Add the place in the entity of another mention to the choices, unless it is there or is none; or to be in none."""
+    """Add the place in the entity of another mention to the choices, unless it is there or is none; or a code of none."""
     if other < -1:
         given.choice[number, 0], given.choice[number, 1] = other, -1
         return number + 1

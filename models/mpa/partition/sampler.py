@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.interface import Gibbs, Starts
@@ -27,7 +26,7 @@ from consilience.models.mpa.partition import annotators, field, moves
 from consilience.models.mpa.partition.state import Texts, injective, linked, recoded, texts_of
 from consilience.models.mpa.partition.tables import HIDDEN, refused
 from consilience.models.sites import Resolved
-from consilience.models.truth.chains import NEW, follow_links
+from consilience.models.truth.chains import NEW, follow_links, links_of
 
 WARMUP, DRAWS = 50, 50      # of each of two chains
 RUNGS, _LEAST = 8, 0.35
@@ -135,8 +134,10 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chai
     weight, texts = problem.weight, problem.texts
     if chain % 2:
         weight = weight + random.gumbel(size=len(weight))
-    weight = np.where(texts.target > texts.of, -np.inf, weight)
-    return begun(problem, injective(weight, texts.of, texts.target, texts.known, texts.mention["fixed"] > 0))
+    fixed, back = np.flatnonzero(texts.mention["fixed"]), texts.target <= texts.of
+    weight = np.append(np.full(len(fixed), np.inf), weight[back])
+    of, target = np.append(fixed, texts.of[back]), np.append(texts.known[fixed], texts.target[back])
+    return begun(problem, injective(weight, of, target, len(texts.known)))
 
 
 def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
@@ -212,8 +213,7 @@ def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
 def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the sites, with what tells whether chains agree, whatever entities are called; and the rest."""
     link, named = samples["link"], candidates_of(resolved.data, "observed", "ignore")
-    labels = resolved.data.label_codes()
-    aim = np.where(labels.type == MENTION_TYPES.index("DO"), labels.antecedent, -1)[named.label]
+    aim = links_of(resolved.data.label_codes())[named.label]
     one, other = named.item[aim >= 0], aim[aim >= 0]
     entity = follow_links(link.reshape(-1, link.shape[2])).reshape(link.shape)
     some = entity[:, :: max(link.shape[1] // _LOOKED_AT, 1)].reshape(-1, link.shape[2])
