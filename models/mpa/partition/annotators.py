@@ -33,7 +33,8 @@ again, whatever bins a mention lacks. A random walk scales each θ besides: tabl
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -91,44 +92,28 @@ class Parameters(NamedTuple):
     witness: Float[np.ndarray, " class"]
 
 
-class Given(NamedTuple):
-    """What the kernel reads of annotations and parameters, and its memory.
+Given = namedtuple("Given", (
+    "mention", "candidate", "namer", "wrong", "nearest", "other", "any", "base", "rising", "whole", "log", "harmonic",
+    "by_size", "by_number", "field", "choice", "weight", "seen",
+))  # fmt: skip
+"""What the kernel reads of annotations and parameters, and its memory.
 
-    Parameters
-    ----------
-    mention, candidate : records `state.MENTION` and `CANDIDATE`.
-    namer : as in `state.Texts`.
-    wrong : shape ``(mention, class)``; log probability that all annotations of a mention are wrong.
-    nearest, other : log λ and log(1 - λ); ``any`` is false where λ is fixed at 1.
-    base : shape ``(kind, bin)``; θ q of a whole bin.
-    rising : shape ``(kind, bin, votes)``; log Γ(θ q_l + v) / Γ(θ q_l) in bins of `WIDTH` labels.
-    whole : shape ``(kind, number, last)``; θ Q with 0, 1, … earlier mentions of other entities, at last `LIMIT` or
-        more, of mentions that are not the last of their document, and of those that are.
-    log, harmonic : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1, and sums 1 + 1/2 + … + 1/n.
-    by_size, by_number : shape ``(number,)``; what a size of an entity, and a number of entities, add to the prior.
-    field : of `tables.PARAMETERS`.
-    choice, weight : shapes ``(choice, 2)`` and ``(choice,)``; where what is moved may be put.
-    seen : bool, shape ``(mention,)``; whether an entity is among the choices.
-    """
-
-    mention: Any
-    candidate: Any
-    namer: Any
-    wrong: Any
-    nearest: float
-    other: float
-    any: bool
-    base: Any
-    rising: Any
-    whole: Any
-    log: Any
-    harmonic: Any
-    by_size: Any
-    by_number: Any
-    field: Any
-    choice: Any
-    weight: Any
-    seen: Any
+Parameters
+----------
+mention, candidate : records `state.MENTION` and `CANDIDATE`.
+namer : as in `state.Texts`.
+wrong : shape ``(mention, class)``; log probability that all annotations of a mention are wrong.
+nearest, other : log λ and log(1 - λ); ``any`` is false where λ is fixed at 1.
+base : shape ``(kind, bin)``; θ q of a whole bin.
+rising : shape ``(kind, bin, votes)``; log Γ(θ q_l + v) / Γ(θ q_l) in bins of `WIDTH` labels.
+whole : shape ``(kind, number, last)``; θ Q with 0, 1, … earlier mentions of other entities, at last `LIMIT` or more, of
+    mentions that are not the last of their document, and of those that are.
+log, harmonic : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1, and sums 1 + 1/2 + … + 1/n.
+by_size, by_number : shape ``(number,)``; what a size of an entity, and a number of entities, add to the prior.
+field : of `tables.PARAMETERS`.
+choice, weight : shapes ``(choice, 2)`` and ``(choice,)``; where what is moved may be put.
+seen : bool, shape ``(mention,)``; whether an entity is among the choices.
+"""
 
 
 def _whole(base: Float[np.ndarray, "kind bin"]) -> Float[np.ndarray, "kind number last"]:
@@ -190,9 +175,6 @@ def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
         np.log(np.maximum(whole_numbers, 1)), np.cumsum(1 / np.maximum(whole_numbers, 1)) - 1, by_size, by_number,
         parameters.field, np.zeros((choices, 2), np.int64), np.zeros(choices), np.zeros(len(mention), bool),
     )  # fmt: skip
-
-
-# ---- what documents share ----
 
 
 Errors = tuple[Int[np.ndarray, "cell 5"], Int[np.ndarray, "cell 5"]]

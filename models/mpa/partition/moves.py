@@ -137,9 +137,6 @@ def log_mention(mention, link, ordinal, row, given):
     return total
 
 
-# ---- entities ----
-
-
 @inner
 def _link(mention, link, row, given):
     """Give a tail another link: with -1 it is an entity. One mention that is an entity may also be in none."""
@@ -195,12 +192,9 @@ def _log_put(mention, before, later, most, row, given):
 def _log_tail(first, link, changed, most, row, given):
     """Return the log probability of what is said of a tail, where it depends on what is before it in the entity.
 
-    Parameters
-    ----------
-    first, link : its first mention, and the link of that.
-    changed : later mentions do not come and go: annotations that reach no further hold the same ranks. One that is as
-        far back as the open bin of ranks shares it with all that are there, and these change.
-    most : by how many more mentions may be before each of it than are now.
+    Mentions later than ``changed`` do not come and go: annotations that reach no further hold the same ranks. One that
+    is as far back as the open bin of ranks shares it with all that are there, and these change. Before each of the tail
+    may be ``most`` mentions more than are now.
     """
     held, shift = row[first]["link"], -row[first]["ordinal"]
     if link >= 0:
@@ -233,9 +227,6 @@ def _names_own(mention, row, given):
         if target < link and row[target]["entity"] == entity:
             return True
     return False
-
-
-# ---- moves ----
 
 
 @inner
@@ -290,7 +281,7 @@ def _move(random, mention, exponent, row, given):
 
 @inner
 def _offer(other, mention, number, row, given):
-    """Add the place in the entity of another mention to the choices, unless it is there or is none; or a code of none."""
+    """Add the place in the entity of another mention to the choices, unless it is there; or the code of being in none."""
     if other < -1:
         given.choice[number, 0], given.choice[number, 1] = other, -1
         return number + 1

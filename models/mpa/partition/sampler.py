@@ -88,11 +88,9 @@ def first_look(texts: Texts) -> tuple[Float[np.ndarray, " candidate"], Float[np.
     """Return score and probability of each candidate, mentions apart: errors fall on four labels alike."""
     number, row, annotator, of = len(texts.mention), texts.row_candidate, texts.row_annotator, texts.of
     right, old = np.full((texts.num_annotators, 2), 0.6), (texts.target >= 0).astype(int)
-    if not len(of):
-        return np.zeros(0), np.zeros(0)
-    first = np.flatnonzero(np.diff(of, prepend=-1))
+    first, (weight, probability) = np.flatnonzero(np.diff(of, prepend=-1)), np.zeros((2, len(of)))
     sizes = np.diff(np.append(first, len(of)))
-    for _ in range(_FIRST_STEPS):
+    for _ in range(_FIRST_STEPS if len(of) else 0):
         gain = np.log(4 * right / (1 - right))
         weight = np.bincount(row, gain[annotator, old[row]], len(of))
         probability = np.exp(weight - np.repeat(np.maximum.reduceat(weight, first), sizes))
@@ -191,9 +189,6 @@ def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
     return chain
 
 
-# ---- what is kept ----
-
-
 def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
     """Return the profiles, in all types of mentions, and what `hidden` takes out: links are of the first rung."""
     texts, parameters = problem.texts, chain.parameters
@@ -255,11 +250,10 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
     return np.stack(found).reshape(len(last), draws, -1)
 
 
-def starts(resolved: Resolved) -> Starts:
-    """Return two chains of a few draws: a draw is a partition of all documents."""
-    return Starts(draws=DRAWS, chains=2, warmup=WARMUP, words=("best links", "drawn links"))
-
+STARTS = Starts(draws=DRAWS, chains=2, warmup=WARMUP, words=("best links", "drawn links"))
+"""Two chains of a few draws: a draw is a partition of all documents."""
 
 SAMPLER = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, host=True, warmed=warmed, hidden=hidden, starts=starts
+    prepare=prepare, start=start, sweep=sweep, sites=sites, host=True, warmed=warmed, hidden=hidden,
+    starts=lambda resolved: STARTS,
 )  # fmt: skip

@@ -8,7 +8,7 @@ mentions, so that chains of links are exactly partitions. Links and labels have 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -33,35 +33,25 @@ earlier; at the first one, the size of the entity, else anything; at the first o
 has. One in no entity is the first of none."""
 
 
-class Texts(NamedTuple):
-    """Mentions and what was said of them; candidates are the distinct labels of a mention, the latest first.
+Texts = namedtuple("Texts", (
+    "order", "first", "mention", "known", "of", "target", "votes", "namer", "row_candidate", "row_annotator", "witness",
+    "num_annotators",
+))  # fmt: skip
+"""Mentions and what was said of them; candidates are the distinct labels of a mention, the latest first.
 
-    Parameters
-    ----------
-    order : int64, shape ``(mention,)``; the mention of the data at each place. All else counts mentions by document,
-        and in it by where they begin, the longer first; where the data have no places, as they come.
-    first : int64, shape ``(document + 1,)``; where the mentions of each document begin.
-    mention : records `MENTION`.
-    known : int64, shape ``(mention,)``; links that gold labels make, `NEW` where there is none.
-    of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
-    namer : int64, shape ``(naming,)``; the mentions that have a mention as a candidate, mention by mention.
-    row_candidate, row_annotator : int64, shape ``(annotation,)``.
-    witness : int64, shape ``(mention,)``; the candidate that a system names, whose errors fall evenly, -1 of none.
-    num_annotators : how many there are.
-    """
-
-    order: Any
-    first: Any
-    mention: Any
-    known: Any
-    of: Any
-    target: Any
-    votes: Any
-    namer: Any
-    row_candidate: Any
-    row_annotator: Any
-    witness: Any
-    num_annotators: int
+Parameters
+----------
+order : int64, shape ``(mention,)``; the mention of the data at each place. All else counts mentions by document, and in
+    it by where they begin, the longer first; where the data have no places, as they come.
+first : int64, shape ``(document + 1,)``; where the mentions of each document begin.
+mention : records `MENTION`.
+known : int64, shape ``(mention,)``; links that gold labels make, `NEW` where there is none.
+of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
+namer : int64, shape ``(naming,)``; the mentions that have a mention as a candidate, mention by mention.
+row_candidate, row_annotator : int64, shape ``(annotation,)``.
+witness : int64, shape ``(mention,)``; the candidate that a system names, whose errors fall evenly, -1 of none.
+num_annotators : how many there are.
+"""
 
 
 def kind_of(code: Int[np.ndarray, " label"]) -> Int[np.ndarray, " label"]:
@@ -130,12 +120,7 @@ def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | N
 
 
 def linked(link: Int[np.ndarray, " mention"], texts: Texts) -> np.ndarray:
-    """Return the records `PLACE` that links make.
-
-    Parameters
-    ----------
-    link : to an earlier mention that no other links to, or a code below 0.
-    """
+    """Return the records `PLACE` that links make: codes below 0, or an earlier mention that no other links to."""
     place = np.zeros(len(link), PLACE)
     place["link"], place["following"], place["entity"] = link, -1, np.arange(len(link))
     for mention in np.flatnonzero(link >= 0):               # links go back
@@ -156,7 +141,7 @@ def injective(
     Parameters
     ----------
     weight, of, target : of candidates; their mentions, and the codes of the labels.
-    number : of mentions; those whose candidates are all taken are new.
+    number : of mentions; one whose candidates are all taken is new.
     """
     link, done, taken = np.full(number, NEW), np.zeros(number, bool), np.zeros(number, bool)
     for candidate in np.argsort(-weight, kind="stable").tolist():
