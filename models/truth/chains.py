@@ -19,7 +19,7 @@ from scipy import sparse
 from consilience.arrays import Float, Int
 from consilience.data.mentions import MENTION_TYPES, MentionLabels, Mentions
 from consilience.errors import UnsupportedRequest
-from consilience.models.rows import row_blocks
+from consilience.models.rows import row_blocks, successive
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.truth import CHAINS, CLASSES, READINGS, Block, Clusters, Question, Ranked, Shares, Truth
 
@@ -191,10 +191,9 @@ def nearest_links(entity: Int[np.ndarray, " mention"]) -> Int[np.ndarray, " ment
     >>> nearest_links(np.array([3, 3, -1, 3])).tolist()
     [-1, 0, -2, 1]
     """
-    order = np.argsort(entity, kind="stable")
-    again = np.flatnonzero((np.diff(entity[order]) == 0) & (entity[order[1:]] >= 0))
+    before, mention = successive(entity)
     link = np.where(entity < 0, NOTHING, NEW)
-    link[order[again + 1]] = order[again]
+    link[mention] = before
     return link
 
 

@@ -281,7 +281,7 @@ def _move(random, mention, exponent, row, given):
 
 @inner
 def _offer(other, mention, number, row, given):
-    """Add the place in the entity of another mention to the choices, unless it is there; or the code of being in none."""
+    """Add to the choices the place in the entity of another mention, unless it is there; or a code of being in none."""
     if other < -1:
         given.choice[number, 0], given.choice[number, 1] = other, -1
         return number + 1
