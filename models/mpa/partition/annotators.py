@@ -177,7 +177,7 @@ def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
     )  # fmt: skip
 
 
-Errors = tuple[Int[np.ndarray, "cell 5"], Int[np.ndarray, "cell 5"]]
+Errors = tuple[Int[np.ndarray, "label_cell 5"], Int[np.ndarray, "mention_cell 5"]]
 """How errors fall, in cells of labels and of mentions that are alike: kind, bin, labels in the bin, votes and how many
 labels are so; kind, earlier mentions of other entities, whether it is the last, errors and how many mentions are so."""
 
