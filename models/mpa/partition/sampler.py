@@ -88,9 +88,11 @@ def first_look(texts: Texts) -> tuple[Float[np.ndarray, " candidate"], Float[np.
     """Return score and probability of each candidate, mentions apart: errors fall on four labels alike."""
     number, row, annotator, of = len(texts.mention), texts.row_candidate, texts.row_annotator, texts.of
     right, old = np.full((texts.num_annotators, 2), 0.6), (texts.target >= 0).astype(int)
-    first, (weight, probability) = np.flatnonzero(np.diff(of, prepend=-1)), np.zeros((2, len(of)))
+    if not len(of):
+        return np.zeros(0), np.zeros(0)
+    first = np.flatnonzero(np.diff(of, prepend=-1))
     sizes = np.diff(np.append(first, len(of)))
-    for _ in range(_FIRST_STEPS if len(of) else 0):
+    for _ in range(_FIRST_STEPS):
         gain = np.log(4 * right / (1 - right))
         weight = np.bincount(row, gain[annotator, old[row]], len(of))
         probability = np.exp(weight - np.repeat(np.maximum.reduceat(weight, first), sizes))
