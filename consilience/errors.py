@@ -36,11 +36,14 @@ __all__ = [
 ]
 
 _SHOWN_PER_KIND, _SHOWN_OF_MORE = 10, 3  # more mostly have one cause
+_NEAR, _PART = 0.65, 3  # likeness of a misspelt name; letters of a part that is taken for the whole
 
 
 def meant(name: str, known: Iterable[str]) -> str:
     """Ask whether the nearest of the known names was meant; empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    listed = list(known)
+    close = difflib.get_close_matches(name, listed, n=1, cutoff=_NEAR)
+    close = close or [one for one in listed if len(name) >= _PART and name in one]
     return f"did you mean {close[0]!r}?" if close else ""
 
 

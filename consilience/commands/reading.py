@@ -51,9 +51,8 @@ def read_data(arguments: Arguments, *contracts: str) -> Any:
         if found not in contracts:
             raise WrongKind(f"'{arguments.model}' takes {' or '.join(contracts)}; {source} holds {found}")
         return data.load(source)
-    # Of the layouts without a column of labels there is but one contract.
-    taken = [getattr(data, name) for name in (contracts if arguments.layout in (None, "long") else contracts[:1])]
-    contract: Any = choose_contract(source, taken, arguments.columns)
+    taken = [getattr(data, name) for name in contracts]
+    contract: Any = choose_contract(source, taken, arguments.columns, arguments.layout or "long")
     known = inspect.signature(contract.read).parameters
     if closed is not None:
         as_typed = "labels" if arguments.labels else "classes"

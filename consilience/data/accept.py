@@ -87,7 +87,7 @@ def as_contract(
         raise WrongKind(f"{whose} takes {named}{hint}; this is {type(source).__name__}{none}")
     with kept_inputs():  # a FIFO or an open file is looked at more than once
         source = kept(source) if is_open_file(source) else _columns_of_units(source, taken)
-        chosen: Any = choose_contract(source, taken, reading.get("columns"))
+        chosen: Any = choose_contract(source, taken, reading.get("columns"), reading.get("layout", "long"))
         known = list(inspect.signature(chosen.read).parameters)[1:]
         for name in reading:
             if name not in known:
@@ -134,9 +134,9 @@ def _columns_of_units(source: Any, contracts: Sequence[type[Contract]]) -> Any:
 
 
 def choose_contract(
-    source: Any, contracts: Sequence[type[Contract]], columns: Mapping[str, str] | None = None
+    source: Any, contracts: Sequence[type[Contract]], columns: Mapping[str, str] | None = None, layout: str = "long"
 ) -> type[Contract]:
-    """Return the one contract to which the columns of a source belong, or which alone has its form.
+    """Return the one contract to which the columns of a source belong, or which alone has its form or this layout.
 
     Where there is but one it is returned as it is: its reader knows best what is wrong.
 
@@ -144,6 +144,8 @@ def choose_contract(
     ------
     InputError : the columns belong to none of the contracts or to several, or cannot be read.
     """
+    of_layouts = [one for one in contracts if "layout" in inspect.signature(one.read).parameters]
+    contracts = contracts if layout == "long" else of_layouts or contracts
     if len(contracts) == 1:
         return contracts[0]
     recognised = [contract for contract in contracts if contract.recognises(source)]
@@ -160,14 +162,15 @@ def choose_contract(
     raise InputError(
         InputProblem(
             f"the columns {', '.join(map(repr, names))} {problem}",
-            f"give the columns {listed}, or say with {{columns}} which they are",
+            f"give the columns {listed}, or say with {{columns}} which they are{_OR_WIDE if of_layouts else ''}",
             file=str(source) if isinstance(source, str | os.PathLike) else None,
-            remedies=(Remedy("columns", {_lacking(names, contracts[0]): ...}),),
+            remedies=(Remedy("columns", {_lacking(names, contracts[0]): ...}), Remedy("layout", "wide")),
         )
     )
 
 
 _NO_KIND = "are of no kind of data that is taken here"
+_OR_WIDE = ", or with {layout} that a column holds the labels of one annotator"
 
 
 def _required(contract: type[Contract]) -> list[str]:

@@ -50,6 +50,7 @@ def agreement(
     weights: str = "annotations_m1",
     *,
     columns: Mapping[str, str] | None = None,
+    read: Mapping[str, Any] | None = None,
     annotators: str = "fixed",
     shares: Any = None,
     values: Any = None,
@@ -75,6 +76,8 @@ def agreement(
         few hundred of them. `flat` is always reported beside it.
     columns : dict of str to str, optional
         Names of columns of a table that is not read yet, such as ``{"item": "row_id"}``.
+    read : dict of str to Any, optional
+        How else it is read, such as ``{"layout": "wide"}``; keywords of the reader.
     annotators : str, default "fixed"
         ``fixed``, the standard error over items, for what these annotators do; or ``random``, over items and
         annotators, for what annotators like these would do. The second can be ten times as large.
@@ -125,8 +128,8 @@ def agreement(
     }  # fmt: skip
     if isinstance(source, LabelCounts):
         return Agreement(source, **settings)
-    if is_source(source) or columns is not None:
-        source = as_contract(source, Annotations, Mentions, duplicates=duplicates, columns=columns)
+    if is_source(source) or columns is not None or read:
+        source = as_contract(source, Annotations, Mentions, duplicates=duplicates, read=read, columns=columns)
     annotations = _annotations_of(source)
     if annotations is not None:
         kept = _first_annotations(_without_repeats(annotations, duplicates), first)

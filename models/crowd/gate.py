@@ -20,7 +20,7 @@ from consilience.arrays import Float
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.gate_sums import Sums, by_items, by_pairs, label_rates
 from consilience.models.crowd.shares import Shares
-from consilience.notes import Level, Note
+from consilience.notes import Level, Note, Remedy
 
 LEAST = 3.0
 """The z below which nothing tells signal from chance: noise has it in at most 17 of 1000 sets."""
@@ -36,6 +36,8 @@ _MOST_LABELS = 64
 _ROUNDING = 1e-12
 # Items with several labels that have to be unanimous before that is remarkable.
 _FEWEST_UNANIMOUS = 20
+# Annotators, and how many of them to an item, that may be items in truth.
+_MANY, _OUTNUMBERED = 50, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +167,14 @@ def unanimous_notes(data: Annotations) -> Iterator[Note]:
             f"all labels of each of {several:,} items are the same: copies of one source would look like this, and are "
             "right no more often than that source; only gold labels can tell",
         )
+
+
+def swapped_notes(data: Annotations) -> Iterator[Note]:
+    """Yield what there is to say where annotators far outnumber items, as they do where the columns are swapped."""
+    if data.num_annotators >= _MANY and data.num_annotators > _OUTNUMBERED * data.num_items:
+        many = f"{data.num_annotators:,} annotators judge {data.num_items:,} items"
+        text = f"{many}; if the two columns are the other way round pass {{columns}}"
+        yield Note(Level.note, text, (Remedy("columns"),))
 
 
 def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) -> Iterator[Note]:

@@ -13,7 +13,7 @@ from consilience.models.crowd.agreement import Parameters, ParametersOf
 from consilience.models.crowd.ascent import cavi_of, em_of
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.density import density_of, simulation_of
-from consilience.models.crowd.gate import signal, signal_notes, unanimous_notes
+from consilience.models.crowd.gate import signal, signal_notes, swapped_notes, unanimous_notes
 from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.occurring import parameters_of, with_occurring
@@ -101,6 +101,7 @@ def says_of(
     def said(account: Account) -> Iterator[Note]:
         data = account.resolved.data
         yield from signal_notes(signal(data), data.annotators)
+        yield from swapped_notes(data)
         yield from unanimous_notes(data)
         if parameters_of(account.posterior, account.resolved, any_key(), 1).is_listed:
             # What else is said rests on rows of confusion matrices.

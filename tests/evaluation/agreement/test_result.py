@@ -6,7 +6,7 @@ import pytest
 
 import consilience as cs
 from consilience.data import Annotations
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement import SCHEMES, TABLES, LabelCounts
 
 LONG = pd.DataFrame(
@@ -29,11 +29,13 @@ def test_all_layouts_agree(tmp_path):
     found = []
     for layout, table in (("long", LONG), ("wide", wide), ("counts", counts)):
         table.to_csv(tmp_path / f"{layout}.csv", index=False)
-        found.append(cs.agreement(cs.read_annotations(tmp_path / f"{layout}.csv", layout=layout)))
+        found.append(cs.agreement(tmp_path / f"{layout}.csv", read={"layout": layout}))
     pd.testing.assert_frame_equal(found[0].schemes(), found[1].schemes())
     pd.testing.assert_frame_equal(found[0].schemes(), found[2].schemes())
     pd.testing.assert_frame_equal(found[0].coefficients(), found[1].coefficients())
     assert found[0].pairs().drop(columns="items").equals(found[1].pairs().drop(columns="items"))
+    with pytest.raises(InputError, match="or with layout='wide' that a column holds the labels of one annotator"):
+        cs.agreement(wide)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import Annotations
 from consilience.models.crowd import gate_sums, shares
-from consilience.models.crowd.gate import LEAST, Signal, signal, signal_notes, unanimous_notes
+from consilience.models.crowd.gate import LEAST, Signal, signal, signal_notes, swapped_notes, unanimous_notes
 from consilience.models.crowd.shares import Shares
 from consilience.notes import Level
 
@@ -260,6 +260,12 @@ def test_that_nobody_differs_is_said(items, odd, said):
     votes = [[3 * (item % 2), 3 * (1 - item % 2)] for item in range(items)] + odd * [[2, 1]]
     notes = list(unanimous_notes(Annotations.from_counts(votes)))
     assert [note.level.name for note in notes] == said * ["warning"]
+
+
+@pytest.mark.parametrize(("items", "annotators", "said"), [(16, 49, False), (16, 50, True), (17, 50, False)])
+def test_far_more_annotators_than_items_may_be_swapped_columns(items, annotators, said):
+    notes = list(swapped_notes(grid(np.zeros((items, annotators), int))))
+    assert [note.text.startswith(f"{annotators} annotators judge {items} items") for note in notes] == said * [True]
 
 
 def test_annotators_who_turn_the_scale_round_are_said():
