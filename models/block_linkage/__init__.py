@@ -178,7 +178,7 @@ def says(account: Account) -> Iterator[Note]:
     if "probability" in posterior.hidden:
         found = Linkage.of(posterior)
         yield from _wrong_with_estimate(found, data)
-        yield from near_miss_notes(account.truth.near_misses, data)
+        yield from near_miss_notes(found, data)
         yield from _chosen_by(found, account.resolved.settings.likelihood)
         yield from _joined_by(found, data, account.resolved.settings.likelihood)
         yield from _left_out(found, data)

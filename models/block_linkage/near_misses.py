@@ -108,9 +108,9 @@ def _nearly_alike(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, " pai
     return np.array([a != b and SequenceMatcher(None, a, b, autojunk=False).ratio() >= _NEAR for a, b in pairs], float)
 
 
-def near_miss_notes(found: list[NearMiss], records: Records) -> Iterator[Note]:
+def near_miss_notes(posterior: Linkage, records: Records) -> Iterator[Note]:
     """Say that typing errors hide links, and how to compare fields by their letters."""
-    if records.fields is not None and found:
+    if records.fields is not None and (found := near_misses(posterior, records)):
         names = [str(records.fields[one.field]) for one in found]
         of_each = ", ".join(
             f"{one.number:,.0f} in {name} ({one.example[0]!r} and {one.example[1]!r})"

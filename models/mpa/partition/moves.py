@@ -138,13 +138,16 @@ def log_mention(mention, link, ordinal, row, given):
 
 
 @inner
-def _link(mention, link, row, given):
-    """Give a tail another link: with -1 it is an entity. One mention that is an entity may also be in none."""
+def _link(mention, link, row, mentions):
+    """Give a tail another link: with -1 it is an entity. One mention that is an entity may also be in none.
+
+    Of all that is given it takes ``mentions`` alone: a call that hands over many arrays takes as long as what it does.
+    """
     held, entity, number = row[mention]["link"], mention, 0
     if held == link:
         return
     if held == -1 or link == -1:
-        row[given.mention[mention]["low"]]["entities"] += 1 if link == -1 else -1
+        row[mentions[mention]["low"]]["entities"] += 1 if link == -1 else -1
     if held >= 0:
         row[held]["following"], row[row[mention]["entity"]]["size"] = -1, row[mention]["ordinal"]
     if link >= 0:
@@ -160,8 +163,8 @@ def _link(mention, link, row, given):
 def _put(mention, before, later, row, given):
     """Put an entity between two neighbours of another, either -1 of none; one mention may also be in none."""
     if later >= 0:
-        _link(later, mention, row, given)
-    _link(mention, before, row, given)
+        _link(later, mention, row, given.mention)
+    _link(mention, before, row, given.mention)
 
 
 @inner
@@ -253,9 +256,9 @@ def _move(random, mention, exponent, row, given):
     link, after = row[mention]["link"], row[mention]["following"]
     if after >= 0 and given.mention[after]["fixed"]:
         return
-    _link(mention, -1, row, given)
+    _link(mention, -1, row, given.mention)
     if after >= 0:
-        _link(after, link, row, given)
+        _link(after, link, row, given.mention)
     choice[0], number = -1, 1
     for place in range(own["begin"], own["end"]):
         target = given.candidate[place]["target"]
@@ -319,7 +322,7 @@ def _relink(random, mention, exponent, row, given):
             most = max(most, row[target]["ordinal"] + 1)
             number += 1
     if among and number > 1:
-        _link(mention, -1, row, given)
+        _link(mention, -1, row, given.mention)
         _settle(random, mention, number, exponent, most, row, given)
 
 
@@ -338,13 +341,13 @@ def _stray(random, mention, exponent, row, given):
     for place in range(own["begin"], own["end"]):
         if given.candidate[place]["target"] == target:
             return
-    _link(mention, -1, row, given)
+    _link(mention, -1, row, given.mention)
     most = row[target]["ordinal"] + 1
     gain = _log_put(mention, target, -1, most, row, given) - _log_put(mention, -1, -1, most, row, given)
     gain = exponent * gain + given.log[mention - target] + math.log(whole)
     taken = math.log(1 - random.random()) < (gain if link < 0 else -gain)
     if taken == (link < 0):
-        _link(mention, target, row, given)
+        _link(mention, target, row, given.mention)
 
 
 @inner
@@ -364,11 +367,11 @@ def _exchange(random, mention, exponent, row, given):
     if row[mention]["entity"] == row[other]["entity"] or link >= other or other_link >= mention:
         return
     most = max(row[mention]["ordinal"], row[other]["ordinal"])
-    _link(mention, -1, row, given)
-    _link(other, -1, row, given)
+    _link(mention, -1, row, given.mention)
+    _link(other, -1, row, given.mention)
     gain = _log_put(mention, other_link, -1, most, row, given) - _log_put(mention, link, -1, most, row, given)
     gain += _log_put(other, link, -1, most, row, given) - _log_put(other, other_link, -1, most, row, given)
     if math.log(1 - random.random()) < exponent * gain:
         link, other_link = other_link, link
-    _link(mention, link, row, given)
-    _link(other, other_link, row, given)
+    _link(mention, link, row, given.mention)
+    _link(other, other_link, row, given.mention)
