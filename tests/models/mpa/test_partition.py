@@ -303,7 +303,9 @@ def test_where_an_entity_may_be_put_weighs_what_the_whole_does(monkeypatch):
 
 MUTANTS = {
     "tails in any order": (" or link >= other or other_link >= mention:", ":"),
-    "not put back": ("    _link(mention, link, row, given.mention)\n    _link(other, other_link, row, given.mention)\n", ""),
+    "not put back": (
+        "    _link(mention, link, row, given.mention)\n    _link(other, other_link, row, given.mention)\n", "",
+    ),
     "put back anywhere": ("    _put(mention, choice[at, 0]", "    _put(mention, choice[0, 0]"),
     "annotations of the next forgotten": ("weight += _log_tail(later", "weight += 0 * _log_tail(later"),
     "sizes of tails forgotten": ("weight += given.by_size[size + own] - given.by_size[size]", "weight += 0"),
