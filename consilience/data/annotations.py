@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from consilience.data.cells import Table
 from consilience.data.codes import (
-    Names, as_array,
+    Names,
+    as_array,
     as_names,
     as_numbers,
     check_codes,
