@@ -166,7 +166,7 @@ def _started(start: str) -> dict[str, Any]:
         else:
             kept.append(sampler.sites(chain, problem)["link"])
             rates.append(chain.rates / max(chain.since, 1))
-    found, seconds = PartitionLabels(np.stack(kept), mentions, "ignore"), time.process_time() - began
+    found, seconds = PartitionLabels({"link": np.stack(kept)[None]}, resolved), time.process_time() - began
     true = spans_of(mentions, follow_links(np.asarray(mentions.gold_antecedent)[None])[0])
     silver = spans_of(mentions, found.chains.estimate())
     return {

@@ -50,7 +50,7 @@ from consilience.evaluation.engine import Scoring, Sums
 from consilience.evaluation.overlap import Overlap, b3, of_cells, of_key, of_response, overlap
 from consilience.evaluation.registry import METRICS, Form, metric, scores
 from consilience.models.truth import CHAINS
-from consilience.models.truth.chains import ChainTruth
+from consilience.models.truth.chains import ChainTruth, nearest_links
 from consilience.models.truth.truth import Clusters
 
 DocumentSums = dict[str, np.ndarray]
@@ -419,11 +419,9 @@ def said_links(data: Mentions, response: Chains) -> Int[np.ndarray, " mention"]:
     entity = np.full(data.num_mentions, -1)
     # `from_spans` sorts the mentions, and their codes are in the place of entities.
     entity[np.asarray(key.entity)[rows.key[there]]] = np.asarray(response.entity)[rows.response[there]]
-    link, latest = np.where(entity < 0, -2, -1), dict[int, int]()
-    for mention in np.asarray(key.entity).tolist():
-        if entity[mention] >= 0:
-            link[mention] = latest.get(int(entity[mention]), -1)
-            latest[int(entity[mention])] = mention
+    order, link = np.asarray(key.entity), np.empty(data.num_mentions, int)
+    found = nearest_links(entity[order])
+    link[order] = np.where(found < 0, found, order[found])
     return link
 
 

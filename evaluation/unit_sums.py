@@ -119,7 +119,7 @@ def pseudo_weights(seed: int, number: int) -> Float[np.ndarray, " replicate"]:
     return np.random.default_rng([seed, _PSEUDO_WEIGHTS]).standard_exponential(number)
 
 
-def stick_shares(stick: Float[np.ndarray, stick *rest]) -> Float[np.ndarray, stick *rest]:
+def stick_shares(stick: Float[np.ndarray, " stick *rest"]) -> Float[np.ndarray, " stick *rest"]:
     """Return the shares of the atoms of a Dirichlet process DP(1), from numbers that are uniform on (0, 1)."""
     left = np.cumprod(1 - stick[:-1], axis=0)
     return np.concatenate([stick[:1], stick[1:-1] * left[:-1], left[-1:]])

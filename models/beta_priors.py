@@ -12,7 +12,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from consilience.arrays import Float
+from consilience.arrays import Array, Float
 from consilience.errors import InvalidPrior
 
 

@@ -194,6 +194,20 @@ def ranges(lengths: Int[np.ndarray, " run"]) -> Int[np.ndarray, " element"]:
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
+def successive(
+    code: Int[np.ndarray, " row"], order: Int[np.ndarray, " row"] | None = None
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Return the pairs of rows that have one code, from 0, and none between them that has it; on the host.
+
+    Parameters
+    ----------
+    order : in which the rows stand; that of their numbers by default.
+    """
+    order = np.argsort(code, kind="stable") if order is None else order[np.argsort(code[order], kind="stable")]
+    again = np.flatnonzero((code[order[1:]] == code[order[:-1]]) & (code[order[1:]] >= 0))
+    return order[again], order[again + 1]
+
+
 def equal_pairs(ordered: np.ndarray) -> Iterator[tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]]:
     """Yield the places of all pairs of equal values in a sorted array: neighbours, then those two apart, and so on."""
     place = np.flatnonzero(ordered[1:] == ordered[:-1])

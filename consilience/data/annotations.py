@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from consilience.data.cells import Table
 from consilience.data.codes import (
+    Names,
     as_array,
     as_names,
     as_numbers,
@@ -74,8 +75,7 @@ class Annotations(Contract):
     gold : int32, shape ``(item,)``
         The known label of an item or -1; ``None`` where the input has no such column.
     group : int32, shape ``(annotator,)``
-        Code into ``groups`` of those who share a source with the annotator, or -1; ``None`` where the input has no such
-        column.
+        Code into ``groups`` of those who share a source with the annotator, or -1; ``None`` where no column says so.
     num_annotations, num_items, num_annotators, num_labels : int
         sizes.
     items, annotators, labels, groups : sequence, optional

@@ -9,6 +9,7 @@ than half of all else. Long texts are hardly ever equal, of one entity or not, a
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from consilience.data.records import Records
 from consilience.models.block_linkage.misfit import nearest_values
 from consilience.models.block_linkage.repeats import agree_by_chance
 from consilience.models.block_linkage.similar import TEXT
+from consilience.models.rows import successive
 from consilience.notes import Level, Note, Remedy
 
 _MOST_RECORDS = 50_000  # looked at, so that tables of any size take a moment
@@ -45,6 +47,10 @@ class Overlap(NamedTuple):
     both_ways: bool
 
 
+# Notes and truth of a fit ask for the same; data are frozen, and equal to themselves alone.
+_FOUND: weakref.WeakKeyDictionary[Records, list[Overlap]] = weakref.WeakKeyDictionary()
+
+
 def overlaps(records: Records) -> list[Overlap]:
     """Return which fields another one tells; of two that say the same, the one with less to tell as the first.
 
@@ -55,6 +61,12 @@ def overlaps(records: Records) -> list[Overlap]:
     ----------
     records : of any number of fields; of fewer than three nothing is said.
     """
+    if records not in _FOUND:
+        _FOUND[records] = _overlaps(records)
+    return _FOUND[records]
+
+
+def _overlaps(records: Records) -> list[Overlap]:
     value, generator = np.asarray(records.value), np.random.default_rng(0)
     if value.shape[1] > _MOST_RECORDS:
         value = value[:, np.unique(generator.integers(value.shape[1], size=_MOST_RECORDS))]
@@ -64,7 +76,8 @@ def overlaps(records: Records) -> list[Overlap]:
     chance = np.array([agree_by_chance(column) if (column >= 0).any() else 1.0 for column in value])
     rate = np.full((number, number), np.nan)
     for field in np.flatnonzero(chance * (value >= 0).sum(axis=1) >= _LEAST_SHARING).tolist():
-        one, other = _sharing(value[field], generator)
+        # Without regard to their order in the table.
+        one, other = successive(value[field], np.argsort(generator.random(value.shape[1])))
         rate[field] = _agreement(value[:, one], value[:, other], field, records.first_value, nearest)
     known = (rate - chance) / np.maximum(1 - chance, 1e-12) >= _DETERMINED
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -77,15 +90,6 @@ def overlaps(records: Records) -> list[Overlap]:
         if not both or (chance[told], told) > (chance[by], by):
             found.append(Overlap(told, by, float(excess[by, told]), both))
     return found
-
-
-def _sharing(
-    column: Int[np.ndarray, " record"], generator: np.random.Generator
-) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Return pairs of records that share a value, drawn without regard to their order in the table."""
-    order = np.lexsort((generator.random(len(column)), column))
-    again = np.flatnonzero((column[order][1:] == column[order][:-1]) & (column[order][1:] >= 0))
-    return order[again], order[again + 1]
 
 
 def _agreement(

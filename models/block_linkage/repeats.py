@@ -16,7 +16,7 @@ from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
-from consilience.models.rows import row_blocks
+from consilience.models.rows import row_blocks, successive
 
 _NEARLY_UNIQUE = 0.8  # distinct values per record that has the field
 _BY_CHANCE = 0.1      # agreement elsewhere, corrected for chance, of records that share a value
@@ -48,7 +48,7 @@ def repeats_by_chance(records: Records) -> Bool[np.ndarray, " field"]:
     found = np.zeros(records.num_fields, bool)
     value, lengths = np.asarray(records.value), np.diff(records.first_value)
     for field in np.flatnonzero(lengths > _NEARLY_UNIQUE * (value >= 0).sum(axis=1)):
-        first, second = _neighbours(value[field])
+        first, second = successive(value[field])
         expected = agreed = 0.0
         for other in np.flatnonzero((lengths > 1) & (np.arange(len(lengths)) != field)):
             one, two = value[other, first], value[other, second]
@@ -58,13 +58,6 @@ def repeats_by_chance(records: Records) -> Bool[np.ndarray, " field"]:
             agreed += ((one == two) & both).sum() - both.sum() * by_chance
         found[field] = expected > 0 and agreed < _BY_CHANCE * expected
     return found
-
-
-def _neighbours(column: Int[np.ndarray, " record"]) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Return each record that has the value of an earlier one, and the last of these."""
-    order = np.argsort(column, kind="stable")
-    again = np.flatnonzero((column[order][1:] == column[order][:-1]) & (column[order][1:] >= 0))
-    return order[again], order[again + 1]
 
 
 def agree_by_chance(column: Int[np.ndarray, " record"]) -> float:

@@ -171,9 +171,9 @@ def _truth(posterior: Posterior, resolved: Resolved, **more: Any) -> Truth:
     """Return the draws of the labels, those of a partition where the posterior is of one."""
     if "link" not in posterior.hidden:
         return truth(posterior, resolved, **more)
-    from consilience.models.mpa.partition import truth as partition
+    from consilience.models.mpa.partition.truth import PartitionLabels
 
-    return partition.truth(posterior, resolved)
+    return PartitionLabels(posterior.hidden, resolved)
 
 
 def _check_links(resolved: Resolved) -> None:

@@ -19,7 +19,7 @@ from scipy import sparse
 from consilience.arrays import Float, Int
 from consilience.data.mentions import MENTION_TYPES, MentionLabels, Mentions
 from consilience.errors import UnsupportedRequest
-from consilience.models.rows import row_blocks
+from consilience.models.rows import row_blocks, successive
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.truth import CHAINS, CLASSES, READINGS, Block, Clusters, Question, Ranked, Shares, Truth
 
@@ -134,7 +134,7 @@ class LabelChains(ChainTruth):
     @functools.cached_property
     def links(self) -> Int[np.ndarray, " label"]:
         """What each label points to, as `follow_links` takes it."""
-        return _links(self.labels)
+        return links_of(self.labels)
 
     def probability_of(self, label: Int[np.ndarray, " mention"]) -> Float[np.ndarray, " mention"]:
         """Return how probable a label of each mention is."""
@@ -159,7 +159,8 @@ def _of_labels(truth: ClassTruth) -> LabelChains:
 READINGS[CLASSES.name, CHAINS.name] = _of_labels
 
 
-def _links(labels: MentionLabels) -> Int[np.ndarray, " label"]:
+def links_of(labels: MentionLabels) -> Int[np.ndarray, " label"]:
+    """Return what labels point to, as `follow_links` takes it."""
     old, new = (labels.type == MENTION_TYPES.index(name) for name in ("DO", "DN"))
     return np.where(old, labels.antecedent, np.where(new, NEW, NOTHING)).astype(np.int32)
 
@@ -180,6 +181,20 @@ def follow_links(antecedent: Int[np.ndarray, "draw mention"]) -> Int[np.ndarray,
     rows = max(_MOST_NODES // max(num_mentions, 1), 1)
     parts = [_connected(antecedent[start : start + rows]) for start in range(0, num_draws, rows)]
     return np.concatenate(parts) if parts else np.zeros(antecedent.shape, np.int64)
+
+
+def nearest_links(entity: Int[np.ndarray, " mention"]) -> Int[np.ndarray, " mention"]:
+    """Return the nearest earlier mention of the entity, `NEW` of its first one, `NOTHING` where the entity is below 0.
+
+    Examples
+    --------
+    >>> nearest_links(np.array([3, 3, -1, 3])).tolist()
+    [-1, 0, -2, 1]
+    """
+    before, mention = successive(entity)
+    link = np.where(entity < 0, NOTHING, NEW)
+    link[mention] = before
+    return link
 
 
 def _connected(antecedent: np.ndarray) -> np.ndarray:

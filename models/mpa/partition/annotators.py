@@ -32,12 +32,14 @@ again, whatever bins a mention lacks. A random walk scales each θ besides: tabl
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import itertools
+from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Bool, Float, Int
 from consilience.models.mpa.partition.field import START, size_terms
 from consilience.models.mpa.partition.state import Texts, kind_of
 from consilience.models.truth.chains import NEW, NOTHING
@@ -90,44 +92,28 @@ class Parameters(NamedTuple):
     witness: Float[np.ndarray, " class"]
 
 
-class Given(NamedTuple):
-    """What the kernel reads of annotations and parameters, and its memory.
+Given = namedtuple("Given", (
+    "mention", "candidate", "namer", "wrong", "nearest", "other", "any", "base", "rising", "whole", "log", "harmonic",
+    "by_size", "by_number", "field", "choice", "weight", "seen",
+))  # fmt: skip
+"""What the kernel reads of annotations and parameters, and its memory.
 
-    Parameters
-    ----------
-    mention, candidate : records `state.MENTION` and `CANDIDATE`.
-    namer : as in `state.Texts`.
-    wrong : shape ``(mention, class)``; log probability that all annotations of a mention are wrong.
-    nearest, other : log λ and log(1 - λ); ``any`` is false where λ is fixed at 1.
-    base : shape ``(kind, bin)``; θ q of a whole bin.
-    rising : shape ``(kind, bin, votes)``; log Γ(θ q_l + v) / Γ(θ q_l) in bins of `WIDTH` labels.
-    whole : shape ``(kind, number, last)``; θ Q with 0, 1, … earlier mentions of other entities, at last `LIMIT` or
-        more, of mentions that are not the last of their document, and of those that are.
-    log, harmonic : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1, and sums 1 + 1/2 + … + 1/n.
-    by_size, by_number : shape ``(number,)``; what a size of an entity, and a number of entities, add to the prior.
-    field : of `tables.PARAMETERS`.
-    choice, weight : shapes ``(choice, 2)`` and ``(choice,)``; where what is moved may be put.
-    seen : bool, shape ``(mention,)``; whether an entity is among the choices.
-    """
-
-    mention: Any
-    candidate: Any
-    namer: Any
-    wrong: Any
-    nearest: float
-    other: float
-    any: bool
-    base: Any
-    rising: Any
-    whole: Any
-    log: Any
-    harmonic: Any
-    by_size: Any
-    by_number: Any
-    field: Any
-    choice: Any
-    weight: Any
-    seen: Any
+Parameters
+----------
+mention, candidate : records `state.MENTION` and `CANDIDATE`.
+namer : as in `state.Texts`.
+wrong : shape ``(mention, class)``; log probability that all annotations of a mention are wrong.
+nearest, other : log λ and log(1 - λ); ``any`` is false where λ is fixed at 1.
+base : shape ``(kind, bin)``; θ q of a whole bin.
+rising : shape ``(kind, bin, votes)``; log Γ(θ q_l + v) / Γ(θ q_l) in bins of `WIDTH` labels.
+whole : shape ``(kind, number, last)``; θ Q with 0, 1, … earlier mentions of other entities, at last `LIMIT` or more, of
+    mentions that are not the last of their document, and of those that are.
+log, harmonic : shape ``(number,)``; logarithms of whole numbers, of 0 that of 1, and sums 1 + 1/2 + … + 1/n.
+by_size, by_number : shape ``(number,)``; what a size of an entity, and a number of entities, add to the prior.
+field : of `tables.PARAMETERS`.
+choice, weight : shapes ``(choice, 2)`` and ``(choice,)``; where what is moved may be put.
+seen : bool, shape ``(mention,)``; whether an entity is among the choices.
+"""
 
 
 def _whole(base: Float[np.ndarray, "kind bin"]) -> Float[np.ndarray, "kind number last"]:
@@ -137,7 +123,7 @@ def _whole(base: Float[np.ndarray, "kind bin"]) -> Float[np.ndarray, "kind numbe
 
 def points(classes: int) -> Float[np.ndarray, "point class"]:
     """Return the points of the grid, of 2 or 3 classes."""
-    return np.stack([axis.ravel() for axis in np.meshgrid(*[_GRID] * classes, indexing="ij")], axis=1)
+    return np.array(list(itertools.product(_GRID, repeat=classes)))
 
 
 def first_parameters(texts: Texts, any_antecedent: bool) -> Parameters:
@@ -182,33 +168,18 @@ def given(parameters: Parameters, texts: Texts, any_antecedent: bool) -> Given:
     longest = int(np.diff(texts.first).max(initial=0)) + 2
     by_size, by_number, whole_numbers = *size_terms(parameters.field, longest), np.arange(longest + 1.0)
     nearest, other = (float(np.log(max(one, _TINY))) for one in (parameters.nearest, 1 - parameters.nearest))
-    choices = mention["end"] - mention["begin"] + mention["last_namer"] - mention["first_namer"]
-    most = int(choices.max(initial=0)) + 8
+    choices = len(mention) + len(target) + 2                # every entity and label, to be new and to be nothing
     return Given(
         mention, candidate, texts.namer, none, nearest, other, any_antecedent, parameters.base,
         np.pad(rising, ((0, 0), (0, 0), (1, 0))), _whole(parameters.base),
         np.log(np.maximum(whole_numbers, 1)), np.cumsum(1 / np.maximum(whole_numbers, 1)) - 1, by_size, by_number,
-        parameters.field, np.zeros((most, 2), np.int64), np.zeros(most), np.zeros(len(mention), bool),
+        parameters.field, np.zeros((choices, 2), np.int64), np.zeros(choices), np.zeros(len(mention), bool),
     )  # fmt: skip
 
 
-# ---- what documents share ----
-
-
-class Errors(NamedTuple):
-    """How errors fall, in cells of labels or of mentions that are alike.
-
-    Parameters
-    ----------
-    label : int64, shape ``(cell, 4)``; kind, bin, labels in the bin, votes; ``labels`` are so.
-    mention : int64, shape ``(cell, 4)``; kind, earlier mentions of other entities, whether it is the last, errors;
-        ``mentions`` are so.
-    """
-
-    label: np.ndarray
-    labels: np.ndarray
-    mention: np.ndarray
-    mentions: np.ndarray
+Errors = tuple[Int[np.ndarray, "label_cell 5"], Int[np.ndarray, "mention_cell 5"]]
+"""How errors fall, in cells of labels and of mentions that are alike: kind, bin, labels in the bin, votes and how many
+labels are so; kind, earlier mentions of other entities, whether it is the last, errors and how many mentions are so."""
 
 
 def drawn(
@@ -244,10 +215,9 @@ def drawn(
 
     wrong = (what == ERROR) & free[of] & (texts.votes > 0)
     errors = np.bincount(of[wrong], texts.votes[wrong], number).astype(np.int64)
-    of_labels = np.stack([kinds[of], known.candidate["bin"], known.candidate["available"], texts.votes], axis=1)[wrong]
-    of_mentions = np.stack([kinds, others, last, errors], axis=1)[errors > 0]
-    counts = Errors(*_grouped(of_labels), *_grouped(of_mentions))
-    base = _scaled(random, _base(random, parameters.base, counts), counts)
+    of_labels = kinds[of], known.candidate["bin"], known.candidate["available"], texts.votes
+    counted = _counted(of_labels, wrong), _counted((kinds, others, last, errors), errors > 0)
+    base = _scaled(random, _base(random, parameters.base, counted), counted)
 
     told = np.flatnonzero((texts.witness >= 0) & (kinds < 2) & free)
     missed = what[texts.witness[told]] == ERROR
@@ -256,45 +226,44 @@ def drawn(
     return parameters._replace(sensitivity=grid[point], weight=weight, nearest=nearest, base=base, witness=witness)
 
 
-def _grouped(rows: Int[np.ndarray, "row 4"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of whole numbers, and how many there are of each."""
-    if not len(rows):
-        return rows, np.zeros(0, np.int64)
-    key = np.ravel_multi_index(tuple(rows.T), tuple(rows.max(axis=0) + 1))
+def _counted(columns: tuple[np.ndarray, ...], chosen: Bool[np.ndarray, " row"]) -> Int[np.ndarray, "cell column"]:
+    """Return the distinct rows of whole numbers among those that are chosen, and how many there are of each."""
+    rows = np.stack(columns, axis=1)[chosen]
+    key = np.ravel_multi_index(tuple(rows.T), tuple(rows.max(axis=0, initial=0) + 1))
     _, first, number = np.unique(key, return_index=True, return_counts=True)
-    return rows[first], number
+    return np.column_stack([rows[first], number])
 
 
-def _log_errors(base: Float[np.ndarray, "kind bin"], counts: Errors) -> Float[np.ndarray, " kind"]:
+def _log_errors(base: Float[np.ndarray, "kind bin"], errors: Errors) -> Float[np.ndarray, " kind"]:
     """Return the log probability of all errors of mentions of each kind."""
-    (kind, bins, available, votes), (own, others, last, errors) = counts.label.T, counts.mention.T
+    (kind, bins, available, votes, labels), (own, others, last, wrong, mentions) = errors[0].T, errors[1].T
     each, whole = base[kind, bins] / available, _whole(base)[own, others, last]
-    of_labels = counts.labels * (gammaln(each + votes) - gammaln(each))
-    of_mentions = counts.mentions * (gammaln(whole) - gammaln(whole + errors))
+    of_labels = labels * (gammaln(each + votes) - gammaln(each))
+    of_mentions = mentions * (gammaln(whole) - gammaln(whole + wrong))
     # Without any error NumPy counts in whole numbers.
     return np.bincount(kind, of_labels, KINDS) + np.bincount(own, of_mentions, KINDS) + 0.0
 
 
-def _scaled(random: np.random.Generator, base: Float[np.ndarray, "kind bin"], counts: Errors) -> np.ndarray:
+def _scaled(random: np.random.Generator, base: Float[np.ndarray, "kind bin"], errors: Errors) -> np.ndarray:
     """Draw the θ of each kind by a random walk."""
-    now = _log_errors(base, counts)
+    now = _log_errors(base, errors)
     for _ in range(_STEPS):
         other = base * np.exp(random.normal(0, _WALK, (KINDS, 1)) * random.choice([0.1, 1.0]))
-        then, theta = _log_errors(other, counts), other.sum(axis=1)
+        then, theta = _log_errors(other, errors), other.sum(axis=1)
         taken = (np.log(random.random(KINDS)) < then - now) & (theta > _LEAST) & (theta < _MOST)
         base, now = np.where(taken[:, None], other, base), np.where(taken, then, now)
     return base
 
 
-def _base(random: np.random.Generator, base: Float[np.ndarray, "kind bin"], counts: Errors) -> np.ndarray:
+def _base(random: np.random.Generator, base: Float[np.ndarray, "kind bin"], errors: Errors) -> np.ndarray:
     """Draw θ q, given tables and the auxiliary variables of mentions."""
-    kind, bins, available, votes = counts.label.T
+    (kind, bins, available, votes, labels), mentions = errors[0].T, errors[1]
     each, tables, there = base[kind, bins] / available, np.full(base.shape, _HALF), base > 0
     for before in range(int(votes.max(initial=0))):
-        sat = random.binomial(counts.labels, np.where(votes > before, each / (each + before), 0.0))
+        sat = random.binomial(labels, np.where(votes > before, each / (each + before), 0.0))
         np.add.at(tables, (kind, bins), sat)
-    own, others, last, errors = np.repeat(counts.mention, counts.mentions, axis=0).T
-    one, rest = random.standard_gamma(_whole(base)[own, others, last]), random.standard_gamma(errors)
+    own, others, last, wrong, _ = np.repeat(mentions, mentions[:, -1], axis=0).T
+    one, rest = random.standard_gamma(_whole(base)[own, others, last]), random.standard_gamma(wrong)
     with np.errstate(over="ignore"):
         odds = np.minimum(rest / np.maximum(one, np.finfo(float).tiny), np.finfo(float).max)
     rates = np.zeros(base.shape)

@@ -61,9 +61,7 @@ def _choices(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the features of all places that chosen mentions could have, where those of each begin, and its own.
 
-    Parameters
-    ----------
-    others : how many choices there are beside the entities of the document.
+    Beside the entities of the document there are so many ``others``: a new one, to be nothing, or a property.
     """
     link, entity, low = place["link"], place["entity"].astype(int), texts.mention["low"][chosen]
     sizes, size = texts.mention["high"][chosen] - low, len(place)

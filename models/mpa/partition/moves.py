@@ -38,15 +38,13 @@ def sweep(random, visited, exponents, places, given):
 
     Parameters
     ----------
-    visited : codes of mentions, in the order of visits.
+    visited : codes of mentions whose links are not known, in the order of visits.
     exponents : shape ``(rung,)``.
     places : records `state.PLACE`, shape ``(rung, mention)``.
     """
     for rung in range(len(exponents)):
         row, exponent = places[rung], exponents[rung]
         for mention in visited:
-            if given.mention[mention]["fixed"]:
-                continue
             _move(random, mention, exponent, row, given)
             if row[mention]["link"] >= -1:
                 _relink(random, mention, exponent, row, given)
@@ -55,27 +53,26 @@ def sweep(random, visited, exponents, places, given):
 
 
 @machine_code
-def weigh(places, first, given, priors, likelihoods):
+def weigh(places, given, priors, likelihoods):
     """Set the logarithms of the prior weight and of the likelihood of every rung and document.
 
     What `log_mention` finds of candidates is, after it, that of the last rung.
     """
     for rung in range(len(places)):
-        row = places[rung]
-        for document in range(len(first) - 1):
-            low, high = first[document], first[document + 1]
-            prior, likelihood, number = 0.0, 0.0, 0
-            for mention in range(low, high):
-                link = row[mention]["link"]
-                likelihood += log_mention(mention, link, row[mention]["ordinal"], row, given)
-                if link >= 0:
-                    prior -= given.field[1] * given.log[mention - link]
-                elif link == -1:
-                    number += 1
-                    prior += given.by_size[row[mention]["size"]]
-                else:
-                    prior += _log_apart(link, mention, given)
-            priors[rung, document], likelihoods[rung, document] = prior + given.by_number[number], likelihood
+        row, prior, likelihood = places[rung], priors[rung], likelihoods[rung]
+        prior[:] = likelihood[:] = 0.0
+        for mention in range(len(row)):
+            own, place, link = given.mention[mention], row[mention], row[mention]["link"]
+            document = own["document"]
+            likelihood[document] += log_mention(mention, link, place["ordinal"], row, given)
+            if link >= 0:
+                prior[document] -= given.field[1] * given.log[mention - link]
+            elif link == -1:
+                prior[document] += given.by_size[place["size"]]
+            else:
+                prior[document] += _log_apart(link, mention, given)
+            if own["last"]:
+                prior[document] += given.by_number[row[own["low"]]["entities"]]
 
 
 @inner
@@ -140,80 +137,46 @@ def log_mention(mention, link, ordinal, row, given):
     return total
 
 
-# ---- entities ----
-
-
 @inner
-def _renamed(mention, entity, ordinal, row):
-    """Say of a tail which entity it is of, and how many mentions are before; return how many it has."""
-    number = 0
-    while mention >= 0:
-        row[mention]["entity"], row[mention]["ordinal"] = entity, ordinal + number
-        number += 1
-        mention = row[mention]["following"]
-    return number
+def _link(mention, link, row, mentions):
+    """Give a tail another link: with -1 it is an entity. One mention that is an entity may also be in none.
 
-
-@inner
-def _cut(mention, row, given):
-    """Make a tail an entity."""
-    link, head, entity = row[mention]["link"], row[mention]["ordinal"], row[mention]["entity"]
+    Of all that is given it takes ``mentions`` alone: a call that hands over many arrays takes as long as what it does.
+    """
+    held, entity, number = row[mention]["link"], mention, 0
+    if held == link:
+        return
+    if held == -1 or link == -1:
+        row[mentions[mention]["low"]]["entities"] += 1 if link == -1 else -1
+    if held >= 0:
+        row[held]["following"], row[row[mention]["entity"]]["size"] = -1, row[mention]["ordinal"]
     if link >= 0:
-        row[link]["following"], row[mention]["link"], row[entity]["size"] = -1, -1, head
-        row[mention]["size"] = _renamed(mention, mention, 0, row)
-        row[given.mention[mention]["low"]]["entities"] += 1
-
-
-@inner
-def _join(mention, target, row, given):
-    """Link an entity to the last mention of another, an earlier one, where there are both."""
-    if mention >= 0 and target >= 0:
-        entity = row[target]["entity"]
-        row[mention]["link"], row[target]["following"] = target, mention
-        row[entity]["size"] += _renamed(mention, entity, row[target]["ordinal"] + 1, row)
-        row[given.mention[mention]["low"]]["entities"] -= 1
-
-
-@inner
-def _taken_out(mention, row, given):
-    """Make a mention an entity, whatever it was."""
-    link, after = row[mention]["link"], row[mention]["following"]
-    if link < -1:
-        row[mention]["link"] = -1
-        row[given.mention[mention]["low"]]["entities"] += 1
-    if after >= 0:
-        _cut(after, row, given)
-    _cut(mention, row, given)
-    _join(after, link, row, given)
+        row[link]["following"], entity, number = mention, row[link]["entity"], row[link]["ordinal"] + 1
+    row[mention]["link"] = link
+    while mention >= 0:
+        row[mention]["entity"], row[mention]["ordinal"] = entity, number
+        mention, number = row[mention]["following"], number + 1
+    row[entity]["size"] = number
 
 
 @inner
 def _put(mention, before, later, row, given):
     """Put an entity between two neighbours of another, either -1 of none; one mention may also be in none."""
     if later >= 0:
-        _cut(later, row, given)
-    _join(mention, before, row, given)
-    _join(later, mention, row, given)
-    if before < -1:
-        row[mention]["link"] = before
-        row[given.mention[mention]["low"]]["entities"] -= 1
+        _link(later, mention, row, given.mention)
+    _link(mention, before, row, given.mention)
 
 
 @inner
 def _log_put(mention, before, later, most, row, given):
-    """Return the log weight of an entity that is put between two neighbours of another, as `_put` does.
-
-    Parameters
-    ----------
-    most : of mentions that may be before it, wherever it is put.
-    """
+    """Return the log weight of an entity that `_put` puts there; ``most`` may be before it, wherever it is put."""
     if before < -1:
         return log_mention(mention, before, 0, row, given) + _log_apart(before, mention, given)
     weight, own = _log_tail(mention, before, mention, most, row, given), row[mention]["size"]
     if before < 0 and later < 0:
         number = row[given.mention[mention]["low"]]["entities"]
         return weight + given.by_number[number] - given.by_number[number - 1] + given.by_size[own]
-    size = row[row[before if before >= 0 else later]["entity"]]["size"]
+    size = row[row[max(before, later)]["entity"]]["size"]
     weight += given.by_size[size + own] - given.by_size[size]
     if before >= 0:
         weight -= given.field[1] * given.log[mention - before]
@@ -232,12 +195,9 @@ def _log_put(mention, before, later, most, row, given):
 def _log_tail(first, link, changed, most, row, given):
     """Return the log probability of what is said of a tail, where it depends on what is before it in the entity.
 
-    Parameters
-    ----------
-    first, link : its first mention, and the link of that.
-    changed : later mentions do not come and go: annotations that reach no further hold the same ranks. One that is as
-        far back as the open bin of ranks shares it with all that are there, and these change.
-    most : by how many more mentions may be before each of it than are now.
+    Mentions later than ``changed`` do not come and go: annotations that reach no further hold the same ranks. One that
+    is as far back as the open bin of ranks shares it with all that are there, and these change. Before each of the tail
+    may be ``most`` mentions more than are now.
     """
     held, shift = row[first]["link"], -row[first]["ordinal"]
     if link >= 0:
@@ -272,9 +232,6 @@ def _names_own(mention, row, given):
     return False
 
 
-# ---- moves ----
-
-
 @inner
 def _settle(random, mention, number, exponent, most, row, given):
     """Put an entity where one of the choices is, drawn by their weights."""
@@ -299,24 +256,21 @@ def _move(random, mention, exponent, row, given):
     link, after = row[mention]["link"], row[mention]["following"]
     if after >= 0 and given.mention[after]["fixed"]:
         return
-    _taken_out(mention, row, given)
-    choice[0, 0] = choice[0, 1] = -1
-    number = 1
+    _link(mention, -1, row, given.mention)
+    if after >= 0:
+        _link(after, link, row, given.mention)
+    choice[0], number = -1, 1
     for place in range(own["begin"], own["end"]):
         target = given.candidate[place]["target"]
-        if target >= 0:
+        if target >= 0 or target < -2:
             number = _offer(target, mention, number, row, given)
-        elif target < -2:
-            choice[number, 0], choice[number, 1] = target, -1
-            number += 1
     for place in range(own["first_namer"], own["last_namer"]):
         number = _offer(given.namer[place], mention, number, row, given)
     for _ in range(_AT_RANDOM):
         other = own["low"] + int(random.random() * (own["high"] - own["low"]))
         number = _offer(other, mention, number, row, given)
     if given.base[1, annotators.BIN_NOTHING] > 0:                      # somebody says so of some mention
-        choice[number, 0], choice[number, 1] = -2, -1
-        number += 1
+        number = _offer(-2, mention, number, row, given)
     among = False
     for at in range(number):
         among |= choice[at, 0] == link and choice[at, 1] == after
@@ -330,7 +284,10 @@ def _move(random, mention, exponent, row, given):
 
 @inner
 def _offer(other, mention, number, row, given):
-    """Add the place in the entity of another mention to the choices, unless it is there or is none."""
+    """Add to the choices the place in the entity of another mention, unless it is there; or a code of being in none."""
+    if other < -1:
+        given.choice[number, 0], given.choice[number, 1] = other, -1
+        return number + 1
     entity = row[other]["entity"]
     if other == mention or row[other]["link"] < -1 or given.seen[entity]:
         return number
@@ -354,8 +311,7 @@ def _offer(other, mention, number, row, given):
 def _relink(random, mention, exponent, row, given):
     """Link a tail to the end of another entity, or to nothing."""
     choice, own, link = given.choice, given.mention[mention], row[mention]["link"]
-    choice[0, 0] = choice[0, 1] = -1
-    number, among, most = 1, link < 0, 0
+    choice[0], number, among, most = -1, 1, link < 0, 0
     for place in range(own["begin"], own["end"]):
         target = given.candidate[place]["target"]
         if target < 0 or target > mention or row[target]["link"] < -1:
@@ -366,7 +322,7 @@ def _relink(random, mention, exponent, row, given):
             most = max(most, row[target]["ordinal"] + 1)
             number += 1
     if among and number > 1:
-        _cut(mention, row, given)
+        _link(mention, -1, row, given.mention)
         _settle(random, mention, number, exponent, most, row, given)
 
 
@@ -385,13 +341,13 @@ def _stray(random, mention, exponent, row, given):
     for place in range(own["begin"], own["end"]):
         if given.candidate[place]["target"] == target:
             return
-    _cut(mention, row, given)
+    _link(mention, -1, row, given.mention)
     most = row[target]["ordinal"] + 1
     gain = _log_put(mention, target, -1, most, row, given) - _log_put(mention, -1, -1, most, row, given)
     gain = exponent * gain + given.log[mention - target] + math.log(whole)
     taken = math.log(1 - random.random()) < (gain if link < 0 else -gain)
     if taken == (link < 0):
-        _join(mention, target, row, given)
+        _link(mention, target, row, given.mention)
 
 
 @inner
@@ -411,11 +367,11 @@ def _exchange(random, mention, exponent, row, given):
     if row[mention]["entity"] == row[other]["entity"] or link >= other or other_link >= mention:
         return
     most = max(row[mention]["ordinal"], row[other]["ordinal"])
-    _cut(mention, row, given)
-    _cut(other, row, given)
+    _link(mention, -1, row, given.mention)
+    _link(other, -1, row, given.mention)
     gain = _log_put(mention, other_link, -1, most, row, given) - _log_put(mention, link, -1, most, row, given)
     gain += _log_put(other, link, -1, most, row, given) - _log_put(other, other_link, -1, most, row, given)
     if math.log(1 - random.random()) < exponent * gain:
         link, other_link = other_link, link
-    _join(mention, link, row, given)
-    _join(other, other_link, row, given)
+    _link(mention, link, row, given.mention)
+    _link(other, other_link, row, given.mention)

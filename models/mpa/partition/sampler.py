@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import UnsupportedRequest
 from consilience.inference.tempering import adapted, geometric_ladder, swapped
 from consilience.models.interface import Gibbs, Starts
@@ -27,7 +26,7 @@ from consilience.models.mpa.partition import annotators, field, moves
 from consilience.models.mpa.partition.state import Texts, injective, linked, recoded, texts_of
 from consilience.models.mpa.partition.tables import HIDDEN, refused
 from consilience.models.sites import Resolved
-from consilience.models.truth.chains import NEW, follow_links
+from consilience.models.truth.chains import NEW, follow_links, links_of
 
 WARMUP, DRAWS = 50, 50      # of each of two chains
 RUNGS, _LEAST = 8, 0.35
@@ -106,8 +105,8 @@ def first_look(texts: Texts) -> tuple[Float[np.ndarray, " candidate"], Float[np.
     return weight, probability
 
 
-def prepare(resolved: Resolved) -> Problem:
-    """Return the problem of the mentions.
+def prepare(resolved: Resolved, witness: Int[np.ndarray, " mention"] | None = None) -> Problem:
+    """Return the problem of the mentions, where there is a witness with what it says, as `state.texts_of` takes it.
 
     Raises
     ------
@@ -115,14 +114,9 @@ def prepare(resolved: Resolved) -> Problem:
     """
     if against := refused(resolved):
         raise UnsupportedRequest(*against)
-    check_data(resolved.data, resolved.settings.candidates, resolved.settings.gold)
-    return _problem(resolved)
-
-
-def _problem(resolved: Resolved, witness: Int[np.ndarray, " mention"] | None = None) -> Problem:
-    own = resolved.settings
-    texts = texts_of(resolved.data, own.gold, witness)
-    return problem_of(texts, any_antecedent=own.antecedents == "any", rungs=int(own.rungs))
+    data, own = resolved.data, resolved.settings
+    check_data(data, own.candidates, own.gold)
+    return problem_of(texts_of(data, own.gold, witness), any_antecedent=own.antecedents == "any", rungs=int(own.rungs))
 
 
 def problem_of(texts: Texts, *, any_antecedent: bool, rungs: int) -> Problem:
@@ -140,8 +134,10 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Chai
     weight, texts = problem.weight, problem.texts
     if chain % 2:
         weight = weight + random.gumbel(size=len(weight))
-    weight = np.where(texts.target > texts.of, -np.inf, weight)
-    return begun(problem, injective(weight, texts.of, texts.target, texts.known, texts.mention["fixed"] > 0))
+    fixed, back = np.flatnonzero(texts.mention["fixed"]), texts.target <= texts.of
+    weight = np.append(np.full(len(fixed), np.inf), weight[back])
+    of, target = np.append(fixed, texts.of[back]), np.append(texts.known[fixed], texts.target[back])
+    return begun(problem, injective(weight, of, target, len(texts.known)))
 
 
 def begun(problem: Problem, link: Int[np.ndarray, " mention"]) -> Chain:
@@ -158,12 +154,12 @@ def sweep(random: np.random.Generator, chain: Chain, problem: Problem) -> Chain:
     texts, parameters, place = problem.texts, chain.parameters, chain.place.copy()
     known = annotators.given(parameters, texts, problem.any)
     visited = random.permutation(np.flatnonzero(~chain.certain | (random.random(len(chain.certain)) < _VISITED)))
-    moves.sweep(random, visited, chain.exponents, place, known)
+    moves.sweep(random, visited[texts.mention["fixed"][visited] == 0], chain.exponents, place, known)
     prior, likelihood = np.empty((2, len(place), len(texts.first) - 1))
-    moves.weigh(place, texts.first, known, prior, likelihood)
+    moves.weigh(place, known, prior, likelihood)
     order, rate = swapped(random.random((len(place) - 1, prior.shape[1])), chain.exponents, prior + likelihood)
     place = np.take_along_axis(place, order[:, texts.mention["document"]], axis=0)
-    moves.weigh(place[:1], texts.first, known, prior, likelihood)
+    moves.weigh(place[:1], known, prior, likelihood)
     if problem.learns:
         parameters = annotators.drawn(random, parameters, place[0], texts, known)
     return chain._replace(
@@ -195,9 +191,6 @@ def warmed(chain: Chain, problem: Problem, done: int, warmup: int) -> Chain:
     return chain
 
 
-# ---- what is kept ----
-
-
 def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
     """Return the profiles, in all types of mentions, and what `hidden` takes out: links are of the first rung."""
     texts, parameters = problem.texts, chain.parameters
@@ -217,8 +210,7 @@ def sites(chain: Chain, problem: Problem) -> dict[str, Any]:
 def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the sites, with what tells whether chains agree, whatever entities are called; and the rest."""
     link, named = samples["link"], candidates_of(resolved.data, "observed", "ignore")
-    labels = resolved.data.label_codes()
-    aim = np.where(labels.type == MENTION_TYPES.index("DO"), labels.antecedent, -1)[named.label]
+    aim = links_of(resolved.data.label_codes())[named.label]
     one, other = named.item[aim >= 0], aim[aim >= 0]
     entity = follow_links(link.reshape(-1, link.shape[2])).reshape(link.shape)
     some = entity[:, :: max(link.shape[1] // _LOOKED_AT, 1)].reshape(-1, link.shape[2])
@@ -243,7 +235,7 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
     -------
     links as `sites` returns them, ``(chain, draw, mention)``.
     """
-    problem, last, found = _problem(resolved, witness)._replace(estimates=False), np.asarray(known["link"]), []
+    problem, last, found = prepare(resolved, witness)._replace(estimates=False), np.asarray(known["link"]), []
     draws, order = max(last.shape[1] // 2, 1), problem.texts.order
     warmup = max(draws // 2, 1)
     for number, ended in enumerate(last[:, -1]):
@@ -260,11 +252,10 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
     return np.stack(found).reshape(len(last), draws, -1)
 
 
-def starts(resolved: Resolved) -> Starts:
-    """Return two chains of a few draws: a draw is a partition of all documents."""
-    return Starts(draws=DRAWS, chains=2, warmup=WARMUP, words=("best links", "drawn links"))
-
+STARTS = Starts(draws=DRAWS, chains=2, warmup=WARMUP, words=("best links", "drawn links"))
+"""Two chains of a few draws: a draw is a partition of all documents."""
 
 SAMPLER = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, host=True, warmed=warmed, hidden=hidden, starts=starts
+    prepare=prepare, start=start, sweep=sweep, sites=sites, host=True, warmed=warmed, hidden=hidden,
+    starts=lambda resolved: STARTS,
 )  # fmt: skip

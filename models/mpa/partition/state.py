@@ -8,13 +8,13 @@ mentions, so that chains of links are exactly partitions. Links and labels have 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
-from consilience.arrays import Bool, Float, Int
+from consilience.arrays import Float, Int
 from consilience.data.mentions import MENTION_TYPES, Mentions
-from consilience.models.truth.chains import NEW, NOTHING, follow_links
+from consilience.models.truth.chains import NEW, NOTHING, follow_links, nearest_links
 
 PROPERTY = -3
 _TYPES = np.array([MENTION_TYPES.index(name) for name in ("DN", "DO", "NR", "PR")])
@@ -33,35 +33,25 @@ earlier; at the first one, the size of the entity, else anything; at the first o
 has. One in no entity is the first of none."""
 
 
-class Texts(NamedTuple):
-    """Mentions and what was said of them; candidates are the distinct labels of a mention, the latest first.
+Texts = namedtuple("Texts", (
+    "order", "first", "mention", "known", "of", "target", "votes", "namer", "row_candidate", "row_annotator", "witness",
+    "num_annotators",
+))  # fmt: skip
+"""Mentions and what was said of them; candidates are the distinct labels of a mention, the latest first.
 
-    Parameters
-    ----------
-    order : int64, shape ``(mention,)``; the mention of the data at each place. All else counts mentions by document,
-        and in it by where they begin, the longer first; where the data have no places, as they come.
-    first : int64, shape ``(document + 1,)``; where the mentions of each document begin.
-    mention : records `MENTION`.
-    known : int64, shape ``(mention,)``; links that gold labels make, `NEW` where there is none.
-    of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
-    namer : int64, shape ``(naming,)``; the mentions that have a mention as a candidate, mention by mention.
-    row_candidate, row_annotator : int64, shape ``(annotation,)``.
-    witness : int64, shape ``(mention,)``; the candidate that a system names, whose errors fall evenly, -1 of none.
-    num_annotators : how many there are.
-    """
-
-    order: Any
-    first: Any
-    mention: Any
-    known: Any
-    of: Any
-    target: Any
-    votes: Any
-    namer: Any
-    row_candidate: Any
-    row_annotator: Any
-    witness: Any
-    num_annotators: int
+Parameters
+----------
+order : int64, shape ``(mention,)``; the mention of the data at each place. All else counts mentions by document, and in
+    it by where they begin, the longer first; where the data have no places, as they come.
+first : int64, shape ``(document + 1,)``; where the mentions of each document begin.
+mention : records `MENTION`.
+known : int64, shape ``(mention,)``; links that gold labels make, `NEW` where there is none.
+of, target, votes : int64, shape ``(candidate,)``; mention, code of the label, and how often it was given.
+namer : int64, shape ``(naming,)``; the mentions that have a mention as a candidate, mention by mention.
+row_candidate, row_annotator : int64, shape ``(annotation,)``.
+witness : int64, shape ``(mention,)``; the candidate that a system names, whose errors fall evenly, -1 of none.
+num_annotators : how many there are.
+"""
 
 
 def kind_of(code: Int[np.ndarray, " label"]) -> Int[np.ndarray, " label"]:
@@ -119,31 +109,18 @@ def texts_of(data: Mentions, gold: str, witness: Int[np.ndarray, " mention"] | N
     its[told] = by_witness
     if gold == "use":
         mention["fixed"] = np.asarray(data.gold_type)[order] >= 0
-        known = _known(recoded(label_code(data.gold_type, data.gold_antecedent)[order], place), mention["fixed"] > 0)
+        code = recoded(label_code(data.gold_type, data.gold_antecedent)[order], place)
+        # A gold label may point to any mention of the entity.
+        entity = follow_links(np.where(mention["fixed"], np.maximum(code, NOTHING), NEW)[None])[0]
+        known = np.where(entity < 0, code, nearest_links(entity))
     return Texts(
         order, first, mention, known, of, target, np.bincount(row_candidate, minlength=len(key)), of[aimed],
         row_candidate, np.asarray(data.annotator, np.int64), its, data.num_annotators,
     )  # fmt: skip
 
 
-def _known(code: Int[np.ndarray, " mention"], fixed: Bool[np.ndarray, " mention"]) -> Int[np.ndarray, " mention"]:
-    """Return links to the nearest that gold labels connect: these may point to any mention of the entity."""
-    link = np.where(fixed & (code < NEW), code, NEW)
-    entity = follow_links(np.where(fixed, np.where(code < NEW, NOTHING, code), NEW)[None])[0]
-    latest: dict[int, int] = {}
-    for mention in np.flatnonzero(entity >= 0).tolist():
-        link[mention] = latest.get(entity[mention], NEW)
-        latest[entity[mention]] = mention
-    return link
-
-
 def linked(link: Int[np.ndarray, " mention"], texts: Texts) -> np.ndarray:
-    """Return the records `PLACE` that links make.
-
-    Parameters
-    ----------
-    link : to an earlier mention that no other links to, or a code below 0.
-    """
+    """Return the records `PLACE` that links make: codes below 0, or an earlier mention that no other links to."""
     place = np.zeros(len(link), PLACE)
     place["link"], place["following"], place["entity"] = link, -1, np.arange(len(link))
     for mention in np.flatnonzero(link >= 0):               # links go back
@@ -157,21 +134,20 @@ def linked(link: Int[np.ndarray, " mention"], texts: Texts) -> np.ndarray:
 
 def injective(
     weight: Float[np.ndarray, " candidate"], of: Int[np.ndarray, " candidate"], target: Int[np.ndarray, " candidate"],
-    link: Int[np.ndarray, " mention"], done: Bool[np.ndarray, " mention"],
+    number: int,
 ) -> Int[np.ndarray, " mention"]:  # fmt: skip
     """Return links of which no two go to one mention: of several that want it the one of most weight has it.
 
     Parameters
     ----------
-    weight, of, target : of candidates; their mentions, and the codes of the labels. One of weight -inf cannot be.
-    link, done : links that are known, and of which mentions.
+    weight, of, target : of candidates; their mentions, and the codes of the labels.
+    number : of mentions; one whose candidates are all taken is new.
     """
-    link, done, taken = np.where(done, link, NEW), done.copy(), np.zeros(len(link), bool)
-    taken[link[link >= 0]] = True
-    taken[link < NEW] = True                                # what is in no entity has no later mention
+    link, done, taken = np.full(number, NEW), np.zeros(number, bool), np.zeros(number, bool)
     for candidate in np.argsort(-weight, kind="stable").tolist():
         mention, aim = of[candidate], target[candidate]
-        if done[mention] or weight[candidate] == -np.inf or (aim >= 0 and taken[aim]) or (aim < NEW and taken[mention]):
+        # What is in no entity has no later mention.
+        if done[mention] or (aim != NEW and taken[aim if aim >= 0 else mention]):
             continue
         link[mention], done[mention] = aim, True
         taken[aim if aim >= 0 else mention] |= aim != NEW

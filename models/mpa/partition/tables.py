@@ -66,32 +66,26 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
     ----------
     known, sites : what the posterior holds beside the sites, and these, of each chain.
     """
-    yield Note(
-        Level.note,
-        "how entities grow was estimated while the chains warmed up: no interval holds the doubt about that",
-    )
+    text = "how entities grow was estimated while the chains warmed up: no interval holds the doubt about that"
+    yield Note(Level.note, text)
     chains, draws = np.shape(known["swap_rate"])
     if not draws:
         return
     rate = float(np.mean(np.asarray(known["swap_rate"])[:, -1]))
     if rate < _LEAST_RATE:
-        yield Note(
-            Level.warning,
-            f"neighbouring rungs of the tempered chains exchange with probability {rate:.2f} at worst; groupings may "
-            "be incomplete: give more rungs",
-        )
+        text = f"neighbouring rungs of the tempered chains exchange with probability {rate:.2f} at worst"
+        yield Note(Level.warning, f"{text}; groupings may be incomplete: give more rungs")
     if min(chains, draws) < 2:
         return
     total = max(_r_hat(sites[name]) for name in ("num_entities", "log_likelihood"))
-    pairs, most = _r_hat(sites["together"]), f"{_MOST_R_HAT:g}"
-    if total > _MOST_R_HAT or (pairs > _MOST_R_HAT).sum() > _PAIRS_APART:
-        yield Note(
-            Level.warning,
+    apart = _r_hat(sites["together"]) > _MOST_R_HAT
+    if total > _MOST_R_HAT or apart.sum() > _PAIRS_APART:
+        text = (
             f"the runs of the sampler differ on entities: R-hat of their number or of the likelihood is {total:.2f}, "
-            f"and above {most} for {(pairs > _MOST_R_HAT).sum()} of the {len(pairs)} most doubtful pairs of mentions; "
-            "give more sweeps with {warmup}",
-            (Remedy("warmup"),),
+            f"and above {_MOST_R_HAT:g} for {apart.sum()} of the {len(apart)} most doubtful pairs of mentions; give more "
+            "sweeps with {warmup}"
         )
+        yield Note(Level.warning, text, (Remedy("warmup"),))
 
 
 def _r_hat(draws: Float[np.ndarray, "chain draw *quantity"]) -> Float[np.ndarray, "*quantity"]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.errors import InputError, InputProblem
-from consilience.models.mpa.candidates import Candidates, candidates_of
+from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.partition.state import injective, label_code, label_of
-from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
 from consilience.models.truth.chains import NEW, LabelChains
@@ -21,7 +19,6 @@ from consilience.models.truth.labels import LabelDraws
 from consilience.models.truth.partitions import DrawnPartitions
 from consilience.models.truth.truth import CHAINS, PARTITION, Block, Clusters, Question, Truth
 
-_OLD = MENTION_TYPES.index("DO")
 _MOST_ROWS = 1 << 21    # of draws and candidates, at a time
 
 
@@ -30,15 +27,24 @@ class PartitionLabels(LabelDraws):
 
     Attributes
     ----------
+    known, resolved : what the posterior holds beside its sites, and how the model was resolved.
     candidates : the pairs of mentions and labels that somebody gave.
     probability : shape ``(pair,)``; of the label.
     phi : shape ``(pair,)``; that the label is true of the mention: that the two are of one entity, whether or not
         another mention of it is nearer.
-    fitted : what the posterior holds beside its sites, and how the model was resolved.
     """
 
-    candidates: Candidates
-    fitted: Any = None
+    def __init__(
+        self, known: Mapping[str, Any], resolved: Resolved, link: Int[np.ndarray, "chain draw mention"] | None = None
+    ) -> None:
+        link, data = np.asarray(known["link"] if link is None else link), resolved.data
+        # A silver link that is taken leaves its mention new.
+        self.of_mentions = data.label_codes(label_of(np.append(np.unique(link), NEW)))
+        self.codes = label_code(self.of_mentions.type, self.of_mentions.antecedent)
+        super().__init__(self.coded(link.reshape(-1, link.shape[-1])), len(self.of_mentions.names))
+        self.num_chains, self.known, self.resolved, self.mentions = len(link), known, resolved, data
+        self.ids = {"item": data.mentions, "class": self.of_mentions.names}
+        self.candidates = candidates_of(data, "observed", resolved.settings.gold)
 
     def witnessed(self, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
         """Return labels of draws of which a system is one more annotator: it errs by itself, to any label alike.
@@ -63,33 +69,17 @@ class PartitionLabels(LabelDraws):
             raise InputError(InputProblem(f"the system links mention {one} to {other}", remedy))
         from consilience.models.mpa.partition.sampler import witnessed
 
-        known, resolved = self.fitted
-        return _labels(witnessed(known, resolved, witness, 0), known, resolved)
-
-    def __init__(self, link: Int[np.ndarray, "draw mention"], data: Mentions, gold: str) -> None:
-        found = np.unique(link)
-        # A silver link that is taken leaves its mention new.
-        self.of_mentions = data.label_codes(label_of(np.append(found, NEW)))
-        super().__init__(self.coded(link), len(self.of_mentions.names))
-        self.ids = {"item": data.mentions, "class": self.of_mentions.names}
-        self.candidates, self.mentions = candidates_of(data, "observed", gold), data
+        return PartitionLabels(self.known, self.resolved, witnessed(self.known, self.resolved, witness, 0))
 
     def coded(self, link: Int[np.ndarray, "*shape"]) -> Int[np.ndarray, "*shape"]:
         """Return the labels of links."""
         order = np.argsort(self.codes)
         return order[np.searchsorted(self.codes[order], link)]
 
-    @functools.cached_property
-    def codes(self) -> Int[np.ndarray, " label"]:
-        """The link of each label."""
-        return label_code(self.of_mentions.type, self.of_mentions.antecedent)
-
     def read_as(self, kind: str, **which: Any) -> Truth:
         """Return the draws as chains, or as a partition in which what refers to nothing is alone."""
-        if kind == CHAINS.name:
-            return self.chains
-        if kind == PARTITION.name:
-            return self.partition
+        if kind in (CHAINS.name, PARTITION.name):
+            return self.chains if kind == CHAINS.name else self.partition
         return super().read_as(kind, **which)
 
     @functools.cached_property
@@ -116,25 +106,29 @@ class PartitionLabels(LabelDraws):
     @functools.cached_property
     def probability(self) -> Float[np.ndarray, " pair"]:
         """How often each candidate is the label."""
-        pairs, total = self.candidates, np.zeros(len(self.candidates.item))
-        for draws in row_blocks(self.num_draws, len(pairs.item), _MOST_ROWS):
-            total += (self.draws[draws][:, pairs.item] == pairs.label).sum(axis=0)
-        return total / self.num_draws
+        item, label = self.candidates.item, self.candidates.label
+        return self._share(lambda draws: self.draws[draws][:, item] == label, len(item))
 
     @functools.cached_property
     def phi(self) -> Float[np.ndarray, " pair"]:
         """How often each candidate is true of its mention."""
-        labels, pairs = self.of_mentions, self.candidates
-        aim = np.where(labels.type == _OLD, labels.antecedent, -1)[pairs.label]
-        return np.where(aim < 0, self.probability, self.together(pairs.item, np.maximum(aim, 0)))
+        aim = self.chains.links[self.candidates.label]
+        return np.where(aim < 0, self.probability, self.together(self.candidates.item, np.maximum(aim, 0)))
 
     def together(
         self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, " pair"]:
         """Return how often mentions are of one entity."""
-        total, entity = np.zeros(len(one)), self.chains.entities
-        for draws in row_blocks(self.num_draws, len(one), _MOST_ROWS):
-            total += ((entity[draws][:, one] == entity[draws][:, other]) & (entity[draws][:, one] >= 0)).sum(axis=0)
+        entity = self.chains.entities
+        return self._share(
+            lambda draws: (entity[draws][:, one] == entity[draws][:, other]) & (entity[draws][:, one] >= 0), len(one)
+        )
+
+    def _share(self, true: Callable[[slice], np.ndarray], number: int) -> Float[np.ndarray, " pair"]:
+        """Return how often so many things are true, of which a function says so in some draws, ``(draw, pair)``."""
+        total = np.zeros(number)
+        for draws in row_blocks(self.num_draws, number, _MOST_ROWS):
+            total += true(draws).sum(axis=0)
         return total / self.num_draws
 
 
@@ -155,8 +149,8 @@ class PartitionChains(LabelChains):
     @functools.cached_property
     def silver(self) -> tuple[Int[np.ndarray, " mention"], Float[np.ndarray, " mention"]]:
         """The most probable labels, of which no two point to one mention; and how probable each is."""
-        found, nothing = self.of.label_probabilities(), np.zeros(self.num_units, np.int64)
-        link = injective(found.probability, found.unit, self.of.codes[found.code], nothing, nothing > 0)
+        found = self.of.label_probabilities()
+        link = injective(found.probability, found.unit, self.of.codes[found.code], self.num_units)
         label = self.of.coded(link).astype(np.int32)
         return label, self.probability_of(label)
 
@@ -169,14 +163,3 @@ class PartitionChains(LabelChains):
         with np.errstate(invalid="ignore"):
             mean = np.bincount(entity[linked], often, number) / np.bincount(entity[linked], minlength=number)
         return np.append(mean, np.nan)[entity]
-
-
-def truth(posterior: Posterior, resolved: Resolved) -> PartitionLabels:
-    """Return the draws of the labels of mentions, which are those of their partition."""
-    return _labels(np.asarray(posterior.hidden["link"]), posterior.hidden, resolved)
-
-
-def _labels(link: Int[np.ndarray, "chain draw mention"], known: Any, resolved: Resolved) -> PartitionLabels:
-    found = PartitionLabels(link.reshape(-1, link.shape[-1]), resolved.data, resolved.settings.gold)
-    found.num_chains, found.fitted = len(link), (known, resolved)
-    return found

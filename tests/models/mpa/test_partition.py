@@ -92,7 +92,7 @@ def exact(problem, chain, nothing=False):
 def weight_of(places, texts, known):
     """Return the logarithms of the weights of documents, on each rung."""
     prior, likelihood = np.empty((2, len(places), len(texts.first) - 1))
-    moves.weigh(places, texts.first, known, prior, likelihood)
+    moves.weigh(places, known, prior, likelihood)
     return prior + likelihood
 
 
@@ -303,11 +303,13 @@ def test_where_an_entity_may_be_put_weighs_what_the_whole_does(monkeypatch):
 
 MUTANTS = {
     "tails in any order": (" or link >= other or other_link >= mention:", ":"),
-    "not put back": ("    _join(mention, link, row, given)\n    _join(other, other_link, row, given)\n", ""),
+    "not put back": (
+        "    _link(mention, link, row, given.mention)\n    _link(other, other_link, row, given.mention)\n", "",
+    ),
     "put back anywhere": ("    _put(mention, choice[at, 0]", "    _put(mention, choice[0, 0]"),
     "annotations of the next forgotten": ("weight += _log_tail(later", "weight += 0 * _log_tail(later"),
     "sizes of tails forgotten": ("weight += given.by_size[size + own] - given.by_size[size]", "weight += 0"),
-    "numbers of entities forgotten": ('["entities"] -= 1', '["entities"] -= 0'),
+    "numbers of entities forgotten": ("+= 1 if link == -1 else -1", "+= 0"),
 }  # fmt: skip
 
 
