@@ -82,8 +82,8 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
     if total > _MOST_R_HAT or apart.sum() > _PAIRS_APART:
         text = (
             f"the runs of the sampler differ on entities: R-hat of their number or of the likelihood is {total:.2f}, "
-            f"and above {_MOST_R_HAT:g} for {apart.sum()} of the {len(apart)} most doubtful pairs of mentions; give more "
-            "sweeps with {warmup}"
+            f"and above {_MOST_R_HAT:g} for {apart.sum()} of the {len(apart)} most doubtful pairs of mentions; give "
+            "more sweeps with {warmup}"
         )
         yield Note(Level.warning, text, (Remedy("warmup"),))
 
