@@ -44,6 +44,7 @@ from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score, correlation
 from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth, truth_of
+from consilience.printing import counted
 
 # Figures of one kind of fit stand in files of their own, and are here too, by names that say of what they are.
 _ELSEWHERE = {
@@ -234,10 +235,10 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     thin: dict[str, np.ndarray] = {}
     if comparison.own_draws is not None:
         thin = {"as the annotators alone have it": comparison.draws, "an own look counted": comparison.own_draws}
-    # Where the truth is a point there is one source, and the thick interval shows it.
-    elif comparison.truth_draws.shape[1] > 1:
-        thin = {"truth of these items uncertain": comparison.truth_draws}
-        thin |= {"items alone uncertain": comparison.item_draws}
+    # Where the truth is a point, or there is one unit, there is one source, and the thick interval shows it.
+    elif comparison.truth_draws.shape[1] > 1 and comparison.num_items > 1:
+        thin = {f"truth of these {comparison.unit}s uncertain": comparison.truth_draws}
+        thin |= {f"{comparison.unit}s alone uncertain": comparison.item_draws}
     counts = np.isfinite(table["value_own_look"].to_numpy())
     for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
         found = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
@@ -257,7 +258,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
-    ax.set(title=f"Leaderboard: {comparison.title}, {comparison.num_items:,} items", xlabel=comparison.title)
+    units = counted(comparison.num_items, f"{comparison.unit}s")
+    ax.set(title=f"Leaderboard: {comparison.title}, {units}", xlabel=comparison.title)
     legend_below(ax, handles, labels)
     return ax
 

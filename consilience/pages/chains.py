@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience import figures
 from consilience.data import Chains
 from consilience.data.conll_text import match_documents
 from consilience.data.words import read_words
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.chains import WRITTEN
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.scores import Score
 from consilience.evaluation.silver import SilverChains, silver_chains
 from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
-from consilience.pages import Alert, Section, Span, Table, Text
+from consilience.pages import Alert, Code, Section, Span, Table, Text, tile
 from consilience.pages.items import below, leading_classes
 from consilience.pages.systems import verdict
 from consilience.printing import counted
@@ -26,26 +29,25 @@ from consilience.printing import counted
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
 _SURE = 0.9
 _OF_PARTITIONS = (
-    "They are of a system that knows no more than the crowd: one that looked at the text is better; to count it "
-    "as a witness, evaluate it with --responses annotator. The interval is what the annotations leave open, and "
-    "still too sure: in six simulated crowds on LitBank 90 % intervals of the silver chains' score held the true one "
-    "for 80 to 92 % of documents, and for all documents together in 6 of 18; the mean was 0.1 to 1.0 points too high."
+    "They are of a system that knows no more than the crowd: one that looked at the text is better. Intervals of the "
+    "truth alone are what the annotations leave open, and still too sure: in six simulated crowds on LitBank those of "
+    "90 % held the true score of the silver chains for 80 to 92 % of documents, and for all documents together in 6 of "
+    "18; the mean was 0.1 to 1.0 points too high. To count a system as a witness that looked at the text itself:"
 )
+_WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
     "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to 16 "
     "points below 1 in simulation, and no interval is given, for none is known to hold. Compare systems with each "
     "other, not with 1."
 )
+_ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
-    True: "They are of systems that know no more than the crowd, and their intervals, of truth and documents, are "
-    "still too sure: see Systems.",
+    True: "They are of systems that know no more than the crowd, and their intervals are still too sure: see Systems.",
     False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to 16 "
     "points below 1. Compare systems with each other: see Systems.",
 }
 """What a reader must know of them, by whether whole chains were drawn."""
-
-_NAMES = {"conll": "CoNLL"}
 
 # Documents whose text is shown, and mentions or tokens of each.
 _MOST_DOCUMENTS, _MOST_TOKENS = 5, 1_500
@@ -180,22 +182,31 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         return ChainScores([], {}, [], [])
     import pandas
 
-    of_chains, rows, metrics = hasattr(truth_of(fit), "witnessed"), [], list(metrics or _METRICS)
-    for name, system in systems.items():
-        for metric, score in evaluate(fit, system, metrics, singletons=singletons).items():
-            rows.append({"system": name, "metric": metric, "score": score.value})
+    of_chains, metrics = hasattr(truth_of(fit), "witnessed"), list(metrics or _METRICS)
+    board = compare(fit, systems, metric=metrics[0], singletons=singletons)
+    alone = board.num_items == 1  # a single document tells nothing of others: what is uncertain is its truth
+    board = dataclasses.replace(board, draws=board.truth_draws) if alone else board
+    table, rows = board.table, []
+    for name in table["system"]:
+        for metric, score in evaluate(fit, systems[name], metrics, singletons=singletons).items():
+            rows.append({"system": name, "metric": WRITTEN.get(metric, metric), "score": score.value})
             if of_chains:
                 rows[-1] |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True))
             rows[-1]["against the most likely chains"] = score.point
-    board = compare(fit, systems, metric=metrics[0], singletons=singletons)
-    first, named = board.table.iloc[0], _NAMES.get(metrics[0], metrics[0])
+    first, named = table.iloc[0], board.title.partition(",")[0]
     best = f"{named} of “{first['system']}”" + (f", best of {len(systems)}" if len(systems) > 1 else "")
-    value, said, interval = f"{first['value']:.3f}", [], ""
+    number, said, blocks = {best: f"{first['value']:.3f}"}, [], []
     if of_chains:
-        said, interval = [verdict(board)], f", 95 % from {first['lower']:.3f} to {first['upper']:.3f}"
+        number = tile(best, first["value"], first["lower"], first["upper"])
+        said = [f"On this document alone, {verdict(board)} {_ONE}" if alone else verdict(board)]
+        shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": "P(best)"}
+        shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
+        shown.attrs["numbers"] = ("P(best)",)
+        blocks = [Table(shown, "Systems, the best first."), figures.leaderboard(board)]
     words = f"Scores over draws of the chains, singletons {'included' if singletons else 'excluded'}. "
-    words += _OF_PARTITIONS if of_chains else _OF_LINKS
-    table = Table(pandas.DataFrame(rows), "Systems against the crowd's chains.")
-    section = Section("Systems", [*said, *board.notes, words, table], f"{best} {value}{interval}")
+    told = [words + _OF_PARTITIONS, Code(_WITNESS, "To count a system as a witness")] if of_chains else [words + _OF_LINKS]
+    scores = Table(pandas.DataFrame(rows), "Systems against the crowd's chains.")
+    (what, value), *_ = number.items()
+    section = Section("Systems", [*said, *blocks, *told, scores], f"{value} {what}")
     alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
-    return ChainScores([section], {best + interval: value}, said, [alert])
+    return ChainScores([section], number, said, [alert])
