@@ -36,6 +36,11 @@ def counted(size: int, plural: str) -> str:
     return f"{size:,} {singular if size == 1 else plural}"
 
 
+def numbered(code: Any) -> Any:
+    """Return the numbers of views or clusters as people read them, from 1; tables and JSON have codes, from 0."""
+    return code + 1
+
+
 def percent(share: float) -> str:
     """Write a share in per cent.
 

@@ -176,7 +176,7 @@ ENTRIES = {
         "The items of one view over two features, fainter where the cluster is less certain.",
         "probability = views.truth.cluster_probability[:, 0]\n"
         "judged = np.isin(np.arange(60), views.truth.judged)\n"
-        'figures.view_clusters(experts.feature, probability, judged, ("width", "height"), "View 0")',
+        'figures.view_clusters(experts.feature, probability, judged, ("width", "height"), "View 1")',
     ),
 }  # fmt: skip
 

@@ -327,7 +327,8 @@ def title_of(name: str, *, singletons: bool) -> str:
     """Return what a score is called in words."""
     base = name.removesuffix("-recall").removesuffix("-precision")
     written = WRITTEN.get(base, base)
-    title = _LINES.get(base, f"{written}, {_form(base).line}") if base == name else written + name[len(base) :].replace("-", " ")
+    of_all = _LINES.get(base, f"{written}, {_form(base).line}")
+    title = of_all if base == name else f"{written} {name.removeprefix(f'{base}-')}"
     return title if singletons else f"{title}, singletons excluded"
 
 

@@ -204,7 +204,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         shown.attrs["numbers"] = ("P(best)",)
         blocks = [Table(shown, "Systems, the best first."), figures.leaderboard(board)]
     words = f"Scores over draws of the chains, singletons {'included' if singletons else 'excluded'}. "
-    told = [words + _OF_PARTITIONS, Code(_WITNESS, "To count a system as a witness")] if of_chains else [words + _OF_LINKS]
+    told: list[Any] = [words + (_OF_PARTITIONS if of_chains else _OF_LINKS)]
+    told += [Code(_WITNESS, "To count a system as a witness")] if of_chains else []
     scores = Table(pandas.DataFrame(rows), "Systems against the crowd's chains.")
     (what, value), *_ = number.items()
     section = Section("Systems", [*said, *blocks, *told, scores], f"{value} {what}")
