@@ -102,15 +102,16 @@ def _common_title(scores: Mapping[str, Score]) -> str:
 
 
 @styled
-def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None) -> Any:
+def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None, unit: str = "item") -> Any:
     """Draw certainties of all items, each curve sorted (Figures 3, 7 left, 8 left and 14).
 
     Parameters
     ----------
     scores : certainties by label, one curve each.
     ax : axes to draw into.
+    unit : what an item is called.
     """
-    return _sorted_curves(scores, ax, "Certainty of each item, each curve sorted", "certainty")
+    return _sorted_curves(scores, ax, f"Certainty of each {unit}, each curve sorted", "certainty", unit)
 
 
 @styled
@@ -128,7 +129,9 @@ def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str 
     return _sorted_curves(scores, ax, title, "score, averaged over draws")
 
 
-def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str) -> Any:
+def _sorted_curves(
+    scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str, unit: str = "item"
+) -> Any:  # fmt: skip
     scores = _as_mapping(scores)
     names = [shown_name(label) for label in scores]
     legend_rows = -(-len(names) // legend_columns(names, 4.6))
@@ -140,7 +143,7 @@ def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, yla
         marker = "o" if len(values) <= 30 else ""
         handles += ax.plot(kept + 1, values[kept], color=colour, marker=marker, markersize=4)
         longest = max(longest, len(values))
-    ax.set(title=title, xlabel="items, lowest first", ylabel=ylabel, ylim=(-0.02, 1.02))
+    ax.set(title=title, xlabel=f"{unit}s, lowest first", ylabel=ylabel, ylim=(-0.02, 1.02))
     ax.set_xlim(1 - 0.02 * longest, longest * 1.02)
     count_items(ax.xaxis)
     ax.grid(axis="y")
@@ -351,18 +354,19 @@ def expected_risk_histogram(score: Score, ax: Any = None) -> Any:
 
 
 @styled
-def certainty_histogram(score: Score, ax: Any = None) -> Any:
+def certainty_histogram(score: Score, ax: Any = None, unit: str = "item") -> Any:
     """Draw the certainties of the items as a histogram.
 
     Parameters
     ----------
     score : of `consilience.certainty`.
     ax : axes to draw into.
+    unit : what an item is called.
     """
     ax = axes_of(ax)
     values = score.items[np.isfinite(score.items)]
     ax.hist(values, bins=np.linspace(0, 1, 21), color=BLUE, alpha=0.75)
-    ax.set(title=f"{score.title[:1].upper()}{score.title[1:]}", xlabel="certainty", ylabel="items", xlim=(0, 1))
+    ax.set(title=f"{score.title[:1].upper()}{score.title[1:]}", xlabel="certainty", ylabel=f"{unit}s", xlim=(0, 1))
     count_items(ax.yaxis)
     ax.grid(axis="y")
     return ax

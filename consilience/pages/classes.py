@@ -29,7 +29,7 @@ from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
-from consilience.pages.chains import chain_scores, chain_sections, split_systems
+from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded
 from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import below, certainty_table, class_word, items_section, scale_sections
@@ -70,7 +70,7 @@ def classes_page(
     parts = [
         *read, *scored.sections,
         *([] if gold is None else [gold_section(gold)]),
-        *(rated or [items_section(fit, found.truth, found.certainties, found.annotators)]),
+        *(rated or [items_section(fit, worded(fit, found.truth, text), found.certainties, found.annotators)]),
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)

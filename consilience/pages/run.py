@@ -102,7 +102,7 @@ def line_of(fit: Fit) -> str:
 
 def _diagnosis(fit: Fit) -> str:
     notes = [*_said(fit, Level.warning), *_said(fit, Level.note)]
-    return " ".join([_how_it_ended(fit), *(f"Of this fit: {note}." for note in notes)])
+    return " ".join([_how_it_ended(fit), *(f"{capital(note)}." for note in notes)])
 
 
 def _said(fit: Fit, level: Level) -> list[str]:
