@@ -238,8 +238,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     thin: dict[str, np.ndarray] = {}
     if comparison.own_draws is not None:
         thin = {"as the annotators alone have it": comparison.draws, "an own look counted": comparison.own_draws}
-    # Where the truth is a point, or there is one unit, there is one source, and the thick interval shows it.
-    elif comparison.truth_draws.shape[1] > 1 and comparison.num_items > 1:
+    # Where the truth is a point, or the thick interval is of these units alone, there is one source, which it shows.
+    elif comparison.truth_draws.shape[1] > 1 and comparison.draws is not comparison.truth_draws:
         thin = {f"truth of these {comparison.unit}s uncertain": comparison.truth_draws}
         thin |= {f"{comparison.unit}s alone uncertain": comparison.item_draws}
     counts = np.isfinite(table["value_own_look"].to_numpy())
@@ -465,7 +465,7 @@ def simplex(
 
 
 @styled
-def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) -> Any:
+def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12, unit: str = "item") -> Any:
     """Draw the plausibilities of the classes of one item (Figures 5 and 15).
 
     The classes that are not drawn, with those that nobody named, share one row where together they matter.
@@ -476,6 +476,7 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
     item : the user's id of the item; its position where items have no ids.
     ax : axes to draw into.
     most : how many classes to draw, those with the largest mean first.
+    unit : what an item is called.
     """
     from matplotlib.lines import Line2D
 
@@ -500,11 +501,11 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
         widths = np.append(widths, max(0.0, 1 - widths.sum()))[: len(rows)]
         handles += [ax.barh(rows, widths, height=0.72, color=ORANGE, alpha=0.55)]
         kinds += ["point estimate"]
-    dots = dots[:200]
+    dots = dots[: min(200, MOST_POINTS // dots.shape[1])]  # few enough for a vector, whose colour follows the page
     noise = np.random.default_rng(0).uniform(-0.26, 0.26, dots.shape)
-    ax.scatter(dots, rows + noise, s=4, color=BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > MOST_POINTS)
+    ax.scatter(dots, rows + noise, s=4, color=BLUE, alpha=0.5, linewidth=0)
     ax.set_yticks(rows, labels)
-    ax.set(title=f"Plausibilities of item {shown_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
+    ax.set(title=f"Plausibilities of {unit} {shown_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
