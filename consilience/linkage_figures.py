@@ -9,6 +9,7 @@ import numpy as np
 from consilience.drawing import BLUE, GRID, INK, SKY, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
 from consilience.figures import reliability_curve
 from consilience.printing import percent
+from consilience.rounding import probability
 
 
 @styled
@@ -89,15 +90,15 @@ def explained_pair(table: Any, ax: Any = None) -> Any:
     finite = ends[np.isfinite(ends)]
     ends = np.clip(ends, finite.min() - 2, finite.max() + 2)  # a posterior of 0 or 1 has no finite odds
     ax = axes_of(ax, 5.2, 0.8 + 0.28 * len(names))
-    step = np.diff(ends)
-    ax.barh(range(len(names)), step, left=ends[:-1], height=0.7, color=np.where(step < 0, VERMILLION, BLUE))
+    start = np.append(ends[:-2], 0.0)  # the last bar is the sum
+    step = ends[1:] - start
+    ax.barh(range(len(names)), step, left=start, height=0.7, color=np.where(step < 0, VERMILLION, BLUE))
     for place, end in enumerate(ends[1:-1]):
         ax.plot([end, end], [place + 0.35, place + 0.65], color=INK, linewidth=0.7)
     ax.axvline(0, color=INK, linewidth=0.8)
     last = table["probability"].iloc[-1]
-    ax.set(
-        title=f"One entity with probability {last:.3g}", xlabel="log odds, summed up", ylim=(len(names) - 0.4, -0.6)
-    )
+    title = f"One entity with probability {probability(last)}"
+    ax.set(title=title, xlabel="log odds, summed up", ylim=(len(names) - 0.4, -0.6))
     ax.set_yticks(range(len(names)), names)
     return ax
 
@@ -136,6 +137,10 @@ def threshold_curves(table: Any, ax: Any = None) -> Any:
     ax = axes_of(ax)
     for name, colour, marker in (("precision", BLUE, "o-"), ("recall", VERMILLION, "s-")):
         ax.plot(table["threshold"], table[name], marker, color=colour, markersize=4, label=name)
+    ax.set_xscale("logit")  # most thresholds that matter are near 1
+    ticks = [tick for tick in (0.01, 0.1, 0.5, 0.9, 0.99, 0.999) if tick in table["threshold"].to_numpy()]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+    ax.set_xticks([], minor=True)
     title = "If pairs above a threshold were linked"
     ax.set(title=title, xlabel="probability of the pair", ylabel="share of the pairs, of the links", ylim=(None, 1.01))
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=2, borderaxespad=0)

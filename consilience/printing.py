@@ -46,10 +46,11 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> percent(0.9551), percent(1.0)
-    ('95.5 %', '100 %')
+    >>> percent(0.9551), percent(0.99), percent(1.0)
+    ('95.5 %', '99.0 %', '100 %')
     """
-    return f"{100 * share:.1f}".removesuffix(".0") + " %" if math.isfinite(share) else "unknown"
+    written = f"{100 * share:.1f}"
+    return f"{ {'100.0': '100', '0.0': '0'}.get(written, written)} %" if math.isfinite(share) else "unknown"
 
 
 def print_notes(notes: Iterable[Note]) -> None:
