@@ -52,7 +52,7 @@ def weights_of_fields(table: Any, ax: Any = None) -> Any:
     """
     table = table[table["outcome"] != "missing"]
     fields = list(dict.fromkeys(table["field"]))
-    ax = axes_of(ax, 5.2, 0.9 + 0.32 * len(fields))
+    ax = axes_of(ax, height=0.9 + 0.32 * len(fields))
     for outcome in [one for one in _OF_OUTCOME if one in set(table["outcome"])]:
         rows = table[(table["outcome"] == outcome) & np.isfinite(table["weight"])]
         places = [fields.index(field) for field in rows["field"]]
@@ -89,7 +89,7 @@ def explained_pair(table: Any, ax: Any = None) -> Any:
     ends = np.concatenate([[0.0], table["sum"]])
     finite = ends[np.isfinite(ends)]
     ends = np.clip(ends, finite.min() - 2, finite.max() + 2)  # a posterior of 0 or 1 has no finite odds
-    ax = axes_of(ax, 5.2, 0.8 + 0.28 * len(names))
+    ax = axes_of(ax, height=0.8 + 0.28 * len(names))
     start = np.append(ends[:-2], 0.0)  # the last bar is the sum
     step = ends[1:] - start
     ax.barh(range(len(names)), step, left=start, height=0.7, color=np.where(step < 0, VERMILLION, BLUE))
