@@ -121,7 +121,8 @@ def learning_curve(frame: Any, ax: Any = None) -> Any:
     ax : axes to draw into.
     """
     ax = axes_of(ax)
-    schemes = [name for name in frame.columns if name not in ("num_annotations", "num_items")]
+    curves = frame.drop(columns=["num_annotations", "num_items"], errors="ignore")
+    schemes = list(curves.T.drop_duplicates().index)  # curves that are one are drawn once
     handles = []
     for scheme, colour in zip(schemes, colours_of(len(schemes)), strict=True):
         handles += ax.plot(frame["num_annotations"], frame[scheme], color=colour)

@@ -206,7 +206,7 @@ def page(folder: Path) -> str:
         if (title := f"## {TITLES[home]}") not in parts:
             parts.append(title)
         parts += [
-            f"### {figure}",
+            f"### {figure.replace('_', ' ').capitalize()}",
             f'```{{raw}} html\n<figure class="drawn">{drawn[name].read_text(encoding="utf-8")}</figure>\n```', sentence,
             f"```python\n{code}\n```",
         ]  # fmt: skip
@@ -225,3 +225,5 @@ def draw(folder: Path) -> None:
             exec("\n".join(before), names)
             axes = eval(last, names)
             (folder / f"{name}.svg").write_text(svg_of(axes.figure, f"f{number}-"), encoding="utf-8")
+    front = (folder / "figures.leaderboard.svg").read_text(encoding="utf-8")
+    (folder / "front.html").write_text(f'<style>{STYLE}</style>\n<figure class="drawn">{front}</figure>\n', "utf-8")

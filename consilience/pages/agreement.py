@@ -180,8 +180,6 @@ def _arrival(found: Agreement) -> Section | None:
         "at once, provided that items come in random order: one may look as often as one likes, and stop when it is "
         "narrow enough."
     )
-    if _alike(found.schemes()):
-        curve = curve[["num_annotations", "num_items", "flat"]]
     drawn = [agreement_figures.learning_curve(curve)]
     if np.isfinite(monitor["lower"]).any():
         drawn.append(agreement_figures.monitoring(monitor, level=found.level))
