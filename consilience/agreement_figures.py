@@ -121,8 +121,7 @@ def learning_curve(frame: Any, ax: Any = None) -> Any:
     ax : axes to draw into.
     """
     ax = axes_of(ax)
-    curves = frame.drop(columns=["num_annotations", "num_items"], errors="ignore")
-    schemes = list(curves.T.drop_duplicates().index)  # curves that are one are drawn once
+    schemes = [name for name in frame.columns if name not in ("num_annotations", "num_items")]
     handles = []
     for scheme, colour in zip(schemes, colours_of(len(schemes)), strict=True):
         handles += ax.plot(frame["num_annotations"], frame[scheme], color=colour)

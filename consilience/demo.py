@@ -364,7 +364,7 @@ def toy() -> Study:
     )
     drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
     examples = {name: (drawn[:, split], plausibility[place[name]]) for name, split in marked.items()}
-    texts = {name: [probability(value) for value in table[name]] for name in table if str(name).startswith("γ")}
+    texts = {name: list(map(probability, table[name])) for name in map(str, table) if name.startswith("γ")}
     shown = Table(table, "Certainty of the top condition, by reliability.", texts=texts)
     section = Section(
         "How much is an annotator to be trusted?",

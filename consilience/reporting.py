@@ -105,7 +105,7 @@ def report(
             fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
             provenance=provenance, text=text,
         )  # fmt: skip
-        named = f"{name}{page.title[0].lower()}{page.title[1:]}" if (name := name_of(fit)) else page.title
+        named = f"{page.title} ({name})" if (name := name_of(fit)) else page.title
         page = dataclasses.replace(
             page, title=named, alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
             findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],

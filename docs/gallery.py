@@ -119,7 +119,7 @@ ENTRIES = {
         "How often every two annotators agree.", "figures.annotator_matrix(found.pairs())",
     ),
     "figures.learning_curve": (
-        "Agreement as annotations arrive.", "figures.learning_curve(found.curve())",
+        "Agreement as annotations arrive.", "figures.learning_curve(found.curve()[[\"num_annotations\", \"flat\"]])",
     ),
     "figures.monitoring": (
         "Agreement over items in their order, with a band that holds at all times at once.",

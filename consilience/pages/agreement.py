@@ -64,12 +64,12 @@ def agreement_page(found: Agreement) -> Page:
         findings.append(
             f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
         )
-    model = "dawid-skene" if "annotators" in known else "dirichlet"
+    command = f"consilience fit {'dawid-skene FILE' if 'annotators' in known else 'dirichlet FILE'} -o run"
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section="What more annotations would give"),
-        Action("Infer the labels:", f"consilience fit {model} FILE -o run"),
+        Action("Infer the labels:", command),
     ]  # fmt: skip
     findings += [] if alike else [str(found.dependence)]
     return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)
@@ -180,6 +180,8 @@ def _arrival(found: Agreement) -> Section | None:
         "at once, provided that items come in random order: one may look as often as one likes, and stop when it is "
         "narrow enough."
     )
+    if _alike(found.schemes()):
+        curve = curve[["num_annotations", "num_items", "flat"]]
     drawn = [agreement_figures.learning_curve(curve)]
     if np.isfinite(monitor["lower"]).any():
         drawn.append(agreement_figures.monitoring(monitor, level=found.level))

@@ -127,7 +127,8 @@ def worded(fit: Any, truth: Any, text: Any) -> Any:
     """Return a truth whose mentions and labels are written for people, in the words of a text where it has them."""
     if fit.data.unit != "mention":
         return truth
-    data, labels, words = fit.data, truth_of(fit).read_as(CHAINS.name).labels, _words_of(fit.data, text)
+    data, words, chains = fit.data, _words_of(fit.data, text), fit.truth.read_as(CHAINS.name)
+    labels: Any = chains.labels
     names = [str(name) for name in truth.names()]
     for place, code in enumerate(np.asarray(data.document).tolist()):
         if code in words and (said := words[code][data.start[place] : data.end[place] + 1]):

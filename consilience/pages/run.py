@@ -87,9 +87,9 @@ def is_vote(fit: Fit) -> bool:
 
 
 def name_of(fit: Fit) -> str:
-    """Return what stands before the title of a page: the names of the files that the data are of, where known."""
+    """Return what stands behind the title of a page: the names of the files that the data are of, where known."""
     named = list(fit.data.parts) or [fit.attributes.get("data_file", "").partition(".")[0]]
-    return f"{' and '.join(named)}: " if named[0] and len(named) <= _MOST_NAMED else ""
+    return " and ".join(named) if len(named) <= _MOST_NAMED else ""
 
 
 def line_of(fit: Fit) -> str:

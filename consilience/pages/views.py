@@ -26,8 +26,7 @@ _LOOKED_AT = 1_000    # Answers that go against the others.
 _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and uncertain ones that are drawn.
 _FEW_TRIPS = 10       # Round trips of replicas, below which they say less than that ladders agree.
 _MOST_FEATURES = 4    # Of the table of features of each view.
-_MOST_FOUND = 3       # Views of which the first screen tells.
-_NAMED = 3            # Features that are named at an axis.
+_MOST_FOUND = _NAMED = 3    # Views of which the first screen tells; features that are named at an axis.
 _SURE = 0.9           # Of the view of an expert.
 _WITHIN = 1.0         # Nats.
 _ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
@@ -39,6 +38,10 @@ _TO_ASK = (
 )
 """What to do, by the title of its section; one without such pairs has another title."""
 
+_LISTED = (
+    "Items are listed under their most probable cluster, the surest first; a probability below "
+    f"{_SURE} stands behind the item. The table “views” of the fit has all."
+)
 _FIXED = "\u00a0"      # A space at which no line ends.
 _FIRST = f"probability of cluster {numbered(0)}"
 _TOO_NARROW = (
@@ -73,10 +76,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         findings=[
             f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
             f"probability of {_SURE} or more, as far as the model holds. {_how_many(count)}.",
-            *(
-                f"View {numbered(view)} ({_experts_of(fit.truth, view)}): {_sizes_of(fit, view)}."
-                for view in _held(fit.truth)[:_MOST_FOUND]
-            ),
+            *(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in _held(fit.truth)[:_MOST_FOUND]),
         ],
         actions=[
             Action("See which items belong together", section=f"View {numbered(0)}"),
@@ -85,6 +85,10 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
         ],
     )  # fmt: skip
+
+
+def _most_probable(count: Any) -> int:
+    return int(np.bincount(np.asarray(count.draws, int)).argmax())
 
 
 def _share_of(count: Any, number: float) -> str:
@@ -98,10 +102,6 @@ def _how_many(count: Any) -> str:
     spread = "" if low == high else f"; 95 % of draws have {low:,.0f} to {high:,.0f}"
     is_ = "There is" if most == 1 else "There are"
     return f"{is_} {counted(most, 'views')} with probability {in_words(_share_of(count, most))}{spread}"
-
-
-def _most_probable(count: Any) -> int:
-    return int(np.bincount(np.asarray(count.draws, int)).argmax())
 
 
 def _expected_against(fit: Any, frame: Any) -> float | None:
@@ -149,9 +149,11 @@ def _ladder_words(fit: Any) -> str:
     if not len(trips) or fit.options.get("rungs") == 1:
         return words
     number, apart = int(trips.sum()), ladders_apart(fit.posterior.value("view_of_expert"), len(trips))
-    words += f" Its {counted(len(trips), 'ladders')} of replicas believe the answers more or less. "
-    words += f"{number:,} times one of these" if number else "None of these"
-    words += " went from full answers to none and back, bringing a grouping that owes nothing to the last"
+    words += (
+        f" Its {counted(len(trips), 'ladders')} of replicas believe the answers more or less. "
+        f"{f'{number:,} times one of these' if number else 'None of these'} went from full answers to none and back, "
+        "bringing a grouping that owes nothing to the last"
+    )
     if number < _FEW_TRIPS and np.isfinite(apart):
         words += (
             ": that is rare where the grouping is sure. What speaks for this grouping is then that the ladders agree, "
@@ -365,7 +367,7 @@ def _views(fit: Any) -> list[Section]:
     used = _held(fit.truth)
     sections = []
     for number, view in enumerate(used[:_MOST_VIEWS]):
-        words = _view_words(fit, view)
+        words = f"{_named(fit, view)}, by the experts who most probably have it. {_LISTED}"
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
         blocks = [words, *_clusters(fit, view), *_picture(fit, view), *_feature_table(fit, view)]
@@ -376,15 +378,14 @@ def _views(fit: Any) -> list[Section]:
 def _held(truth: Any) -> list[int]:
     """Return the views that are more probably used than not and that some expert most probably has."""
     used = truth.used_views()
-    held: list[int] = used[np.isin(used, truth.view_probability.argmax(axis=1))].tolist()
-    return held
+    return [view for view in used.tolist() if view in truth.view_probability.argmax(axis=1)]
 
 
-def _experts_of(truth: Any, view: int) -> str:
-    """List the experts whose view it most probably is."""
-    own = np.flatnonzero(truth.view_probability.argmax(axis=1) == view)
-    names = truth.names("expert", truth.num_experts)[own[:10]]
-    return ", ".join(map(str, names)) + (f", … ({len(own)} in all)" if len(own) > 10 else "")
+def _named(fit: Any, view: int) -> str:
+    """Return the number of a view with the experts whose view it most probably is."""
+    own = np.flatnonzero(fit.truth.view_probability.argmax(axis=1) == view)
+    names = ", ".join(map(str, fit.truth.names("expert", fit.truth.num_experts)[own[:10]]))
+    return f"View {numbered(view)} ({names}{f', …, {len(own)} in all' if len(own) > 10 else ''})"
 
 
 def _sizes_of(fit: Any, view: int) -> str:
@@ -395,14 +396,6 @@ def _sizes_of(fit: Any, view: int) -> str:
     return (
         f"{counted(int((size > 0).sum()), 'clusters')} of {' + '.join(f'{one:,}' for one in size[size > 0])} items; "
         f"the cluster of {unsure:,} of {counted(truth.num_units, 'items')} is uncertain (probability below {_SURE})"
-    )
-
-
-def _view_words(fit: Any, view: int) -> str:
-    return (
-        f"Experts whose view this most probably is: {_experts_of(fit.truth, view)}. Items are listed under their "
-        f"most probable cluster, the surest first; a probability below {_SURE} stands behind the item. "
-        "The table “views” of the fit has all."
     )
 
 
@@ -483,9 +476,8 @@ def _unsure(fit: Any, view: int) -> list[Any]:
     least = least[sure[least] < _SURE]
     if not len(least):
         return []
-    frame = pandas.DataFrame(probability[least], index=fit.truth.names()[least])
-    title = f"View {numbered(view)}, the least certain items"
-    return [views_figures.expert_views(frame, title=title, across="cluster", down="item")]
+    frame, title = pandas.DataFrame(probability[least], fit.truth.names()[least]), f"View {numbered(view)}, items"
+    return [views_figures.expert_views(frame, title=f"{title} in doubt", across="cluster", down="item")]
 
 
 def _feature_table(fit: Any, view: int) -> list[Any]:
