@@ -229,7 +229,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
     order = comparison.order
     table = comparison.table
-    ax = axes_of(ax, width=7.2, height=1.3 + 0.46 * len(order))
+    ax = axes_of(ax, width=5.6, height=1.3 + 0.46 * len(order))
     rows = np.arange(len(order))
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     ax.plot(table["value"], rows, "o", color=BLUE, markersize=6)

@@ -64,12 +64,12 @@ def agreement_page(found: Agreement) -> Page:
         findings.append(
             f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
         )
-    command = f"consilience fit {'dawid-skene FILE' if 'annotators' in known else 'dirichlet FILE'} -o run"
+    by_name, by_count = "consilience fit dawid-skene FILE -o run", "consilience fit dirichlet FILE -o run"
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section="What more annotations would give"),
-        Action("Infer the labels:", command),
+        Action("Infer the labels:", by_name if "annotators" in known else by_count),
     ]  # fmt: skip
     findings += [] if alike else [str(found.dependence)]
     return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)

@@ -367,7 +367,7 @@ def _views(fit: Any) -> list[Section]:
     used = _held(fit.truth)
     sections = []
     for number, view in enumerate(used[:_MOST_VIEWS]):
-        words = f"{_named(fit, view)}, by the experts who most probably have it. {_LISTED}"
+        words = f"{_named(fit, view)}: the experts in brackets most probably have it. {_LISTED}"
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
         blocks = [words, *_clusters(fit, view), *_picture(fit, view), *_feature_table(fit, view)]
