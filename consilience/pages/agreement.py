@@ -11,6 +11,7 @@ from consilience import agreement_figures
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
+from consilience.models import FIRST
 from consilience.pages import Action, Page, Section, Table
 from consilience.printing import counted
 from consilience.rounding import within
@@ -64,12 +65,11 @@ def agreement_page(found: Agreement) -> Page:
         findings.append(
             f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
         )
-    by_name, by_count = "consilience fit dawid-skene FILE -o run", "consilience fit dirichlet FILE -o run"
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section="What more annotations would give"),
-        Action("Infer the labels:", by_name if "annotators" in known else by_count),
+        Action("Infer the labels:", f"consilience fit {FIRST['annotators' in known]} FILE -o run"),
     ]  # fmt: skip
     findings += [] if alike else [str(found.dependence)]
     return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)
