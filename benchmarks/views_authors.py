@@ -107,13 +107,13 @@ def scored(data: Constraints, found: Starts) -> tuple[Float[np.ndarray, " start"
         chosen = {"clusters": found.mean.shape[-1], "views": views, "restarts": number}
         problem = CAVI.prepare(MODEL.resolve(data, PAPER_PRIORS, chosen))
         # Accuracies and sticks are the best ones given the rest, whatever they are here.
-        accuracies, phi = jnp.ones((number, num_experts, 1, 2)), jnp.asarray(found.phi)
+        phi = jnp.asarray(found.phi)
         mean, variance = jnp.asarray(found.mean), jnp.maximum(jnp.asarray(found.sd) ** 2, 1e-12)
         eta = jax.nn.softmax(jnp.einsum("nd,rgdk->nrgk", problem.feature, mean), axis=-1)
         q = Q(
             eta=eta, tilt=jnp.zeros_like(logits(mean, problem)), weight_mean=mean, weight_variance=variance,
             phi=phi / phi.sum(axis=-1, keepdims=True),
-            sensitivity=accuracies, specificity=accuracies, stick=jnp.ones((number, views - 1, 2)),
+            accuracy=jnp.ones((number, num_experts, 1, 2, 2)), stick=jnp.ones((number, views - 1, 2)),
         )  # fmt: skip
         bound = _bound(q, problem)
     inputs = np.concatenate([data.feature, np.ones((data.num_items, 1))], axis=1)

@@ -181,7 +181,7 @@ def probability_matrix(
         NaN ends: no interval.
     title : of the figure.
     row, column : which columns name the cells.
-    amount : a column of how much is known of each row, shown beside its name.
+    amount : a column of how much is known of each row, shown beside its name; one of nothing, the prior's, is blank.
     ax : axes to draw into.
     """
     from matplotlib import colormaps
@@ -191,13 +191,18 @@ def probability_matrix(
     cells = np.full((3, len(rows), len(columns)), np.nan)
     for layer, name in enumerate(("probability", "lower", "upper")):
         cells[layer, place[0], place[1]] = frame[name]
+    amounts = [""] * len(rows)
+    if amount is not None:
+        amounts = [f" ({number:,.0f})" for number in frame.groupby(row, sort=False)[amount].first()]
+        cells[:, [of == " (0)" for of in amounts]] = np.nan
     mean, width = cells[0], np.nan_to_num(cells[2] - cells[1])
     longest = max(len(shown_name(one)) for one in rows)
     ax = axes_of(ax, 1.3 + 0.66 * len(columns) + 0.06 * longest, 1.2 + 0.42 * len(rows))
-    colours = colormaps["Blues"](np.nan_to_num(mean) * (1 - width))[..., :3]
+    colours = colormaps["Blues"](np.nan_to_num(mean) * (1 - width))
+    colours[np.isnan(mean)] = 0
     ax.pcolormesh(colours, edgecolors=GRID, linewidth=0.6)
     for r, c in np.argwhere(np.isfinite(mean)):
-        ink = "#111111" if colours[r, c] @ (0.3, 0.59, 0.11) > 0.42 else "#ffffff"
+        ink = "#111111" if colours[r, c, :3] @ (0.3, 0.59, 0.11) > 0.42 else "#ffffff"
         known = np.isfinite(cells[1, r, c])
         look: dict[str, Any] = {"ha": "center", "color": ink}
         ax.text(c + 0.5, r + (0.4 if known else 0.5), f"{mean[r, c]:.2f}", va="center", fontsize=8.5, **look)
@@ -206,10 +211,7 @@ def probability_matrix(
             ax.text(c + 0.5, r + 0.76, interval, va="center", fontsize=6.3, **look)
         if row == "true_label" and rows[r] == columns[c]:
             ax.plot([c, c + 1, c + 1, c, c], [r, r, r + 1, r + 1, r], color=INK, linewidth=1.2)
-    names = [shown_name(one) for one in rows]
-    if amount is not None:
-        known_of = frame.groupby(row, sort=False)[amount].first()
-        names = [f"{name} ({number:,.0f})" for name, number in zip(names, known_of, strict=True)]
+    names = [f"{shown_name(one)}{of}" for one, of in zip(rows, amounts, strict=True)]
     ax.set_yticks(np.arange(len(rows)) + 0.5, names)
     long = max(len(shown_name(one)) for one in columns) > 7
     turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if long else {}

@@ -62,7 +62,9 @@ def axes_of(ax: Any, width: float = WIDTH, height: float = 3.2) -> Any:
         return ax
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    ax = Figure(figsize=(width, height), layout="constrained").subplots()
+    ax.set_title("", wrap=True)  # one wider than the figure goes on in the next line
+    return ax
 
 
 def shown_name(text: Any) -> str:

@@ -220,8 +220,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    comparison : of `compare`. The thick interval is that of the table; thin ones are its readings, the annotators alone
-        and with an own look counted, or where there is one reading, its sources. The cross is the score against the
+    comparison : of `compare`. The thick interval is that of the table; thin ones are its readings, made from the
+        annotations or with an own look, or where there is one reading, its sources. The cross is the score against the
         point estimate.
     ax : axes to draw into.
     """
@@ -237,7 +237,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     labels = [f"value, with {100 * comparison.level:g} % interval"]
     thin: dict[str, np.ndarray] = {}
     if comparison.own_draws is not None:
-        thin = {"as the annotators alone have it": comparison.draws, "an own look counted": comparison.own_draws}
+        thin = {"if made from the annotations": comparison.draws, "if it looked itself": comparison.own_draws}
     # Where the truth is a point, or the thick interval is of these units alone, there is one source, which it shows.
     elif comparison.truth_draws.shape[1] > 1 and comparison.draws is not comparison.truth_draws:
         thin = {f"truth of these {comparison.unit}s uncertain": comparison.truth_draws}

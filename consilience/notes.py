@@ -29,8 +29,8 @@ class Level(IntEnum):
 
     A ``note`` is what a reader should know, and no fault of the fit. A ``warning`` is said as one, by `fit` and on the
     page, and changes no exit code. An ``error`` says that the fit is poor: red and first on its page, a
-    `DiagnosticWarning` of `fit`, and exit code 3 of the command. What the diagnostics of a run say, and what a member
-    finds wrong with an outcome, is an error.
+    `DiagnosticWarning` of `fit`, and exit code 3 of the command. What the diagnostics of a run find poor, and what a
+    member finds wrong with an outcome, is an error.
     """
 
     note = 0
@@ -68,14 +68,15 @@ class Note:
     level : how grave it is.
     text : a sentence without capital and full stop, with remedies in it by name: ``{diagonal}``.
     remedies : the arguments in the text. Where it names one several times, its remedies take turns, in order.
-    title, link : of pages: a heading, and where to read more. With a title, a note too is a box of its own.
+    title : of pages: a heading. With one, a note too is a box of its own.
+    model : another one that has not this fault; pages offer to fit it.
     """
 
     level: Level
     text: str
     remedies: tuple[Remedy, ...] = ()
     title: str = ""
-    link: str = ""
+    model: str = ""
 
     def words(self, voice: Voice = "python") -> str:
         """Return the text with its remedies as arguments of Python, or as flags of the command."""

@@ -105,9 +105,9 @@ def report(
             fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
             provenance=provenance, text=text,
         )  # fmt: skip
-        named = f"{page.title} ({name})" if (name := name_of(fit)) else page.title
         page = dataclasses.replace(
-            page, title=named, alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
+            page, title=f"{page.title}{name_of(fit)}",
+            alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
             findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],
         )  # fmt: skip
     return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)

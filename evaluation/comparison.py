@@ -351,8 +351,8 @@ def _own_look(
     notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit else []
     notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
-    notes += [_READINGS.format(_SEEN if _has_seen_gold(fit) else _ANCHOR)] if is_open else []
-    return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, notes
+    first = [_READINGS.format(_SEEN if _has_seen_gold(fit) else _ANCHOR)] if is_open else []
+    return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, first + notes
 
 
 def _has_seen_gold(fit: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,7 +29,14 @@ from consilience.notes import Level, Note, Remedy
 
 _FEWEST_WEIGHTS = 25
 MOST_R_HAT, LEAST_ESS = 1.01, 400
-"""Beyond these a fit is said to be poor (Vehtari et al. 2021)."""
+"""What Vehtari et al. (2021) ask of draws; beyond them a fit says so."""
+
+POOR_R_HAT, POOR_ESS = 1.05, 100
+"""Beyond these a fit is poor."""
+
+# Of 400 independent draws 7 % (two chains) to 11 % (four) of quantities have an R-hat above 1.01, of 800 under 1 %, and
+# of 100 more than a third, so that it tells nothing. A larger share than this is no chance.
+_FEW = 1 / 8
 
 _MOST_LOOKED_AT = 1000
 
@@ -154,6 +162,7 @@ class Worst(NamedTuple):
     Parameters
     ----------
     number, looked_at : how many quantities there are, and of how many the diagnostics were computed.
+    draws : how many there are, of all chains.
     r_hat, disagreeing, where : the largest R-hat, how many have one above 1.01, and which quantity has the largest; NaN
         of one chain.
     size, short, fewest : the smallest effective sample size, of the bulk or the tails, how many have fewer than 400
@@ -162,6 +171,7 @@ class Worst(NamedTuple):
 
     number: int
     looked_at: int
+    draws: int
     r_hat: float
     disagreeing: int
     where: str
@@ -221,42 +231,63 @@ def worst_diagnostics(
 
     largest, fewest = (int(np.argmax(np.nan_to_num(values, nan=-np.inf))) for values in (r_hat, -size))
     return Worst(
-        number, len(chosen),
+        number, len(chosen), max(int(np.prod(values.shape[:2])) for values in flat.values()),
         float(r_hat[largest]), int((r_hat > MOST_R_HAT).sum()), name_of(largest),
         float(size[fewest]), int((size < LEAST_ESS).sum()), name_of(fewest),
     )  # fmt: skip
 
 
-def poor_diagnostics(worst: Worst | None, run: GenericRun | None = None) -> list[Note]:
-    """Say in plain words what is poor about a fit.
+def poor_diagnostics(worst: Worst | None, run: GenericRun | None = None, *, least: float = POOR_ESS) -> list[Note]:
+    """Say in plain words what is poor about a fit, and what is not as good as it could be.
 
     Parameters
     ----------
     worst : of the draws; ``None`` of a posterior without draws.
     run : the run behind it; ``None`` for draws from a closed form.
+    least : with fewer effective draws a fit is poor.
 
     Returns
     -------
-    one error a problem; empty when there is none.
+    one error a problem; a note where R-hat is at most 1.05, or effective draws are ``least`` or more; of such R-hats a
+    warning where more quantities have them than by chance; empty when there is none.
     """
     if worst is None:
         return _ending(run)
-    return [*_ending(run), *(Note(Level.error, text) for text in _poor_draws(worst, run))]
+    texts = [*_divergences(run), *_single_chain(run), *_too_few_draws(run), *_far_guide(run)]
+    return [*_ending(run), *(Note(Level.error, text) for text in texts), *_of_draws(worst, least)]
 
 
-def _poor_draws(worst: Worst, run: GenericRun | None) -> list[str]:
-    problems = [*_divergences(run), *_single_chain(run), *_too_few_draws(run)]
+def _of_draws(worst: Worst, least: float) -> list[Note]:
+    notes = []
     if worst.disagreeing:
-        problems.append(
-            f"the chains disagree: R-hat is above {MOST_R_HAT} for {worst.disagreeing} of {worst.quantities} (worst: "
-            f"{worst.where}, {worst.r_hat:.2f}); run longer, or look for several modes"
+        many = worst.draws >= LEAST_ESS and worst.disagreeing > max(1, _FEW * worst.looked_at)
+        level = Level.error if worst.r_hat > POOR_R_HAT else Level.warning if many else Level.note
+        digits = next((digits for digits in (2, 3, 4) if round(worst.r_hat, digits) > MOST_R_HAT), 5)
+        text = (
+            f"the runs of the sampler differ{' a little' if level is Level.note else ''}: R-hat is above {MOST_R_HAT} "
+            f"for {worst.disagreeing} of {worst.quantities} (worst: {_in_words(worst.where)}, "
+            f"{worst.r_hat:.{digits}f}); run longer"
         )
+        notes.append(Note(level, f"{text}, or look for several modes" if level is Level.error else text))
     if worst.short:
-        problems.append(
+        text = (
             f"few effective draws: fewer than {LEAST_ESS} for {worst.short} of {worst.quantities} (fewest: "
-            f"{worst.fewest}, {worst.size:.0f}); ask for more draws"
+            f"{_in_words(worst.fewest)}, {int(worst.size)}); ask for more draws"
         )
-    return problems + _far_guide(run)
+        notes.append(Note(Level.error if worst.size < least else Level.note, text))
+    return notes
+
+
+def _in_words(quantity: str) -> str:
+    """Write a quantity for a reader.
+
+    >>> _in_words("num_views"), _in_words("accuracy[annotator=ana]"), _in_words("plausibility[entry=case 6: naevus]")
+    ('number of views', 'accuracy of annotator ana', 'plausibility of case 6: naevus')
+    """
+    name, _, place = quantity.partition("[")
+    name = re.sub("^num_", "number of ", name).replace("_", " ")
+    place = re.sub(r"(?:(?<=^)|(?<=, ))(\w+)=", lambda dim: "" if dim[1] == "entry" else f"{dim[1]} ", place[:-1])
+    return f"{name} of {place}" if place else name
 
 
 def _ending(run: GenericRun | None) -> list[Note]:

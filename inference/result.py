@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
 
-_UNSETTLED = "The chains have not settled."
+_UNSETTLED = "The runs of the sampler have not come together."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -484,10 +484,12 @@ class Fit:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)
         if self.run is not None:
-            poor = posterior.poor_diagnostics(self.worst, self.run)
-            if "starts" in self.attributes:  # chains that start apart on purpose may not meet
-                poor = [dataclasses.replace(note, level=Level.note, title=_UNSETTLED) for note in poor]
-            found += poor
+            apart, least = "starts" in self.attributes, float(posterior.POOR_ESS)
+            if apart and self.worst is not None:  # such chains are few and short, as each costs much
+                least = min(least, self.worst.draws / 2)
+            for note in posterior.poor_diagnostics(self.worst, self.run, least=least):
+                grave = apart and note.level > Level.note  # chains that start apart on purpose may not meet
+                found.append(dataclasses.replace(note, level=Level.note, title=_UNSETTLED) if grave else note)
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:

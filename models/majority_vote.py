@@ -226,7 +226,8 @@ def says(account: Account) -> Iterable[Note]:
             "votes to 1 as by 30 to none, is in all draws, and intervals of scores are too narrow"
         )
     title = "A vote does not say how sure it is."
-    yield Note(Level.note, f"a vote does not say how sure it is: {what}", title=title)
+    model = "mpa" if account.resolved.data.unit == "mention" else "dawid-skene"
+    yield Note(Level.note, f"a vote does not say how sure it is: {what}", title=title, model=model)
 
 
 # ---- tables ----

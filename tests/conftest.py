@@ -41,7 +41,7 @@ def pytest_configure(config):
         # Its older way to compile loops takes half the time. XLA ends the process for an option that it does not know,
         # so that this is for the versions that were looked at.
         version = tuple(int(part) for part in importlib.metadata.version("jaxlib").split(".")[:2])
-        if (0, 8) <= version <= (0, 12):
+        if (0, 8) <= version <= (0, 10):
             os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 

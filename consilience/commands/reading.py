@@ -129,14 +129,14 @@ def _class_map(source: str) -> ClassMap:
 
 def _say_if_poor(fitted: Fit, folder: Path) -> None:
     """Repeat what `fit` said of the run, from what is stored: what follows is no better than the fit."""
-    from consilience.inference.posterior import LEAST_ESS, MOST_R_HAT
+    from consilience.inference.posterior import POOR_ESS, POOR_R_HAT
 
     known = fitted.attributes
     poor = [f"its result is {fitted.result}"] if not fitted.result.complete else []
-    if known.get("worst_r_hat", 1.0) > MOST_R_HAT:
+    if known.get("worst_r_hat", 1.0) > POOR_R_HAT:
         poor.append(f"its largest R-hat is {known['worst_r_hat']:.2f}")
-    if known.get("fewest_effective_draws", LEAST_ESS) < LEAST_ESS:
-        poor.append(f"a quantity has {known['fewest_effective_draws']:.0f} effective draws only")
+    if known.get("fewest_effective_draws", POOR_ESS) < POOR_ESS:
+        poor.append(f"a quantity has {int(known['fewest_effective_draws'])} effective draws only")
     if poor:
         from consilience.errors import ConsilienceWarning
 

@@ -11,7 +11,7 @@ import datetime
 import inspect
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -144,7 +144,7 @@ def choose_contract(
     ------
     InputError : the columns belong to none of the contracts or to several, or cannot be read.
     """
-    of_layouts = [one for one in contracts if "layout" in inspect.signature(one.read).parameters]
+    of_layouts: list[Any] = [one for one in contracts if "layout" in inspect.signature(cast(Any, one).read).parameters]
     contracts = contracts if layout == "long" else of_layouts or contracts
     if len(contracts) == 1:
         return contracts[0]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from consilience.data.cells import are_plain, cell_texts
 from consilience.data.files import read_lines
 from consilience.data.problems import Problems
+from consilience.errors import UnknownName
 
 Names = Sequence[Any] | np.ndarray
 
@@ -217,3 +218,29 @@ def names_or_codes(names: Names | None, size: int, what: str) -> np.ndarray:
     if names is None:
         return object_array(map(str, range(size)))
     return object_array(as_names(names, what) if len(names) else [])
+
+
+def codes_of(asked: Any, names: Names | None, size: int, what: str) -> np.ndarray:
+    """Return the codes of one or many ids; whole numbers are codes already, unless ids are whole numbers themselves.
+
+    Parameters
+    ----------
+    asked : ids, or codes in the order of ``names``.
+    names, size, what : ids that there are, or None; how many; of what.
+
+    Raises
+    ------
+    UnknownName : there is no such id or code.
+    """
+    given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
+    if given.dtype.kind in "iu" and (names is None or not any(str(name).lstrip("-").isdecimal() for name in names)):
+        if outside := given[(given < 0) | (given >= size)].tolist():
+            listed = ", ".join(map(str, outside[:10]))
+            raise UnknownName(f"there is no {what} {listed}; codes are 0 to {size - 1}")
+        return given
+    # Ids that are read from a file are texts.
+    code = {name: place for place, name in enumerate(names_or_codes(names, size, what))}
+    texts = [str(one) for one in given.tolist()]
+    if unknown := [one for one in texts if one not in code]:
+        raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
+    return np.array([code[one] for one in texts], int)

@@ -25,16 +25,25 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.truth import Ranked, Truth
+from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded
-from consilience.pages.crowd import annotator_sections, next_label_sections, no_better_than_chance
+from consilience.pages.crowd import annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
-from consilience.pages.items import below, certainty_table, class_word, items_section, scale_sections
+from consilience.pages.items import (
+    Offsets,
+    below,
+    certainty_table,
+    class_word,
+    items_section,
+    offsets_of,
+    scale_sections,
+)
 from consilience.pages.run import is_vote, line_of
-from consilience.pages.systems import group_scores, leaderboard_numbers, leaderboard_section, verdict
+from consilience.pages.systems import group_scores, is_open, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
 
 # Annotations that are simulated to check the agreement; and how many data sets: enough to tell a p-value of .05.
@@ -62,7 +71,7 @@ def classes_page(
     found = _Found(fit, systems, metric, risk, provenance, policies)
     gold = beside_gold(fit)
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
-    rated = scale_sections(fit, found.top) if "means" in fit.member.table_names else []
+    rated = scale_sections(fit, found.top, found.offsets) if "means" in fit.member.table_names else []
     read, numbers = chain_sections(fit, found.top, text)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
     # Of four key figures the last is theirs.
@@ -115,6 +124,11 @@ class _Found:
     def annotators(self) -> Any:
         """The table of the annotators; an empty one where the model has none."""
         return self.fit.table("annotators") if "annotators" in self.fit.member.table_names else {}
+
+    @functools.cached_property
+    def offsets(self) -> Offsets:
+        """How much higher than others annotators rate; of ratings."""
+        return offsets_of(self.fit.data)
 
     @functools.cached_property
     def certainties(self) -> list[Score]:
@@ -190,11 +204,13 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
     truth, top = found.truth, found.top
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
-        means = fit.table("means")
-        half = float(np.sqrt(((means["upper"] - means["lower"]) ** 2).sum()) / 2 / len(means))  # items are independent
-        middle = float(means["mean"].mean())
-        numbers = {**tile("mean of the means", middle, middle - half, middle + half)}
-        numbers |= {"threshold": f"{fit.options['threshold']:g}", "items on an unsure side": below(top)}
+        middle, half = float(fit.table("means")["mean"].mean()), found.offsets.half
+        known = np.isfinite(half)
+        numbers = tile("mean of the items", middle, middle - half, middle + half) if known else {}
+        unsure = f"items whose side of {fit.options['threshold']:g} has a certainty below 0.9, of {truth.num_units:,}"
+        numbers |= {unsure: below(top)}
+        if found.systems:
+            return numbers | leaderboard_numbers(found.comparison, fit)
         return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
     numbers = {} if gold is None else {**gold.figures}
     if is_vote(fit):
@@ -202,14 +218,14 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
         certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
+        assumed = _assumed(fit) if numbers else ""  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
-        numbers |= {f"{fit.data.unit}s with certainty below 0.9{_assumed(fit)}": below(top)}
+        numbers |= {f"{fit.data.unit}s with certainty below 0.9{assumed}": below(top)}
     if found.systems:
-        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison)
+        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit)
     if found.risk is not None:
-        numbers |= {f"certainty of the group{_assumed(fit)}": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
-    if (poor := no_better_than_chance(found.annotators, truth)) is not None:
-        numbers |= {"annotators at or below chance, by their means": poor}
+        numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
+    numbers |= doubtful_annotators(fit, found.annotators)
     classes = "labels" if class_word(fit) == "label" else "classes"
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
@@ -220,20 +236,24 @@ def _assumed(fit: Fit) -> str:
     return f", at reliability {fit.options['reliability']:g} (assumed)" if "reliability" in fit.options else ""
 
 
+def _less(fit: Fit) -> float | None:
+    """Return a third of the reliability that is assumed; None where none is."""
+    return float(f"{fit.options['reliability'] / 3:.2g}") if "reliability" in fit.options else None
+
+
 def _were_it_less(found: _Found) -> str:
-    """Say how many items would be uncertain if annotators were trusted a third as much; empty where none assumed it."""
-    fit, bound = found.fit, 0.99
-    if "reliability" not in fit.options or fit.method != "exact":
+    """Say what follows if annotators were trusted a third as much, where that is quick; empty where none assumed it."""
+    fit = found.fit
+    if (less := _less(fit)) is None:
         return ""
-    less = float(f"{fit.options['reliability'] / 3:.2g}")
+    words = f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned"
+    if fit.method != "exact":
+        return f"{words}, and all certainties and scores rest on it: fit with another one to see how far."
     options = {**fit.options, "reliability": less}
     other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
-    number = below(certainty(other.truth), bound)
     return (
-        f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned: "
-        f"{below(found.top, bound):,} "
-        f"of {counted(found.truth.num_units, f'{found.unit}s')} have a certainty below {bound}; at reliability "
-        f"{less:g} it would be {number:,}. See consilience.sweep for others."
+        f"{words}: at {less:g} the mean certainty of the top {class_word(fit)} would be "
+        f"{certainty(other.truth).value:.3f} and not {found.top.value:.3f}."
     )
 
 
@@ -241,6 +261,7 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
     said = [verdict(found.comparison, found.fit)] if found.systems else []
+    said += found.offsets.finding if found.fit.data.rows == "rating" else []
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
@@ -259,12 +280,27 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
+    file = fit.attributes.get("data_file", f"{_TASK[fit.data.rows]}.csv")
+    others = [
+        Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
+        for note in fit.findings() if note.model
+    ]  # fmt: skip
     actions = [
+        *others,
         Action("Read the text with its uncertain mentions", section="Text"),
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip
+    if (less := _less(fit)) is not None:
+        command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o less"
+        actions.append(Action("See what rests on the assumed reliability:", command))
+    if found.systems and is_open(found.comparison):
+        systems = "consilience compare RUN system_a.csv" + " system_b.csv" * (len(found.systems) > 1)
+        open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
+        if gold is not None and gold.score.items >= LEAST_ITEMS:
+            open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
+        actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
         actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
     if gold is None and fit.data.rows == "annotation":

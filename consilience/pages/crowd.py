@@ -11,7 +11,9 @@ from consilience import annotator_figures
 from consilience.drawing import shown_name
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
+from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
+from consilience.models.crowd.gate import signal
 from consilience.models.truth import Truth
 from consilience.pages import Section, Table
 from consilience.printing import counted
@@ -41,14 +43,27 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
     return parts
 
 
-def no_better_than_chance(frame: Any, truth: Any) -> int | None:
-    """Return how many annotators are no better than chance, by their means; None where the model does not tell."""
+def doubtful_annotators(fit: Fit, frame: Any) -> dict[str, int]:
+    """Return how many annotators may be no better than chance, by what that means; nothing where there are none.
+
+    The interval of an accuracy does not tell: of few annotations or many labels it is the prior's.
+    """
+    number, what = 0, "annotators without evidence that they look"
     if "accuracy" in frame:
-        return int((frame["accuracy"][frame["annotations"] > 0] <= 1 / truth.num_classes).sum())
-    if "sensitivity" not in frame:
-        return None
-    guesses = frame["sensitivity"] + frame["specificity"] <= 1
-    return int(frame["annotator"][guesses & (frame["decisions"] > 0)].nunique())
+        number, _ = _without_evidence(fit)
+    elif "sensitivity" in frame:
+        guesses = frame["sensitivity"] + frame["specificity"] <= 1
+        number = int(frame["annotator"][guesses & (frame["decisions"] > 0)].nunique())
+        what = "annotators at or below chance, by their means"
+    return {what: number} if number else {}
+
+
+def _without_evidence(fit: Fit) -> tuple[int, int]:
+    """Return how many annotators may agree with others by chance, and of how many that can be told, by no model."""
+    if "pairs" not in fit.data.agreements:
+        return 0, 0
+    found = signal(fit.data)
+    return int(found.blind.sum()), int(np.isfinite(found.annotator_z).sum())
 
 
 def next_label_sections(truth: Truth, unit: str = "item") -> list[Section]:
@@ -69,8 +84,8 @@ def next_label_sections(truth: Truth, unit: str = "item") -> list[Section]:
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
     mean = found["expected_certainty"].mean() - found["certainty"].mean()
     then = (
-        f"One more label for each of these is expected to make {shown['gain'].sum():.2f} more of {len(shown):,} "
-        f"leading labels right; one for every {unit} would raise the mean certainty by {mean:.4f}."
+        f"One more label for each of these is expected to make {shown['gain'].sum():.1f} more of {len(shown):,} "
+        f"leading labels right; one for every {unit} would raise the mean certainty by {mean:.3f}."
     )
     table = Table(shown, f"The {len(shown)} {unit}s most worth another label.")
     gist = f"another label can change the leading one of {len(gaining):,} of {counted(len(found), f'{unit}s')}"
@@ -113,37 +128,44 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     chance = 1 / truth.num_classes
     shown = shown_annotators(frame, "accuracy", ("accuracy_lower", "accuracy_upper"), "annotations")
     drawn = annotator_figures.reliability(shown, "Accuracy of each annotator", series, chance=chance)
-    blocks = [_accuracy_words(fit, frame, chance), *_left_out(frame, shown, "annotations"), drawn]
+    blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
     names = {"accuracy_lower": "95 % from", "accuracy_upper": "to", "share_lower": "share, 95 % from"}
-    names |= {"share_upper": "share, to"}
+    names |= {"share_upper": "share, to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
     table = frame.sort_values("accuracy", kind="stable").dropna(axis="columns", how="all")
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
-    blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators"))
-    poor = no_better_than_chance(frame, truth)
-    gist = f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}; {poor} of "
-    gist += f"{counted(len(frame), 'annotators')} at or below chance, by their means"
-    return Section("Annotators", blocks, gist)
+    z = [f"{value:.1f}" if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
+    blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators", texts={"agreement z": z}))
+    gist = [f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}"]
+    gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
+    return Section("Annotators", blocks, "; ".join(gist))
 
 
-def _accuracy_words(fit: Fit, frame: Any, chance: float) -> str:
+def _accuracy_words(fit: Fit, frame: Any) -> str:
     if fit.member.density is None:  # a vote, of annotators of whom nothing is modelled
+        data: Any = fit.data
         words = (
             "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
-            "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item."
+            "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item"
         )
+        if "left-out" in data.agreements and np.isfinite(others := annotator_agreement(data).value):
+            share = fit.table("labels")["share"].mean()
+            words += f": on average over items it is {share:.2f}, and beside the vote of the others alone {others:.2f}"
+        words += ". Intervals do not know of that."
     else:
         words = (
             "Accuracy is the probability that the annotator gives the true label of an item, labels being as frequent "
             "as they are believed to be."
         )
-    if frame["accuracy_lower"].isna().all():
-        words += " An estimate by EM has no intervals: read little into annotators with few annotations."
-    else:
-        above, below = (frame["accuracy_lower"] > chance).sum(), (frame["accuracy_upper"] < chance).sum()
+        leans = any(note.model for note in fit.findings())  # another one does not have its prior
+        if frame["accuracy_lower"].isna().all():
+            words += " An estimate by EM has no intervals: read little into annotators with few annotations."
+        else:
+            words += " Intervals hold 95 %" + (" only if annotators are as the prior expects them." if leans else ".")
+    blind, number = _without_evidence(fit)
+    if number:
         words += (
-            f" Intervals hold 95 %. Of {len(frame):,} annotators {above:,} are clearly better than guessing at random "
-            f"({chance:.2f}), and {below:,} clearly worse"
-            + ("; the model turns round what they say." if below and "confusion" in fit.member.table_names else ".")
+            f" {number - blind:,} of {counted(number, 'annotators')} agree with the others more than by chance, by two "
+            "standard errors or more; that rests on no model."
         )
     if "competence" in frame:
         words += (
@@ -212,7 +234,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "How an annotator of this crowd, taken by how much each annotates, labels items of each true label: the "
         "probability, its 95 % interval below it. Ink is probability and fades as the interval widens. Beside each "
         "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
-        "has few of them, the prior speaks."
+        "has few of them, the prior speaks, and a row of none is blank."
     )
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:

@@ -23,18 +23,28 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     import pandas
 
     # What was found stands under the table, in sentences.
-    described = {name: value for name, value in fit.describe().items() if name != "notes"}
+    usual = {f"option_{name}" for name in fit.options.keys() - _changed(fit).keys()}
+    described = {name: value for name, value in fit.describe().items() if name not in {"notes", "reason", *usual}}
+    described["method"] += f" ({fit.reason})"
     described = {name.replace("_", " "): _setting(value) for name, value in described.items()}
     described["result"] = described["result"].replace(Result.max_steps, "all steps that were asked for")
     table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
-    blocks = [Table(table, "The run and its settings."), _diagnosis(fit), "To reproduce it:"]
+    blocks = [Table(table, "The run, and its settings other than the defaults."), _diagnosis(fit), "To reproduce it:"]
     blocks.append(Code(_reproduction(fit, systems), "To reproduce it"))
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
     return Section("What was run", blocks, f"{fit.member.name} by {fit.method}, seed {fit.seed}")
 
 
+def _changed(fit: Fit) -> dict[str, Any]:
+    """Return the options that are not at their default."""
+    usual = {one.name: one.default for one in dataclasses.fields(fit.resolved.settings)}
+    return {name: value for name, value in fit.options.items() if name not in usual or value != usual[name]}
+
+
 def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -88,13 +98,15 @@ def is_vote(fit: Fit) -> bool:
 
 def name_of(fit: Fit) -> str:
     """Return what stands behind the title of a page: the names of the files that the data are of, where known."""
-    named = list(fit.data.parts) or [fit.attributes.get("data_file", "").partition(".")[0]]
-    return " and ".join(named) if len(named) <= _MOST_NAMED else ""
+    named = list(fit.data.parts) or [fit.attributes.get("data_file", "")]
+    return f", from {' and '.join(named)}" if named[0] and len(named) <= _MOST_NAMED else ""
 
 
 def line_of(fit: Fit) -> str:
     """Return the line under the title of a page: sizes of the data, model and method, date."""
-    counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size}
+    called = {"reports": "rankings", "rows": "", "entries": ""}  # the last are of no reader's count
+    counts = {called.get(name, name).replace("_", " "): size for name, size in fit.data.counts.items() if size}
+    counts.pop("", None)
     named = ", ".join(counted(size, name) for name, size in counts.items())
     today = datetime.date.today()
     return f"{named} · {fit.member.name} ({fit.member.title}), method {fit.method} · {today.day} {today:%B %Y}"
@@ -137,7 +149,7 @@ def _how_it_ended(fit: Fit) -> str:
 def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
     before = _own_priors(fit)
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
-    given = [f"{name}={value!r}" for name, value in (driver | fit.options).items()]
+    given = [f"{name}={value!r}" for name, value in (driver | _changed(fit)).items()]
     given = ["priors=priors"] * bool(before) + [f"method={fit.method!r}", f"draws={fit.draws}", *given]
     run = f"{', '.join(given)}, seed={fit.seed})"
     data_hash = f"# {type(fit.data).__name__}, hash {fit.attributes.get('data_hash', '')[:12]}…"

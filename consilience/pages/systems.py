@@ -21,6 +21,8 @@ from consilience.pages.run import is_vote
 from consilience.printing import counted
 from consilience.rounding import within
 
+_FROM_ANNOTATIONS = "if made from the annotations"
+
 
 def leaderboard_section(
     comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
@@ -41,8 +43,8 @@ def leaderboard_section(
     names = {
         "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
         "upper": "to", "p_best": "P(best)", "rank": "rank", "sd_truth": "sd on these items",
-        "sd_items": "sd from items", "sd_shared": "sd from what items share", "value_alone": "annotators alone",
-        "value_own_look": "own look counted", "point_estimate": "against point estimate",
+        "sd_items": "sd from items", "sd_shared": "sd from what items share", "value_alone": _FROM_ANNOTATIONS,
+        "value_own_look": "if it looked itself", "point_estimate": "against point estimate",
         "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table = comparison.table.assign(p_best=comparison.p_best_texts)
@@ -54,7 +56,7 @@ def leaderboard_section(
     shown.attrs["numbers"] = (names.get("p_best"),)
     why, read = _how_to_read(comparison, top, fit)
     blocks = [
-        *said, verdict(comparison, fit), *comparison.notes, why,
+        *said, verdict(comparison, fit), " ".join(comparison.notes), why,
         Table(shown, f"Systems by {comparison.title}, best first."),
         figures.leaderboard(comparison), read, *([figures.beats_matrix(comparison)] if len(table) > 1 else []),
         *_scores(scores, metrics, truth, comparison.own_draws is not None),
@@ -65,10 +67,11 @@ def leaderboard_section(
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
 
 
-def leaderboard_numbers(comparison: Comparison) -> dict[str, str]:
+def leaderboard_numbers(comparison: Comparison, fit: Fit) -> dict[str, str]:
     """Return the key figures of a leaderboard."""
     first = comparison.table.iloc[0]
-    score = tile(f"{comparison.title} of “{first['system']}”", first["value"], first["lower"], first["upper"])
+    title = f"{comparison.title} of “{first['system']}”{', too narrow' if too_narrow(comparison, fit) else ''}"
+    score = tile(title, first["value"], first["lower"], first["upper"])
     if len(comparison.table) == 1:
         return score
     best = {f"P(“{first['system']}” is the best system)": comparison.p_best_texts[0]}
@@ -79,12 +82,17 @@ def leaderboard_numbers(comparison: Comparison) -> dict[str, str]:
     return best | {f"P(it beats the runner-up “{pair['b']}”)": beats}
 
 
-def too_narrow(comparison: Comparison, fit: Any = None) -> str:
+def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
     """Say why the intervals of systems are too narrow; empty where nothing says so."""
     if fit is not None and is_vote(fit):
         return "the vote takes all labels but tied ones for certain"
     held = "what items share, such as the annotators' errors, is held fixed"
     return held if TOO_NARROW in comparison.notes else ""
+
+
+def is_open(comparison: Comparison) -> bool:
+    """Return whether scores depend on where predictions come from, and nobody said."""
+    return comparison.own_draws is not None and bool({"unknown", "mixed"} & set(comparison.provenance))
 
 
 def verdict(comparison: Comparison, fit: Any = None) -> str:
@@ -97,6 +105,13 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
         f"“{first['system']}” scores {value} in {comparison.title}, with {100 * comparison.level:g} % between {low} "
         f"and {high}{f', which is too narrow: {why}' if why else ''}."
     )
+    if is_open(comparison) and np.isfinite(first["value_own_look"]):
+        readings = (first["value_alone"], first["value_own_look"])
+        alone, own = (within(reading, first["lower"], first["upper"])[0] for reading in readings)
+        words += (
+            f" Made from these annotations it would score {alone}, with an own look at the items {own}; the data do "
+            "not say which."
+        )
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
         best, beats = (_probability(*ends, comparison.digits) for ends in (
@@ -165,7 +180,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
 def _scores(
     scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth, own_look: bool
 ) -> list[Any]:  # fmt: skip
-    """Return all scores, as the annotators alone have them; ``own_look`` if the leaderboard counts more."""
+    """Return all scores, of predictions made from the annotations; ``own_look`` if the leaderboard counts more."""
     import pandas
 
     rows = [
@@ -175,14 +190,13 @@ def _scores(
     if truth.num_draws == 1:
         frame = frame[["metric", "system", "value", "items"]]
     # No column is there for the first system alone; all draws of one metric may differ from those of another.
-    frame = frame.dropna(axis="columns", how="all").rename(columns={"value": "annotators alone"} if own_look else {})
-    alone = ", as the annotators alone have it" if own_look else ""
-    first = {name: results[metrics[0].name] for name, results in scores.items()}
-    drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}{alone}, each curve sorted")]
+    frame = frame.dropna(axis="columns", how="all")
+    frame = frame.rename(columns={"value": _FROM_ANNOTATIONS} if own_look else {})
+    first, title = {name: results[metrics[0].name] for name, results in scores.items()}, capital(metrics[0].title)
+    drawn = [figures.item_scores(first, title=f"{title} of each item")]
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
-        title = f"{capital(metrics[0].title)}{alone}, over draws of the truth"
-        drawn.append(figures.score_histogram(first, title=title))
+        drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
         words = "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted)."
         if "worst draw" in frame:
             words += (
@@ -191,9 +205,8 @@ def _scores(
             )
     if own_look:
         words += (
-            " All of this section is as the annotators alone have it, as if predictions were made from their "
-            "annotations; "
-            "the leaderboard has the middle between that and an own look, and so another number for the same metric."
+            " All of this is as if predictions were made from these annotations; the leaderboard also counts an own "
+            "look, and so has another number for the same metric."
         )
     return [Heading("Scores of each system"), words, Table(frame, "All metrics of all systems."), drawn]
 

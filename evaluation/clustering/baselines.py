@@ -32,7 +32,7 @@ from scipy.spatial.distance import pdist
 
 from consilience.arrays import Float, Int
 from consilience.data import Constraints
-from consilience.data.codes import names_or_codes
+from consilience.data.codes import codes_of
 from consilience.errors import NotInstalled, UnknownName, UnsupportedRequest
 from consilience.evaluation.partitions import contingency, score
 
@@ -102,11 +102,7 @@ def baseline(
     if data.num_answers > 2:
         raise UnsupportedRequest("baselines read answers together and apart; leave out grades and dont_know")
     if experts is not None:
-        names = {str(one): code for code, one in enumerate(names_or_codes(data.experts, data.num_experts, "expert"))}
-        unknown = [str(one) for one in experts if str(one) not in names]
-        if unknown:
-            raise UnknownName(f"the data have no expert {', '.join(map(repr, unknown[:10]))}")
-        data = of_experts(data, np.array([names[str(one)] for one in experts]))
+        data = of_experts(data, codes_of(list(experts), data.experts, data.num_experts, "expert"))
     if standardize and data.num_features:
         spread = data.feature.std(axis=0)
         data = data.replace(feature=(data.feature - data.feature.mean(axis=0)) / np.where(spread > 0, spread, 1.0))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consilience.arrays import Float
+from consilience.arrays import Bool, Float
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.gate_sums import Sums, by_items, by_pairs, label_rates
 from consilience.models.crowd.shares import Shares
@@ -68,6 +68,11 @@ class Signal:
     def rests_on_pair(self) -> bool:
         """Whether there is signal, and none without one pair of annotators."""
         return not self.fires and self.pair is not None and not self.z_without_pair >= LEAST
+
+    @property
+    def blind(self) -> Bool[np.ndarray, " annotator"]:
+        """Who does not agree with the others more than chance, so that nothing tells of a look at the items."""
+        return self.annotator_z < _BLIND
 
     @property
     def weak(self) -> bool:
@@ -207,7 +212,7 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
     if len(names) == 2 or np.isfinite(signal.annotator_z).sum() == 2:
         yield Note(Level.warning, "two annotators cannot be checked by a third")
     z = signal.annotator_z
-    chosen = (z < _BLIND) & (z >= _OPPOSED), z < _OPPOSED
+    chosen = signal.blind & (z >= _OPPOSED), z < _OPPOSED
     blind, opposed = ([str(names[code]) for code in np.flatnonzero(one).tolist()] for one in chosen)
     if blind:
         who = f"{_listed(blind)} look{'s' if len(blind) == 1 else ''}"

@@ -37,10 +37,10 @@ The pairs and the features are given, not modelled.
 | file | what it holds |
 |---|---|
 | `settings`, `priors` | kinds of experts; what a researcher swaps; the link |
-| `judgements`, `colouring`, `likelihood` | answers as tables; items that can be updated at once; their probability |
+| `judgements`, `likelihood` | answers as tables; their probability |
 | `model` | the NumPyro function, and what becomes of its discrete sites |
 | `gibbs`, `links`, `loops` | the tempered sampler, the default |
-| `problem`, `updates`, `tied`, `bound`, `warmup`, `moves`, `cavi`, `posterior` | coordinate ascent with restarts |
+| `problem`, `updates`, `bound`, `warmup`, `cavi`, `posterior` | coordinate ascent with restarts |
 | `canonical` | numbers of views and clusters |
 | `truth`, `tables`, `prediction` | what comes out: views, what to ask next, clusters of new items |
 | `simulation` | experts of known accuracy who judge items in known clusters |
@@ -78,7 +78,7 @@ from consilience.models.expert_views.model import arranged, check_gradients, den
 from consilience.models.expert_views.priors import PAPER_PRIORS, BetaPrior, Priors
 from consilience.models.expert_views.settings import Settings
 from consilience.models.expert_views.simulation import draw_data
-from consilience.models.expert_views.tables import TABLES, ranked_restarts
+from consilience.models.expert_views.tables import TABLES, restarts
 from consilience.models.expert_views.truth import truth
 from consilience.models.interface import Account, Generic, Measure, Model, Simulation
 from consilience.models.posterior import Posterior
@@ -162,7 +162,7 @@ def _prior_in_words(site: str, resolved: Resolved) -> str:
 
 def _wrong(posterior: Posterior, data: Constraints) -> Iterator[tuple[str, *tuple[Remedy, ...]]]:
     """Say what only the outcome tells: restarts that do not agree, views that ran out, answers that told nothing."""
-    ranked = ranked_restarts(posterior)
+    ranked = restarts(posterior)
     number, share = len(ranked["gap"]), float((ranked["gap"] < _WITHIN).mean())
     if number > 1 and share <= _FEW_RESTARTS:
         yield (
@@ -217,12 +217,9 @@ MODEL = Model(
     priors=Priors,
     sites=Sites(
         *(
-            Site(site, plates=("expert",), family=dist.Beta, prior_plates=("expert",))
-            for site in ("sensitivity", "specificity", "knowledge", "guess")
-        ),
-        *(
-            Site(f"{site}{SWAPPED}", plates=("expert",), family=dist.Beta, prior_plates=("expert",), prior=site)
-            for site in ("sensitivity", "specificity")
+            Site(site + end, plates=("expert",), family=dist.Beta, prior_plates=("expert",), prior=site)
+            for end, sites in (("", ("sensitivity", "specificity", "knowledge", "guess")),
+                               (SWAPPED, ("sensitivity", "specificity"))) for site in sites
         ),
         *(
             Site(

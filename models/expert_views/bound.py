@@ -9,22 +9,12 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Float
+from consilience.models.expert_views import updates
 from consilience.models.expert_views.problem import Problem, Q
-from consilience.models.expert_views.updates import (
-    Agreement,
-    by_cluster,
-    logits,
-    over_clusters,
-    over_items,
-    softmax_bound,
-    update_accuracies,
-    update_sticks,
-    variances,
-)
 from consilience.models.special import log_beta
 
-# A view with fewer experts than this, in all, is left out.
-_FEWEST = 1e-3
+FEWEST = 1e-3
+"""A view with fewer experts than this, in all, is empty, and left out."""
 
 # Added to what has a logarithm taken, so that 0 ln 0 is 0 in any precision.
 _TINY = 1e-30
@@ -37,10 +27,10 @@ def entropy(probability: Array) -> Array:
 
 def of_items(q: Q, problem: Problem) -> tuple[Float[Array, "restart view"], Float[Array, "restart view"]]:
     """Return what the clusters of the items add to the bound of each view, and their entropy."""
-    mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
-    eta = by_cluster(q.eta)
-    fit = over_clusters(eta * mean) - softmax_bound(mean, variance, q.tilt)
-    return over_items(fit), over_items(over_clusters(entropy(eta)))
+    mean, variance = updates.logits(q.weight_mean, problem), updates.variances(q.weight_variance, problem)
+    eta = updates.turned(q.eta)
+    fit = updates.over_clusters(eta * mean) - updates.softmax_bound(mean, variance, q.tilt)
+    return updates.over_items(fit), updates.over_items(updates.over_clusters(entropy(eta)))
 
 
 def of_weights(q: Q, problem: Problem) -> Float[Array, "restart view"]:
@@ -49,31 +39,22 @@ def of_weights(q: Q, problem: Problem) -> Float[Array, "restart view"]:
     return -((q.weight_mean / problem.weight_scale) ** 2 + variance - 1 - jnp.log(variance)).sum((-1, -2)) / 2
 
 
-def pruned(q: Q, found: Agreement, problem: Problem) -> Q:
-    """Return q without experts in views that have next to none, with the best accuracies and sticks given that."""
-    used = q.phi.sum(1, keepdims=True) >= _FEWEST
-    phi = jnp.where(used, q.phi, 0)
-    q = q._replace(phi=phi / phi.sum(-1, keepdims=True))
-    return update_sticks(update_accuracies(q, found, problem), problem)
-
-
-def pruned_bound(q: Q, found: Agreement, problem: Problem) -> Float[Array, " restart"]:
-    """Return the bound of q without idle views.
+def pruned_bound(q: Q, counts: updates.Counts, problem: Problem) -> Float[Array, " restart"]:
+    """Return the bound of q without experts in views that have next to none, with the best accuracies and sticks.
 
     Parameters
     ----------
-    found : the agreement at these cluster probabilities.
+    counts : the agreement at these cluster probabilities.
     """
-    q = pruned(q, found, problem)
-    used = q.phi.sum(1) > 0
+    used = q.phi.sum(1) >= FEWEST
+    phi = jnp.where(used[:, None], q.phi, 0)
+    q = q._replace(phi=phi / phi.sum(-1, keepdims=True))
+    q = updates.update_sticks(updates.update_accuracies(q, counts, problem), problem)
     # With the best accuracies and sticks, expected logs and divergences collapse to ratios of normalisers.
-    accuracies = jnp.stack([q.sensitivity, q.specificity], axis=-2)
-    symmetric = problem.settings.symmetric
-    cells = jnp.concatenate([accuracies.reshape(len(used), -1, 2), q.stick], axis=1)
+    cells = jnp.concatenate([q.accuracy.reshape(len(used), -1, 2), q.stick], axis=1)
     logs = log_beta(cells)
     num_cells = logs.shape[1] - q.stick.shape[1]
-    gains = logs[:, :num_cells].reshape(accuracies.shape[:-1]) - problem.log_prior[:, None]
-    gains = gains[..., :1] if symmetric else gains
+    gains = logs[:, :num_cells].reshape(q.accuracy.shape[:-1]) - problem.log_prior[:, None]
     stick_gains = logs[:, num_cells:] + jnp.log(problem.concentration)  # B(1, γ) = 1 / γ
     clusters, clusters_entropy = of_items(q, problem)
     of_view = jnp.where(used, clusters + clusters_entropy + of_weights(q, problem), 0)

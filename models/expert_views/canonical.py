@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from consilience.arrays import Float, Int
 from consilience.models.expert_views.judgements import judged_items, standard_of, standardised
-from consilience.models.expert_views.likelihood import SWAPPED
+from consilience.models.expert_views.likelihood import SWAPPED, stick_parameters
 from consilience.models.expert_views.prediction import memberships
 from consilience.models.expert_views.priors import link_of
 from consilience.models.rows import row_blocks
@@ -72,17 +72,14 @@ def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str
     resolved : of the fit. Clusters keep their numbers under a link of your own, of whose weights nothing is known;
         `match_draws` tells how they would be relabelled. Such draws are marked by the site `OWN_LINK`.
     """
-    given, chosen = resolved.given, resolved.settings
+    given = resolved.given
     if "cluster_probability" in samples:
         ended = {name: np.asarray(values)[0, 0] for name, values in samples.items()}
         return {name: values[None, None] for name, values in _relabelled(ended, given.concentration).items()}
     shape = samples["weight"].shape[:2]
     flat = {name: np.asarray(values).reshape(-1, *values.shape[2:]) for name, values in samples.items()}
-    labels = flat
-    if "cluster" not in flat:
-        labels = {**flat, **most_probable(flat, resolved)}
     known: Any = {} if given.logits is None else {"clusters": ()}
-    found = relabel_draws(flat, match_draws(labels, chosen.clusters), **known)
+    found = relabel_draws(flat, matched(flat, resolved), **known)
     chains = {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
     return chains if given.logits is None else {**chains, OWN_LINK: np.ones(shape, bool)}
 
@@ -165,9 +162,7 @@ def _relabelled(fields: Mapping[str, np.ndarray], concentration: float) -> dict[
         "weight_variance": np.take_along_axis(fields["weight_variance"][view], of_weight, axis=2),
     }
     if not np.array_equal(view, np.arange(len(view))):
-        number = of_expert.sum(axis=0, dtype=float)
-        later = number[::-1].cumsum()[::-1][1:]
-        stick = np.stack([1 + number[:-1], concentration + later], axis=-1)
+        stick = stick_parameters(of_expert.sum(axis=0, dtype=float), concentration)
         found["stick"] = stick.astype(fields["stick"].dtype)
     # Beta parameters by view, (expert, view, 2); those of all views at once stay.
     found |= {site: fields[site][:, view] for site in ("sensitivity", "specificity") if fields[site].ndim == 3}
@@ -175,6 +170,12 @@ def _relabelled(fields: Mapping[str, np.ndarray], concentration: float) -> dict[
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------
+
+
+def matched(sites: Mapping[str, np.ndarray], resolved: Resolved) -> Matching:
+    """Match the views and clusters of all draws; where these were summed out, the most probable ones."""
+    labels = sites if "cluster" in sites else {**most_probable(sites, resolved), **sites}
+    return match_draws(labels, resolved.settings.clusters)
 
 
 def match_draws(sites: Mapping[str, np.ndarray], clusters: int, reference: Labels | None = None) -> Matching:
@@ -213,25 +214,28 @@ def relabel_draws(
     view, place = matching
     found = dict(sites)
     if "view_of_expert" in sites:
-        number = np.argsort(view, axis=1).astype(sites["view_of_expert"].dtype)
-        found["view_of_expert"] = np.take_along_axis(number, sites["view_of_expert"].astype(np.intp), axis=1)
-    for site in sites:
-        row = site.startswith("answers")
-        if (row or site in (*_ACCURACIES, "view_probability")) and sites[site].ndim == 3 + row:
-            found[site] = np.take_along_axis(sites[site], view[:, None, :, None] if row else view[:, None], axis=2)
+        found["view_of_expert"] = _renumbered(sites["view_of_expert"], view)
     if "stick" in sites:
         weight = np.take_along_axis(view_weights(sites["stick"]), view, axis=1)
         found["stick"] = sticks(weight).astype(sites["stick"].dtype)
-    for site in ("weight", "cluster"):
-        if site in sites:
-            extra = tuple(range(2, sites[site].ndim))
-            found[site] = np.take_along_axis(sites[site], np.expand_dims(view, extra), axis=1)
+    for site, values in sites.items():
+        # Accuracies have views where experts have others in each.
+        by_expert = site == "view_probability" or site.startswith(("sensitivity", "specificity", "answers_"))
+        axis = 1 if site in ("weight", "cluster") else 2
+        if axis == 1 or (by_expert and values.ndim == 3 + site.startswith("answers_")):
+            others = tuple(at for at in range(1, values.ndim) if at != axis)
+            found[site] = np.take_along_axis(values, np.expand_dims(view, others), axis=axis)
     if "cluster" in clusters and "cluster" in sites:
-        number = np.argsort(place, axis=2).astype(found["cluster"].dtype)
-        found["cluster"] = np.take_along_axis(number, found["cluster"].astype(np.intp), axis=2)
+        found["cluster"] = _renumbered(found["cluster"], place)
     if "weight" in clusters and "weight" in sites:
         found["weight"] = np.take_along_axis(found["weight"], place[:, :, None], axis=3)
     return found
+
+
+def _renumbered(code: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """Return codes by the places at which their old numbers come."""
+    number = np.argsort(old, axis=-1).astype(code.dtype)
+    return np.take_along_axis(number, code.astype(np.intp), axis=-1)
 
 
 def view_weights(stick: Float[np.ndarray, "*draw stick"]) -> Float[np.ndarray, "*draw view"]:

@@ -1,10 +1,13 @@
 """Coordinate ascent with many restarts: warm-up, sweeps, and moves that merge views; the best restart is kept.
 
 All restarts go through the same phases together, and the host calls one of three programs: a step of the warm-up, a
-sweep, or a move. A restart whose bound stands still
-keeps its state. The objective is the best pruned bound that any restart has had; before the sweeps it is that of the
-starts. Restarts may be divided among devices: each has all of the data, and the draws of a restart depend on its
-number alone.
+sweep, or a move. A restart whose bound stands still keeps its state. The objective is the best pruned bound that any
+restart has had; before the sweeps it is that of the starts. Restarts may be divided among devices: each has all of the
+data, and the draws of a restart depend on its number alone.
+
+A true view that is split over two is what restarts get wrong most often; merging repairs it. Views are not split on
+purpose: restarts begin with more views than are used, and share them out in the warm-up. A view that loses its experts
+is dropped by the pruned bound. Tempering the views of the experts in the warm-up found no better optimum in trials.
 """
 
 from __future__ import annotations
@@ -17,21 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.models.expert_views.bound import pruned_bound
-from consilience.models.expert_views.judgements import judgements
-from consilience.models.expert_views.likelihood import answer_table
-from consilience.models.expert_views.moves import merged, ordered
+from consilience.models.expert_views.bound import FEWEST, entropy, pruned_bound
 from consilience.models.expert_views.posterior import finished
-from consilience.models.expert_views.problem import Problem, Q, problem_of, restart_by_restart
-from consilience.models.expert_views.settings import check_clusters
-from consilience.models.expert_views.tied import tied_sweep
+from consilience.models.expert_views.problem import OfItems, Problem, Q, prepare, restart_by_restart
 from consilience.models.expert_views.updates import agreement, sweep, update_sticks
 from consilience.models.expert_views.warmup import NUM_STEPS, WarmUp, begin, finish, warm_up
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.rows import copies
-from consilience.models.sites import Resolved
-from consilience.notes import Remedy
 
 # Steps of Adam in one step of the driver.
 _ADAM_STEPS = 5
@@ -49,14 +44,15 @@ _ROUNDS, _FROZEN_SWEEPS, _FREE_SWEEPS = 4, 3, 12
 
 _FIRST_VARIANCE = 0.01
 
+
 class Phase(enum.IntEnum):
     """What the next step does."""
 
     WARM_UP = 0
-    FINISH = 1
-    SWEEP = 2
-    MERGE = 3
-    TRIAL = 4
+    SWEEP = 1
+    TRIAL = 2
+    FINISH = 3
+    MERGE = 4
     DECIDE = 5
     DONE = 6
 
@@ -90,37 +86,6 @@ class State(NamedTuple):
     best: Float[Array, ""]
 
 
-def prepare(resolved: Resolved) -> Problem:
-    """Return the problem of all restarts.
-
-    Raises
-    ------
-    NotConjugate : a prior is no Beta distribution, the link is not the linear one with normal weights, or experts are
-        spammers.
-    UnsupportedRequest : there are more clusters than items in pairs, or other answers than together and apart.
-    """
-    chosen, given = resolved.settings, resolved.given
-    found, standard = judgements(resolved.data, bool(chosen.standardize))
-    check_clusters(chosen.clusters, len(found.item), "coordinate ascent")
-    if given.logits is not None or given.weight is not None:
-        raise NotConjugate(
-            "site 'weight': coordinate ascent needs the linear link with normal weights of mean zero; a link or a "
-            "prior of your own is sampled with {method}", Remedy("method", "gibbs"),
-        )  # fmt: skip
-    if chosen.experts == "spammer":
-        text = "{experts}: knowledge and guess have no conjugate update; take {method}"
-        raise NotConjugate(text, Remedy("experts", "spammer"), Remedy("method", "gibbs"))
-    if found.said.shape[1] > 2:
-        text = "coordinate ascent takes answers together and apart of pairs shown in one way; take {method}"
-        raise UnsupportedRequest(text, Remedy("method", "gibbs"))
-    sensitivity, specificity = (resolved.concentration(answer_table(resolved).sites[place]) for place in (0, -1))
-    return problem_of(
-        found, standard, sensitivity, specificity, clusters=chosen.clusters, views=resolved.size("view"),
-        restarts=chosen.restarts, concentration=given.concentration, weight_scale=given.weight_scale,
-        responsibilities=chosen.responsibilities, bound=chosen.bound, experts=chosen.experts,
-    )  # fmt: skip
-
-
 def shard(problem: Problem, number: int) -> Shards:
     """Divide the restarts among devices, those of each warm-up evenly; on the host."""
     parts = copies(problem, number)
@@ -142,7 +107,7 @@ def _dealt(restarts: Int[Array, " restart"], number: int, fill: int) -> Int[np.n
 def start(key: Key, problem: Problem, total: Total = unsharded) -> State:
     """Return random weights and views of the experts, and accuracies at their priors."""
     settings, shapes = problem.settings, (problem.feature.shape[1], problem.settings.clusters)
-    dtype, num_experts = problem.feature.dtype, len(problem.num_together)
+    dtype, num_experts = problem.feature.dtype, len(problem.number)
     deviation = max(shapes[0] - 1, 1) ** -0.5
 
     def of_restart(number: Array) -> tuple[Array, Array]:
@@ -153,15 +118,14 @@ def start(key: Key, problem: Problem, total: Total = unsharded) -> State:
         return weight, share / share.sum(-1, keepdims=True)
 
     weight, phi = jax.vmap(of_restart)(_own(problem))
-    own = settings.views if settings.per_view else 1
+    own, prior = settings.views if settings.per_view else 1, problem.prior[:, None]
     q = Q(
         eta=jax.nn.softmax(jnp.einsum("nd,rgdk->nrgk", problem.feature, weight), axis=-1),
         tilt=jnp.zeros((settings.clusters, len(phi), settings.views, len(problem.feature)), dtype),
         weight_mean=weight,
         weight_variance=jnp.full_like(weight, _FIRST_VARIANCE),
         phi=phi,
-        sensitivity=jnp.broadcast_to(problem.sensitivity[:, None], (len(phi), num_experts, own, 2)),
-        specificity=jnp.broadcast_to(problem.specificity[:, None], (len(phi), num_experts, own, 2)),
+        accuracy=jnp.broadcast_to(prior, (len(phi), num_experts, own, *prior.shape[2:])),
         stick=jnp.zeros((len(phi), settings.views - 1, 2), dtype),
     )
     q = update_sticks(q, problem)
@@ -193,7 +157,7 @@ def _all_bounds(state: State, problem: Problem, total: Total) -> Float[Array, " 
 
 def part(state: State) -> Int[Array, "*shard"]:
     """Return which program is next: that of the warm-up, of sweeps, or of moves."""
-    return jnp.asarray([0, 2, 1, 2, 1, 2, 2], jnp.int32)[state.phase]
+    return (state.phase > Phase.WARM_UP).astype(jnp.int32) + (state.phase > Phase.TRIAL)
 
 
 def step(state: State, problem: Problem, total: Total = unsharded, part: int = 0) -> tuple[State, Terms]:
@@ -205,20 +169,20 @@ def step(state: State, problem: Problem, total: Total = unsharded, part: int = 0
     valid = (state.phase == Phase.SWEEP) | (state.phase == Phase.DECIDE)
     best = jnp.where(valid, jnp.maximum(state.best, bounds.max()), state.best)
     state = _next_phase(state._replace(best=best), problem, total)
-    return state, Terms(jnp.zeros(0, best.dtype), best[None])
+    # A zero of each shard: XLA gathers no arrays without entries.
+    return state, Terms(jnp.zeros(1, best.dtype), best[None])
 
 
 def _warm_up(state: State, problem: Problem) -> State:
-    def of_step(index: Array, carry: tuple[Q, WarmUp]) -> tuple[Q, WarmUp]:
-        return warm_up(*carry, state.steps * _ADAM_STEPS + index, problem)
-
-    q, warm = jax.lax.fori_loop(0, _ADAM_STEPS, of_step, (state.q, state.warm))
+    q, warm = jax.lax.fori_loop(
+        0, _ADAM_STEPS, lambda _, carry: warm_up(carry[0], carry[1], problem), (state.q, state.warm)
+    )
     return state._replace(q=q, warm=warm)
 
 
 def _move(state: State, problem: Problem) -> State:
-    branch = jnp.asarray([0, 0, 0, 1, 0, 2, 3], jnp.int32)[state.phase]
-    return jax.lax.switch(branch, [_finish, _merge, _decide, lambda state, _: state], state, problem)
+    moves = _finish, _merge, _decide, lambda state, _: state
+    return jax.lax.switch(state.phase - Phase.FINISH, moves, state, problem)
 
 
 def _finish(state: State, problem: Problem) -> State:
@@ -229,10 +193,10 @@ def _sweep(state: State, problem: Problem) -> State:
     """Sweep once; of sweeps, but not of trials, restarts that stand still keep their state."""
     trial = state.phase == Phase.TRIAL
     frozen = trial & (state.steps < _FROZEN_SWEEPS)
-    q, found = (tied_sweep if problem.settings.tied else sweep)(state.q, problem, frozen)
+    q, found = sweep(state.q, problem, frozen)
     bound = pruned_bound(q, found, problem)
     resting = ~trial & (state.quiet >= _QUIET_SWEEPS)
-    least = jnp.where(state.round == _ROUNDS, _LEAST_CHANGE, _LEAST_CHANGE_BEFORE) * problem.num_answers
+    least = jnp.where(state.round == _ROUNDS, _LEAST_CHANGE, _LEAST_CHANGE_BEFORE) * problem.number.sum()
     least = jnp.maximum(least, 4 * jnp.finfo(bound.dtype).eps * jnp.abs(bound))
     least = jnp.maximum(least, _LEAST_SHARE * (state.best - bound))
     quiet = jnp.where(jnp.abs(bound - state.bound) <= least, state.quiet + 1, 0)
@@ -250,7 +214,7 @@ def _merge(state: State, problem: Problem) -> State:
 
 def _decide(state: State, problem: Problem) -> State:
     """Keep the moves that raised the bound by more than sweeps would have, and go back on the others."""
-    better = state.possible & (state.bound > state.kept_bound + _LEAST_CHANGE_BEFORE * problem.num_answers)
+    better = state.possible & (state.bound > state.kept_bound + _LEAST_CHANGE_BEFORE * problem.number.sum())
     q = _chosen(better, update_sticks(ordered(state.q), problem), state.kept)
     return state._replace(
         q=q,
@@ -280,10 +244,10 @@ def _next_phase(state: State, problem: Problem, total: Total) -> State:
     after_sweeps = jnp.where(last, Phase.DONE, Phase.MERGE)
     following = jnp.stack([
         jnp.where(steps == WARM_UP_STEPS - 1, Phase.FINISH, Phase.WARM_UP),
-        Phase.SWEEP,
         jnp.where(~moving | (steps == _MOST_SWEEPS), after_sweeps, Phase.SWEEP),
-        Phase.TRIAL,
         jnp.where(steps == _FROZEN_SWEEPS + _FREE_SWEEPS, Phase.DECIDE, Phase.TRIAL),
+        Phase.SWEEP,
+        Phase.TRIAL,
         Phase.SWEEP,
         Phase.DONE,
     ])  # fmt: skip
@@ -294,6 +258,74 @@ def _next_phase(state: State, problem: Problem, total: Total) -> State:
         round=jnp.where(last, _ROUNDS, state.round + (state.phase == Phase.MERGE)),
         quiet=jnp.where(decided & last, 0, state.quiet),
     )
+
+
+# ---- moves between optima: two views that say the same become one, and views in the order that the sticks prefer ----
+
+
+def similarity(eta: OfItems, problem: Problem) -> Float[Array, "restart view view"]:
+    """Return the normalised mutual information (arithmetic) of the clusters of every two views."""
+    own = jnp.where((jnp.arange(len(eta)) < problem.num_judged)[:, None, None, None], eta, 0)  # no padding
+    table = jnp.einsum("nrgk,nrhl->rghkl", own, own) / problem.num_judged
+    size = own.sum(0) / problem.num_judged
+    alone, both = entropy(size).sum(-1), entropy(table).sum((-1, -2))
+    total = alone[:, :, None] + alone[:, None]
+    return 2 * (total - both) / jnp.maximum(total, jnp.finfo(eta.dtype).tiny)
+
+
+def merged(q: Q, rank: Int[Array, " restart"], problem: Problem) -> tuple[Q, Bool[Array, " restart"]]:
+    """Give the experts of one view to the view whose clusters are the most similar, the smaller to the larger.
+
+    Parameters
+    ----------
+    rank : which pair of views to take: 0 is the most similar one.
+
+    Returns
+    -------
+    q, and of which restarts there is such a pair.
+    """
+    size = q.phi.sum(1)
+    number = size.shape[1]
+    used = size >= FEWEST
+    possible = used[:, :, None] & used[:, None] & jnp.triu(jnp.ones((number, number), bool), 1)
+    score = jnp.where(possible, similarity(q.eta, problem), -jnp.inf).reshape(len(size), -1)
+    row, best = jnp.arange(len(size)), jnp.argsort(-score, axis=1)
+    chosen = best[row, jnp.minimum(rank, number**2 - 1)]
+    there = score[row, chosen] > -jnp.inf
+    one, other = jnp.divmod(chosen, number)
+    larger = size[row, one] >= size[row, other]
+    to, out = jnp.where(larger, one, other)[:, None], jnp.where(larger, other, one)[:, None]
+    into, outof = (jnp.arange(number) == view for view in (to, out))
+    taken = jnp.where(outof[:, None], q.phi, 0).sum(-1, keepdims=True)
+    phi = jnp.where(outof[:, None], 0, q.phi + jnp.where(into[:, None], taken, 0))
+    return q._replace(phi=jnp.where(there[:, None, None], phi, q.phi)), there
+
+
+def ordered(q: Q) -> Q:
+    """Return q with its views by falling number of experts; of equally many, the one with the first expert first.
+
+    The sticks are to be updated afterwards.
+    """
+    # Rounded: which of two views with five experts each has 4.9999 is chance.
+    number = jnp.round(q.phi.sum(1), 3)
+    own = q.phi >= q.phi.max(-1, keepdims=True)
+    first = jnp.where(own.any(1), own.argmax(1), q.phi.shape[1])
+    order = jnp.lexsort((first, -number), axis=-1)
+
+    def sorted_by(values: Array, axis: int, restart_axis: int = 0) -> Array:
+        shape = [1] * values.ndim
+        shape[restart_axis], shape[axis] = order.shape
+        return jnp.take_along_axis(values, order.reshape(shape), axis=axis)
+
+    return q._replace(
+        eta=sorted_by(q.eta, 2, 1), tilt=sorted_by(q.tilt, 2, 1),
+        weight_mean=sorted_by(q.weight_mean, 1), weight_variance=sorted_by(q.weight_variance, 1),
+        phi=sorted_by(q.phi, 2),
+        accuracy=sorted_by(q.accuracy, 2) if q.accuracy.shape[2] > 1 else q.accuracy,
+    )  # fmt: skip
+
+
+# ---- what the driver asks for ----
 
 
 def settled(state: State, problem: Problem) -> Bool[Array, ""]:
@@ -314,18 +346,16 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
     cluster_probability : shape ``(judged, view, cluster)``, of the items that occur in a pair.
     restart_bound : shape ``(restart,)``; pruned bounds of all restarts.
     restart_view_probability : shape ``(restart, expert, view)``.
-    feature_mean, feature_scale : shape ``(feature,)``; by which features were standardised.
     """
     bounds = _all_bounds(state, problem, total)
     mine = _own(problem) == bounds.argmax()
 
     one = _chosen(mine, state.q, jax.tree.map(jnp.zeros_like, state.q))
     one = restart_by_restart(lambda axis, values: total(values.sum(axis, keepdims=True)), one)
-    num_experts, own = one.sensitivity.shape[1:3]
-    shape = (num_experts, own, 2) if problem.settings.per_view else (num_experts, 2)
+    accuracy = one.accuracy[0] if problem.settings.per_view else one.accuracy[0, :, 0]
     return {
-        "sensitivity": one.sensitivity[0].reshape(shape),
-        "specificity": one.specificity[0].reshape(shape),
+        "sensitivity": accuracy[..., 0, :],
+        "specificity": accuracy[..., -1, :],
         "stick": one.stick[0],
         "view_probability": one.phi[0],
         "weight_mean": one.weight_mean[0],
@@ -333,8 +363,6 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
         "cluster_probability": one.eta[:, 0],
         "restart_bound": bounds,
         "restart_view_probability": _everywhere(ordered(state.q).phi, problem, total),
-        "feature_mean": jnp.asarray(problem.mean),
-        "feature_scale": jnp.asarray(problem.scale),
     }
 
 

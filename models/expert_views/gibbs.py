@@ -49,28 +49,11 @@ from scipy.special import gammaln
 
 from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
-from consilience.inference.tempering import (
-    FIRST_RUNGS,
-    MOST_RUNGS,
-    adapted,
-    geometric_ladder,
-    round_trips,
-    rungs_wanted,
-    stepping_stones,
-    swapped,
-)
+from consilience.inference import tempering
+from consilience.models.expert_views import likelihood
 from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
-from consilience.models.expert_views.likelihood import (
-    Answering,
-    AnswerTable,
-    accuracies,
-    answer_table,
-    log_likelihood,
-    log_view_weight,
-    own_view,
-    spammer_answering,
-)
-from consilience.models.expert_views.links import LinearLink, OwnLink
+from consilience.models.expert_views.likelihood import Answering
+from consilience.models.expert_views.links import Clusters, LinearLink, OwnLink
 from consilience.models.expert_views.priors import check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.interface import Gibbs, Starts
@@ -93,30 +76,24 @@ class Problem:
     Parameters
     ----------
     judged : the answers; ``said`` and ``number`` have a first axis, of rungs with answers of their own, or of size one.
-    table, cells : which site tells how probable an answer is, and for which of its probabilities an answer counts.
+    table : which site tells how probable an answer is.
     prior : ``(expert, site, answer)``; parameters of the Beta or Dirichlet priors of the sites of the experts.
     concentration : of the sticks.
     link : from weights to logits; see `links`.
-    begin, neighbour, neighbour_pair : lists of the pairs that each item is in: other ends and pairs.
     exponent : ``(rung,)``; of the ladder that chains start with.
     adapts : whether the warm-up moves the rungs, and adds some.
-    experts, views, clusters : kind of the experts, and sizes.
+    experts, views : kind of the experts, and how many views.
     """
 
     judged: Judgements
-    table: AnswerTable
-    cells: Float[np.ndarray, "truth kind cell"]
+    table: likelihood.AnswerTable
     prior: Float[np.ndarray, "expert site answer"]
     concentration: float
     link: Any
-    begin: Int[np.ndarray, " item_and_one"]
-    neighbour: Int[np.ndarray, " edge"]
-    neighbour_pair: Int[np.ndarray, " edge"]
     exponent: Float[np.ndarray, " rung"]
     adapts: bool
     experts: str
     views: int
-    clusters: int
 
 
 class State(NamedTuple):
@@ -173,10 +150,10 @@ def prepare(resolved: Resolved) -> Problem:
     UnsupportedRequest : there are more clusters than judged items, or than are allowed; spammers are to give grades.
     """
     chosen, given = resolved.settings, resolved.given
-    judged, _ = judgements(resolved.data, bool(chosen.standardize))
+    judged = of_all_rungs(judgements(resolved.data, bool(chosen.standardize))[0])
     number = len(judged.item)
     check_clusters(chosen.clusters, number)
-    table = answer_table(resolved)
+    table = likelihood.answer_table(resolved)
     prior = np.stack([resolved.concentration(site) for site in table.sites], axis=1)
     link: Any
     if given.logits is None and given.weight is None:
@@ -185,15 +162,16 @@ def prepare(resolved: Resolved) -> Problem:
         link = OwnLink(judged.feature, weight_prior(resolved, judged.feature.shape[1]), link_of(given))
         returned = jax.eval_shape(link.link, np.zeros(link.prior.event_shape, np.float32), judged.feature)
         check_logits(returned.shape, (number, chosen.clusters))
-    end, other = np.concatenate([judged.first, judged.second]), np.concatenate([judged.second, judged.first])
-    order = np.argsort(end, kind="stable")
-    judged = judged._replace(said=judged.said[None].astype(float), number=judged.number[None].astype(float))
+    exponent = tempering.geometric_ladder(chosen.rungs or tempering.FIRST_RUNGS)
     return Problem(
-        judged, table, table.cells, np.asarray(prior, float), float(given.concentration), link,
-        np.searchsorted(end[order], np.arange(number + 1)), other[order], (order % len(judged.first)).astype(np.int32),
-        geometric_ladder(chosen.rungs or FIRST_RUNGS), not chosen.rungs, chosen.experts, resolved.size("view"),
-        chosen.clusters,
-    )  # fmt: skip
+        judged, table, np.asarray(prior, float), float(given.concentration), link, exponent, not chosen.rungs,
+        chosen.experts, resolved.size("view"),
+    )
+
+
+def of_all_rungs(judged: Judgements) -> Judgements:
+    """Return judgements whose counts have a first axis of size one, and are floats."""
+    return judged._replace(said=judged.said[None].astype(float), number=judged.number[None].astype(float))
 
 
 def starts(resolved: Resolved) -> Starts:
@@ -215,14 +193,21 @@ def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> Stat
 def _prior_state(random: np.random.Generator, problem: Problem, exponent: Float[np.ndarray, " rung"]) -> State:
     rungs, number = len(exponent), len(problem.prior)
     stick = _log_shares(random, np.broadcast_to((1.0, problem.concentration), (rungs, problem.views - 1, 2)))
-    view = _drawn(random, np.repeat(_log_view_weight(stick)[:, None], number, axis=1))
+    view = _drawn(random, np.repeat(likelihood.log_view_weight(stick[..., 0], stick[..., 1])[:, None], number, axis=1))
     own = problem.views if problem.experts == "per-view" else 1
     cells = np.broadcast_to(problem.prior[:, None], (rungs, number, own, *problem.prior.shape[1:]))
     experts, weight = _log_shares(random, cells), problem.link.drawn(random, rungs, problem.views)
-    cluster = _drawn(random, problem.link.logits(weight).swapaxes(-1, -2)).astype(np.int8)
-    return _on_ladder(_counted(State(
-        cluster, view, experts, stick, weight, *(np.zeros(0),) * 2, exponent, np.arange(rungs), *(np.zeros(0),) * 2, 0
-    ), problem), exponent)  # fmt: skip
+    cluster = _drawn(random, problem.link.logits(weight).swapaxes(-1, -2))
+    return _begun(cluster, view, experts, stick, weight, exponent, problem)
+
+
+def _begun(
+    cluster: np.ndarray, view: np.ndarray, experts: np.ndarray, stick: np.ndarray, weight: np.ndarray,
+    exponent: Float[np.ndarray, " rung"], problem: Problem,
+) -> State:  # fmt: skip
+    """Return a state with its counts, on a ladder."""
+    state = State(cluster.astype(np.int8), view, experts, stick, weight, *(np.zeros(0),) * 6, 0)
+    return _on_ladder(_counted(state, problem), exponent)
 
 
 def _on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
@@ -239,7 +224,7 @@ def _on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
 def sweep(random: np.random.Generator, state: State, problem: Problem) -> State:
     """Draw all of the state on each rung, then swap."""
     state = _moved(random, state, problem)
-    order, rate = swapped(random.random(len(state.exponent) - 1), state.exponent, state.log_likelihood)
+    order, rate = tempering.swapped(random.random(len(state.exponent) - 1), state.exponent, state.log_likelihood)
     return state.on(order)._replace(swap_rate=rate, rates=state.rates + rate, sweeps=state.sweeps + 1)
 
 
@@ -248,7 +233,7 @@ def warmed(state: State, problem: Problem, done: int, warmup: int) -> State:
     every = max(warmup // _ADAPTATIONS, _FEWEST_SWEEPS)
     if problem.adapts and done % every == 0 and 0 < done <= warmup - every:
         rate = state.rates / state.sweeps
-        exponent = adapted(state.exponent, rate, rungs_wanted(rate))
+        exponent = tempering.adapted(state.exponent, rate, tempering.rungs_wanted(rate))
         nearest = np.abs(exponent[:, None] - state.exponent).argmin(axis=1)
         return _on_ladder(state.on(nearest), exponent)
     return _on_ladder(state, state.exponent) if done == warmup else state
@@ -256,37 +241,74 @@ def warmed(state: State, problem: Problem, done: int, warmup: int) -> State:
 
 def _moved(random: np.random.Generator, state: State, problem: Problem) -> State:
     """Draw all of the state on each rung."""
-    # Machine code is compiled, or read from disk, when it is first asked for.
-    from consilience.models.expert_views import loops
-
-    stick = _log_shares(random, _stick_cells(state.view_of_expert, problem))
-    view, experts = _drawn_experts(random, state, _log_view_weight(stick), problem)
+    size = (state.view_of_expert[:, :, None] == np.arange(problem.views)).sum(axis=1)
+    stick = _log_shares(random, likelihood.stick_parameters(size, problem.concentration))
+    view, experts = _drawn_experts(random, state, likelihood.log_view_weight(stick[..., 0], stick[..., 1]), problem)
     # What no answer is believed of is drawn from the prior: views without experts, and all of the last rung.
     used = (view[:, :, None] == np.arange(problem.views)).any(axis=1) & (state.exponent > 0)[:, None]
     weight = problem.link.moved(random, state.weight, state.cluster, used)
-    apart, together = (own_view(part, view) for part in _answering(experts, problem))
+    apart, together = (likelihood.own_view(part, view) for part in _answering(experts, problem))
     gain = state.exponent[:, None, None] * (together - apart)
-    cluster, judged = state.cluster.copy(), problem.judged
-    loops.draw_clusters(
-        random.random(cluster.shape), cluster, problem.link.logits(weight), gain, view, judged.answer_expert,
-        judged.answer_pair, judged.said, problem.begin, problem.neighbour, problem.neighbour_pair,
-    )  # fmt: skip
+    cluster = _clusters_drawn(random, state.cluster, problem.link.logits(weight), gain, view, problem.judged)
     moved = state._replace(cluster=cluster, view_of_expert=view, experts=experts, stick=stick, weight=weight)
     return _counted(moved, problem)
 
 
 def _counted(state: State, problem: Problem) -> State:
     """Return the state with its counts and log likelihood."""
+    counts = _counts(state.cluster, problem.judged)
+    fit = likelihood.log_likelihood(counts, _answering(state.experts, problem), problem.judged.number)
+    own = np.take_along_axis(fit, state.view_of_expert[..., None], axis=-1)
+    return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)))
+
+
+def _clusters_drawn(
+    random: np.random.Generator, cluster: Clusters, logits: Float[np.ndarray, "rung view cluster item"],
+    gain: Float[np.ndarray, "rung expert kind"], view: Int[np.ndarray, "rung expert"], judged: Judgements,
+) -> Clusters:  # fmt: skip
+    """Draw the clusters of all items, one item after the other; see `loops`."""
+    # Machine code is compiled, or read from disk, when it is first asked for.
     from consilience.models.expert_views import loops
 
-    judged, cluster = problem.judged, state.cluster
-    counts = np.zeros((len(cluster), len(problem.prior), problem.views, judged.said.shape[-1]))
+    cluster = cluster.copy()
+    loops.draw_clusters(
+        random.random(cluster.shape), cluster, logits, gain, view, judged.answer_expert, judged.answer_pair,
+        judged.said, judged.begin, judged.neighbour, judged.neighbour_pair,
+    )
+    return cluster
+
+
+def _counts(cluster: Clusters, judged: Judgements) -> Float[np.ndarray, "rung expert view kind"]:
+    """Count the answers of each expert to the pairs that are together in each view."""
+    from consilience.models.expert_views import loops
+
+    counts = np.zeros((len(cluster), judged.num_experts, cluster.shape[1], judged.said.shape[-1]))
     loops.count_together(
         cluster, judged.first, judged.second, judged.answer_expert, judged.answer_pair, judged.said, counts
     )
-    fit = log_likelihood(counts, _answering(state.experts, problem), judged.number)
-    own = np.take_along_axis(fit, state.view_of_expert[..., None], axis=-1)
-    return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)))
+    return counts
+
+
+def drawn_given(
+    random: np.random.Generator, view: Int[np.ndarray, "rung expert"], cluster: Clusters, answers: Answering,
+    log_weight: Float[np.ndarray, "rung view"], logits: Float[np.ndarray, "rung view cluster item"],
+    judged: Judgements, sweeps: int,
+) -> tuple[Int[np.ndarray, "rung expert"], Clusters]:  # fmt: skip
+    """Draw views and clusters given all else, by sweeps over both.
+
+    Parameters
+    ----------
+    view, cluster : where the sweeps start.
+    answers, log_weight, logits : how experts answer, and the log prior probabilities of views and clusters.
+    judged : the answers, `of_all_rungs`.
+    sweeps : how many.
+    """
+    for _ in range(sweeps):
+        apart, together = (likelihood.own_view(part, view) for part in answers)
+        cluster = _clusters_drawn(random, cluster, logits, together - apart, view, judged)
+        fit = likelihood.log_likelihood(_counts(cluster, judged), answers, judged.number)
+        view = _drawn(random, log_weight[:, None] + fit)
+    return view, cluster
 
 
 def _drawn_experts(
@@ -294,7 +316,7 @@ def _drawn_experts(
 ) -> tuple[Int[np.ndarray, "rung expert"], Float[np.ndarray, "rung expert own site answer"]]:
     """Draw the view and the sites of each expert."""
     if problem.experts == "spammer":
-        fit = log_likelihood(state.counts, _answering(state.experts, problem), problem.judged.number)
+        fit = likelihood.log_likelihood(state.counts, _answering(state.experts, problem), problem.judged.number)
         view = _drawn(random, log_weight[:, None] + state.exponent[:, None, None] * fit)
         return view, _walked(random, state, view, problem)
     conditional = _conditional(state.counts, state.exponent[:, None, None, None], problem)
@@ -309,8 +331,7 @@ def _conditional(
     counts: Float[np.ndarray, "rung expert view kind"], exponent: Any, problem: Problem
 ) -> Float[np.ndarray, "rung expert view site answer"]:
     """Return the parameters of each expert's sites, were each of the views his."""
-    of_apart, of_together = problem.cells
-    found = counts @ of_together + (problem.judged.number[:, :, None] - counts) @ of_apart
+    found = likelihood.site_counts(counts, problem.judged.number[:, :, None], problem.table.cells)
     return problem.prior[:, None] + (exponent * found).reshape(*found.shape[:-1], *problem.prior.shape[1:])
 
 
@@ -323,7 +344,7 @@ def _walked(
     def log_density(sites: np.ndarray) -> np.ndarray:
         # Of log odds the density has the site and one minus it as factors more.
         prior = (problem.prior * sites[:, :, 0]).sum(axis=(-2, -1))
-        fit = log_likelihood(counts, _answering(sites, problem), problem.judged.number)[..., 0]
+        fit = likelihood.log_likelihood(counts, _answering(sites, problem), problem.judged.number)[..., 0]
         return prior + state.exponent[:, None] * fit
 
     sites = state.experts
@@ -343,7 +364,7 @@ def _walked(
 
 def _answering(experts: Float[np.ndarray, "rung expert own site answer"], problem: Problem) -> Answering:
     """Return how experts answer, ``(rung, expert, own, kind)``."""
-    return spammer_answering(experts, np) if problem.experts == "spammer" else problem.table.read(experts)
+    return likelihood.spammer_answering(experts) if problem.experts == "spammer" else problem.table.read(experts)
 
 
 def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*batch"]:
@@ -354,18 +375,6 @@ def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*
 def _summed(values: Float[np.ndarray, "*batch few"]) -> Float[np.ndarray, "*batch"]:
     """Sum over a last axis that is short, of which NumPy would sum one row after the other."""
     return functools.reduce(np.add, np.moveaxis(values, -1, 0))
-
-
-def _stick_cells(view: Int[np.ndarray, "rung expert"], problem: Problem) -> Float[np.ndarray, "rung stick 2"]:
-    """Return the Beta parameters of the sticks given how many experts each view has."""
-    size = (view[:, :, None] == np.arange(problem.views)).sum(axis=1)
-    later = size[:, ::-1].cumsum(axis=1)[:, ::-1] - size
-    return np.stack([1.0 + size, problem.concentration + later], axis=-1)[:, :-1]
-
-
-def _log_view_weight(stick: Float[np.ndarray, "rung stick 2"]) -> Float[np.ndarray, "rung view"]:
-    """Return the log prior probability of each view."""
-    return log_view_weight(stick[..., 0], stick[..., 1], np)
 
 
 def _log_shares(
@@ -391,13 +400,13 @@ def sites(state: State, problem: Problem, rung: int = 0) -> dict[str, np.ndarray
     Without sticks where there is but one view.
     """
     answers = Answering(*(part[rung] for part in _answering(state.experts, problem)))
-    found = accuracies(answers, problem.judged.scale, np)
+    found = likelihood.accuracies(answers, problem.judged.scale)
     for number, site in enumerate(problem.table.sites):
         probability = np.exp(state.experts[rung, :, :, number])
         found[site] = probability if site.startswith("answers") else probability[..., 0]
     if problem.experts != "per-view":
         found = {site: values[:, 0] for site, values in found.items()}
-    ladder = np.full((MOST_RUNGS, 4), [-1.0, 0, 0, 0])
+    ladder = np.full((tempering.MOST_RUNGS, 4), [-1.0, 0, 0, 0])
     for column, values in ((EXPONENT, state.exponent), (LOG_LIKELIHOOD, state.log_likelihood),
                            (SWAPPED, state.swap_rate), (REPLICA, state.replica)):  # fmt: skip
         ladder[: len(values), column] = values
@@ -423,12 +432,7 @@ def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State
     experts = experts if problem.experts == "per-view" else experts[:, None]
     stick = logs(values["stick"] if problem.views > 1 else np.zeros(0))
     weight, view = problem.link.position(values["weight"]), np.asarray(values["view_of_expert"], int)
-    none = np.zeros(0)
-    state = State(
-        cluster[None].astype(np.int8), view[None], experts[None], stick[None], weight[None], none, none, np.ones(1),
-        np.zeros(1, int), none, none, 0,
-    )  # fmt: skip
-    return _on_ladder(_counted(state, problem), np.ones(1))
+    return _begun(cluster[None], view[None], experts[None], stick[None], weight[None], np.ones(1), problem)
 
 
 def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple[State, Problem]:
@@ -437,7 +441,7 @@ def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple
     expert, pair, rung = judged.answer_expert, judged.answer_pair, np.arange(len(view))[:, None]
     of_answer = view[:, expert]
     same = state.cluster[rung, of_answer, judged.first[pair]] == state.cluster[rung, of_answer, judged.second[pair]]
-    logs = [own_view(part, view)[:, expert] for part in _answering(state.experts, problem)]
+    logs = [likelihood.own_view(part, view)[:, expert] for part in _answering(state.experts, problem)]
     shape = (len(expert), judged.num_orders, judged.num_answers)
     order = judged.said[0].reshape(shape).sum(axis=-1).argmax(axis=-1)
     by_order = np.where(same[..., None], *logs[::-1]).reshape(len(view), *shape)
@@ -466,9 +470,10 @@ def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any],
     found = {
         "ladder_exponent": exponent * there, "ladder_swap_rate": kept[..., SWAPPED].mean(axis=1) * there,
         "ladder_log_likelihood": kept[..., LOG_LIKELIHOOD].mean(axis=1) * there,
-        "ladder_trips": np.array([round_trips(of_one[..., REPLICA].astype(int)) for of_one in ladders]),
+        "ladder_trips": np.array([tempering.round_trips(of_one[..., REPLICA].astype(int)) for of_one in ladders]),
     }  # fmt: skip
-    stones = [stepping_stones(one[-1, :, EXPONENT], one[..., LOG_LIKELIHOOD]) for one in ladders if one.shape[1] > 1]
+    ladders = [of_one for of_one in ladders if of_one.shape[1] > 1]
+    stones = [tempering.stepping_stones(of_one[-1, :, EXPONENT], of_one[..., LOG_LIKELIHOOD]) for of_one in ladders]
     if not stones:
         return samples, found | {"evidence": np.zeros((0, 3))}
     value, error = np.transpose(stones)

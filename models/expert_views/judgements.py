@@ -12,25 +12,7 @@ import jax
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.models.expert_views.colouring import coloured
 from consilience.models.rows import sorted_order
-
-
-class Colour(NamedTuple):
-    """Items that share no pair, and all the pairs that they are in.
-
-    Parameters
-    ----------
-    node : shape ``(node,)``; places among the judged items.
-    edge_node : shape ``(edge,)``; which node, from 0, increasing.
-    edge_other : shape ``(edge,)``; the other end, a place among the judged items.
-    edge_pair : shape ``(edge,)``; the pair.
-    """
-
-    node: Int[np.ndarray, " node"]
-    edge_node: Int[np.ndarray, " edge"]
-    edge_other: Int[np.ndarray, " edge"]
-    edge_pair: Int[np.ndarray, " edge"]
 
 
 @jax.tree_util.register_static
@@ -59,8 +41,9 @@ class Judgements(NamedTuple):
     said : shape ``(answer, kind)``; how often the expert gave each answer to the pair: the answers to pairs that were
         shown in the first way, apart first, then those to pairs that were shown in the second way.
     number : shape ``(expert, kind)``; how often the expert gave each answer at all.
+    begin, neighbour, neighbour_pair : lists of the pairs that each item is in, one after the other: where they begin,
+        and the last ends, the other ends and the pairs.
     answers : which answers there are.
-    colours : groups of items that can be updated at once.
     """
 
     item: Int[np.ndarray, " judged"]
@@ -71,8 +54,10 @@ class Judgements(NamedTuple):
     answer_pair: Int[np.ndarray, " answer"]
     said: Int[np.ndarray, "answer kind"]
     number: Int[np.ndarray, "expert kind"]
+    begin: Int[np.ndarray, " judged_and_one"]
+    neighbour: Int[np.ndarray, " edge"]
+    neighbour_pair: Int[np.ndarray, " edge"]
     answers: Answers
-    colours: tuple[Colour, ...]
 
     @property
     def num_experts(self) -> int:
@@ -118,9 +103,9 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
     item = judged_items(data)
     place = np.zeros(data.num_items, np.int64)
     place[item] = np.arange(len(item))
-    pair_key, pair = _distinct(place[item_a] * len(item) + place[item_b])
+    pair_key, pair = np.unique(place[item_a] * len(item) + place[item_b], return_inverse=True)
     first, second = (pair_key // len(item)).astype(np.int32), (pair_key % len(item)).astype(np.int32)
-    row_key, row = _distinct(expert.astype(np.int64) * len(pair_key) + pair)
+    row_key, row = np.unique(expert.astype(np.int64) * len(pair_key) + pair, return_inverse=True)
     kind = answer if data.order is None else answer + data.num_answers * np.asarray(data.order)
     kinds = data.num_answers * data.num_orders
 
@@ -128,6 +113,8 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
         found = np.bincount(owner.astype(np.int64) * kinds + kind, minlength=number * kinds)
         return found.reshape(-1, kinds).astype(np.int32)
 
+    end, other = np.concatenate([first, second]), np.concatenate([second, first])
+    by_end = sorted_order(end)
     standard = standard_of(np.asarray(data.feature), standardize)
     found = Judgements(
         item=item.astype(np.int32),
@@ -138,8 +125,10 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
         answer_pair=(row_key % len(pair_key)).astype(np.int32),
         said=counted(row, len(row_key)),
         number=counted(expert, data.num_experts),
+        begin=np.searchsorted(end[by_end], np.arange(len(item) + 1)),
+        neighbour=other[by_end],
+        neighbour_pair=(by_end % len(first)).astype(np.int32),
         answers=Answers(data.num_grades or 2, data.num_blanks or 0),
-        colours=_colours(first, second, len(item)),
     )
     return found, standard
 
@@ -149,21 +138,6 @@ def judged_items(data: Any) -> Int[np.ndarray, " judged"]:
     occurs = np.zeros(data.num_items, bool)
     occurs[np.asarray(data.item_a)] = occurs[np.asarray(data.item_b)] = True
     return np.flatnonzero(occurs)
-
-
-def _distinct(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct keys, increasing, and which of them each key is."""
-    number = len(key)
-    if int(key.max()) < np.iinfo(np.int64).max // number - 1:
-        # Keys and places are sorted in one, several times faster than `numpy.unique`.
-        ordered, order = np.divmod(np.sort(key * number + np.arange(number)), number)
-    else:
-        order = np.argsort(key, kind="stable")
-        ordered = key[order]
-    new = np.append(True, ordered[1:] != ordered[:-1])
-    which = np.empty(number, np.int64)
-    which[order] = np.cumsum(new) - 1
-    return ordered[new], which
 
 
 def standard_of(feature: Float[np.ndarray, "item feature"], standardize: bool = True) -> Standard:
@@ -186,27 +160,3 @@ def standardised(feature: Float[np.ndarray, "item feature"], standard: Standard)
     feature = np.asarray(feature, float) - standard.mean
     feature = np.divide(feature, standard.scale, out=np.zeros_like(feature), where=standard.scale > 0)
     return np.concatenate([feature, np.ones((len(feature), 1))], axis=1)
-
-
-def _colours(first: np.ndarray, second: np.ndarray, number: int) -> tuple[Colour, ...]:
-    colour = coloured(first, second, number)
-    node = sorted_order(colour)
-    place = np.empty(number, np.int64)
-    place[node] = np.arange(number)
-    end, other = np.concatenate([first, second]), np.concatenate([second, first])
-    order = sorted_order(place[end])
-    edge_place, edge_other = place[end[order]], other[order]
-    edge_pair = (order % len(first)).astype(np.int32)
-    first_node = np.searchsorted(colour[node], np.arange(colour.max() + 2))
-    first_edge = np.searchsorted(edge_place, first_node)
-    return tuple(
-        Colour(
-            node[begin:stop],
-            (edge_place[edges] - begin).astype(np.int32),
-            edge_other[edges],
-            edge_pair[edges],
-        )
-        for begin, stop, edges in zip(
-            first_node[:-1], first_node[1:], map(slice, first_edge[:-1], first_edge[1:]), strict=True
-        )
-    )

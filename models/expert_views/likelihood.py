@@ -20,13 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array, Bool, Float, Int
+from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.judgements import Judgements
+from consilience.models.rows import numpy_of
 from consilience.models.sites import Resolved
 from consilience.notes import Remedy
 
@@ -104,33 +102,28 @@ def answer_table(resolved: Resolved) -> AnswerTable:
     return AnswerTable(tuple(sites), place.reshape(2, -1, 2))
 
 
-def answering(values: Mapping[str, Any], resolved: Resolved, numpy: Any = jnp) -> Answering:
-    """Return how experts answer, from the sites that are drawn of experts of this kind.
-
-    Parameters
-    ----------
-    numpy : the module of arrays that is to be used.
-    """
-    table = answer_table(resolved)
+def answering(values: Mapping[str, Any], resolved: Resolved) -> Answering:
+    """Return how experts answer, from the sites that are drawn of experts of this kind; any axes may come first."""
+    table, by_view = answer_table(resolved), resolved.settings.experts == "per-view"
     logs = []
     for site in table.sites:
-        value = numpy.asarray(values[site])
+        numpy, value = numpy_of(values[site]), values[site]
         is_row = site.startswith("answers")
-        value = value if value.ndim - is_row > 1 else value[:, None]
+        value = value if by_view else numpy.expand_dims(value, -1 - is_row)
         logs.append(numpy.log(value) if is_row else numpy.stack([numpy.log(value), numpy.log1p(-value)], axis=-1))
     stacked = numpy.stack(logs, axis=-2)
-    return table.read(stacked) if table.sites[0] != "knowledge" else spammer_answering(stacked, numpy)
+    return spammer_answering(stacked) if resolved.settings.experts == "spammer" else table.read(stacked)
 
 
-def spammer_answering(logs: Any, numpy: Any = jnp) -> Answering:
+def spammer_answering(logs: Any) -> Answering:
     """Return how spammers answer: rightly if they know, else by a guess.
 
     Parameters
     ----------
     logs : ``(…, 2, 2)``; logarithms of knowing whether the items are together and of not knowing, then of saying
         together without knowing and of saying apart.
-    numpy : the module of arrays that they are of.
     """
+    numpy = numpy_of(logs)
     knows, guesses_not = logs[..., 0, 0], logs[..., 0, 1] + logs[..., 1, 1]
     guesses = logs[..., 0, 1] + logs[..., 1, 0]
     return Answering(
@@ -139,7 +132,7 @@ def spammer_answering(logs: Any, numpy: Any = jnp) -> Answering:
     )
 
 
-def accuracies(answers: Answering, scale: Any, numpy: Any = jnp) -> dict[str, Any]:
+def accuracies(answers: Answering, scale: Any) -> dict[str, Any]:
     """Return sensitivity and specificity, by way of showing: how far answers that say something go the right way.
 
     Of grades that is the mean on a scale from 0 to 1; of two answers how probably they are right.
@@ -149,29 +142,37 @@ def accuracies(answers: Answering, scale: Any, numpy: Any = jnp) -> dict[str, An
     found = {}
     for order in range(answers.together.shape[-1] // len(scale)):
         own = slice(order * len(scale), (order + 1) * len(scale))
-        apart, together = (numpy.exp(part[..., own]) * says for part in answers)
+        apart, together = (numpy_of(part).exp(part[..., own]) * says for part in answers)
         for name, share, right in (("sensitivity", together, value), ("specificity", apart, 1 - value)):
             found[name + SWAPPED * order] = (share * right).sum(axis=-1) / share.sum(axis=-1)
     return found
 
 
-def log_view_weight(stick: Any, rest: Any, numpy: Any = jnp) -> Float[Any, "*rung view"]:
+def log_view_weight(stick: Any, rest: Any) -> Float[Any, "*rung view"]:
     """Return the log prior probability of each view, from logarithms of the broken sticks and of what they leave."""
+    numpy = numpy_of(rest)
     none = numpy.zeros_like(rest, shape=(*rest.shape[:-1], 1))
     left = numpy.concatenate([none, numpy.cumsum(rest, axis=-1)], axis=-1)
     return left + numpy.concatenate([stick, none], axis=-1)
 
 
-def pairs_together(cluster: Int[Array, "item view"], judged: Judgements) -> Bool[Array, "pair view"]:
-    """Return which pairs of items are in one cluster."""
-    return cluster[judged.first] == cluster[judged.second]
+def stick_parameters(size: Any, concentration: Any) -> Float[Any, "*rung stick 2"]:
+    """Return the Beta parameters of the sticks, from how many experts each view has."""
+    numpy = numpy_of(size)
+    later = numpy.cumsum(size[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+    return numpy.stack([1.0 + size[..., :-1], concentration + later], axis=-1)
 
 
-def together_counts(same: Bool[Array, "pair view"], judged: Judgements) -> Float[Array, "expert view kind"]:
-    """Count the answers of each expert to the pairs that are together."""
-    said = jnp.asarray(judged.said, jnp.result_type(float))
-    of_answer = same[judged.answer_pair][..., None] * said[:, None]
-    return jax.ops.segment_sum(of_answer, judged.answer_expert, judged.num_experts, indices_are_sorted=True)
+def site_counts(counts: Any, number: Any, cells: Any) -> Float[Any, "*rung expert view cell"]:
+    """Return how often answers count for each probability of the sites.
+
+    Parameters
+    ----------
+    counts, number : ``(…, kind)``; of answers on pairs that are together, and of all.
+    cells : of `AnswerTable`.
+    """
+    # What is not together is apart; differences of sums may fall below zero by rounding.
+    return counts @ cells[1] + numpy_of(counts).maximum(number - counts, 0) @ cells[0]
 
 
 def log_likelihood(
@@ -194,5 +195,4 @@ def own_view(
     """Return what stands in the row of each expert's own view, or in the only row."""
     if values.shape[-2] == 1:
         return values[..., 0, :]
-    module = np if isinstance(values, np.ndarray) else jnp
-    return module.take_along_axis(values, view[..., None, None], axis=-2)[..., 0, :]
+    return numpy_of(values).take_along_axis(values, view[..., None, None], axis=-2)[..., 0, :]

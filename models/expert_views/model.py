@@ -3,8 +3,8 @@
 Clusters cannot be summed out in general, since judgements tie the items together. So there are three forms:
 
 * ``exact`` has them as discrete sites, which NUTS alone cannot draw. The member's Gibbs sampler does; so does NumPyro's
-  ``HMCGibbs(NUTS(density), gibbs_function(resolved), GIBBS_SITES)``, run on the same ``arranged(resolved)``, also for
-  accuracies with a hierarchical prior.
+  ``DiscreteHMCGibbs(NUTS(density), modified=True)``, run on ``arranged(resolved)``, also for accuracies with a
+  hierarchical prior.
 * ``enumerate`` is the same posterior with all clusters and views of all items and experts summed out: for a handful
   of items.
 * ``pair`` is **another model**: every judgement draws the clusters of its two items anew. NUTS and SVI can take it, and
@@ -15,7 +15,6 @@ Clusters cannot be summed out in general, since judgements tie the items togethe
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -23,27 +22,15 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from consilience.arrays import Array, Float, Int, Key
+from consilience.arrays import Array, Float, Int
 from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.models.expert_views import likelihood
 from consilience.models.expert_views.judgements import Judgements, judgements
-from consilience.models.expert_views.likelihood import (
-    Answering,
-    accuracies,
-    answer_table,
-    answering,
-    log_likelihood,
-    log_view_weight,
-    own_view,
-    pairs_together,
-    together_counts,
-)
+from consilience.models.expert_views.likelihood import Answering
 from consilience.models.expert_views.priors import Priors, check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.sites import Resolved
 from consilience.notes import Remedy
-
-GIBBS_SITES = ("cluster", "view_of_expert")
-"""The discrete sites, which `gibbs_function` draws."""
 
 _MOST_CONFIGURATIONS = 100_000
 
@@ -121,19 +108,20 @@ def _sample_view_weight(priors: Priors, views: int) -> Float[Array, " view"]:
     if views == 1:
         return jnp.zeros(1)
     prior = dist.Beta(1.0, jnp.asarray(priors.concentration, jnp.result_type(float)))
-    return _log_weight({"stick": numpyro.sample("stick", prior.expand((views - 1,)).to_event(1))}, views)
+    stick = numpyro.sample("stick", prior.expand((views - 1,)).to_event(1))
+    return likelihood.log_view_weight(jnp.log(stick), jnp.log1p(-stick))
 
 
 def _sample_experts(resolved: Resolved, views: int) -> Answering:
     sites, by_view, num_experts = {}, resolved.settings.experts == "per-view", resolved.data.num_experts
-    for site in answer_table(resolved).sites:
+    for site in likelihood.answer_table(resolved).sites:
         prior = resolved.prior(site)
         if by_view and prior.batch_shape:
             prior = _for_each_view(prior)
         shape = (num_experts, views) if by_view else (num_experts,)
         sites[site] = numpyro.sample(site, prior.expand(shape).to_event(len(shape)))
-    answers = answering(sites, resolved)
-    for site, value in accuracies(answers, resolved.data.scale).items():
+    answers = likelihood.answering(sites, resolved)
+    for site, value in likelihood.accuracies(answers, resolved.data.scale).items():
         if site not in sites:
             numpyro.deterministic(site, value if by_view else value[:, 0])
     return answers
@@ -158,7 +146,7 @@ def _answer_density(
     expert, pair = judged.answer_expert, judged.answer_pair
     view = view_of_expert[expert]
     same = cluster[view, judged.first[pair]] == cluster[view, judged.second[pair]]
-    apart, together = (own_view(part, view_of_expert)[expert] for part in answers)
+    apart, together = (likelihood.own_view(part, view_of_expert)[expert] for part in answers)
     return (judged.said * jnp.where(same[:, None], together, apart)).sum()
 
 
@@ -200,76 +188,17 @@ def _log_enumerated(
     )
     log_share = jax.nn.log_softmax(logits)
     prior = log_share[:, np.arange(num_items), state].sum(axis=-1)  # (view, state)
-    counts = together_counts(pairs_together(jnp.asarray(state.T), judged), judged)  # each state as a view
-    fit = jax.vmap(  # (view or 1, expert, state)
-        lambda *own: log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged.number), in_axes=1
-    )(*answers)
+    of_state = jnp.asarray(state.T)  # each state as a view
+    same = (of_state[judged.first] == of_state[judged.second])[judged.answer_pair]
+    said = same[..., None] * jnp.asarray(judged.said, log_share.dtype)[:, None]
+    counts = jax.ops.segment_sum(said, judged.answer_expert, num_experts, indices_are_sorted=True)
+
+    def of_view(*own: Array) -> Float[Array, "expert state"]:
+        return likelihood.log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged.number)
+
+    fit = jax.vmap(of_view, in_axes=1)(*answers)  # (view or 1, expert, state)
     evidence = jax.nn.logsumexp(prior[:, None] + jnp.einsum("se,vez->vsz", subset, fit), axis=-1)  # (view, subset)
     place = (choice[:, None] == np.arange(views)[:, None]) @ 2 ** np.arange(num_experts)[::-1]  # (choice, view)
     log_choice = log_weight[choice].sum(axis=1) + evidence[np.arange(views), place].sum(axis=1)
     own = choice[..., None] == np.arange(views)
     return jax.nn.logsumexp(log_choice), jnp.einsum("c,cev->ev", jax.nn.softmax(log_choice), own)
-
-
-def gibbs_function(resolved: Resolved) -> Callable[..., dict[str, Array]]:
-    """Return the function that NumPyro's ``HMCGibbs`` takes, which draws `GIBBS_SITES` given all other sites.
-
-    Returns
-    -------
-    ``gibbs_fn(rng_key, gibbs_sites, hmc_sites)`` -> dict of new values. Clusters are drawn colour after colour, then
-    the view of each expert, given his accuracies.
-    """
-    resolved = arranged(resolved)
-    judged, views = resolved.data, resolved.size("view")
-
-    def gibbs_fn(rng_key: Key, gibbs_sites: Mapping[str, Array], hmc_sites: Mapping[str, Array]) -> dict[str, Array]:
-        key_cluster, key_view = jax.random.split(rng_key)
-        answers = answering(hmc_sites, resolved)
-        pull = coupling(gibbs_sites["view_of_expert"], answers, judged, views)
-        logits = jnp.moveaxis(_logits(resolved.given, hmc_sites["weight"], judged), 0, 1)
-        noise = jax.random.gumbel(key_cluster, logits.shape, logits.dtype)
-        cluster = draw_clusters(noise, gibbs_sites["cluster"].T, logits, pull, judged)
-        fit = log_likelihood(together_counts(pairs_together(cluster, judged), judged), answers, judged.number)
-        view = jax.random.categorical(key_view, _log_weight(hmc_sites, views) + fit)
-        return {"cluster": cluster.T, "view_of_expert": view.astype(gibbs_sites["view_of_expert"].dtype)}
-
-    return gibbs_fn
-
-
-def coupling(
-    view_of_expert: Int[Array, " expert"], answers: Answering, judged: Judgements, views: int
-) -> Float[Array, "pair view"]:
-    """Return what the answers of the experts of each view add for a pair to be together."""
-    apart, together = (own_view(part, view_of_expert)[judged.answer_expert] for part in answers)
-    weight = (judged.said * (together - apart)).sum(axis=-1)
-    place = judged.answer_pair * views + view_of_expert[judged.answer_expert]
-    return jax.ops.segment_sum(weight, place, len(judged.first) * views).reshape(-1, views)
-
-
-def draw_clusters(
-    noise: Float[Array, "item view cluster"], cluster: Int[Array, "item view"],
-    logits: Float[Array, "item view cluster"], pull: Float[Array, "pair view"], judged: Judgements,
-) -> Int[Array, "item view"]:  # fmt: skip
-    """Draw the cluster of each item in each view given those of its neighbours, colour after colour.
-
-    Parameters
-    ----------
-    noise : Gumbel noise; the largest of logits with such noise is a draw of the classes.
-    cluster : the clusters before.
-    logits : of the clusters by themselves.
-    pull : what a pair gains by being together.
-    judged : the pairs, and their colours.
-    """
-    labels = jnp.arange(logits.shape[-1])
-    noisy = logits + noise
-    for colour in judged.colours:
-        neighbour = cluster[colour.edge_other]
-        gain = jnp.where(neighbour[..., None] == labels, pull[colour.edge_pair][..., None], 0)
-        gains = jax.ops.segment_sum(gain, colour.edge_node, len(colour.node), indices_are_sorted=True)
-        drawn = jnp.argmax(noisy[colour.node] + gains, axis=-1).astype(cluster.dtype)
-        cluster = jnp.asarray(cluster).at[colour.node].set(drawn, unique_indices=True)
-    return cluster
-
-
-def _log_weight(sites: Mapping[str, Array], views: int) -> Float[Array, " view"]:
-    return jnp.zeros(1) if views == 1 else log_view_weight(jnp.log(sites["stick"]), jnp.log1p(-sites["stick"]))

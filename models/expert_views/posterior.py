@@ -11,6 +11,8 @@ import numpy as np
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.models.beta_priors import beta_of
+from consilience.models.expert_views.judgements import standard_of
 from consilience.models.posterior import Closed, Factor, Interval
 from consilience.models.sites import Resolved
 
@@ -52,16 +54,14 @@ class OneAccuracy(Factor):
 
     parameters: Float[np.ndarray, "expert 2"]
 
-    def _closed(self) -> Closed:
-        return Closed({"sensitivity": _beta(self.parameters)})
-
     def sample(self, key: Key, shape: tuple[int, ...]) -> dict[str, Array]:
         """Return draws of the number, under both names."""
-        return dict.fromkeys(("sensitivity", "specificity"), _beta(self.parameters).sample(key, shape))
+        return dict.fromkeys(("sensitivity", "specificity"), beta_of(self.parameters).sample(key, shape))
 
     def summary(self, level: float) -> Any:
         """Return the summary of the number, under both names."""
-        return dict.fromkeys(("sensitivity", "specificity"), self._closed().summary("sensitivity", level=level))
+        own = Closed({"accuracy": beta_of(self.parameters)}).summary("accuracy", level=level)
+        return dict.fromkeys(("sensitivity", "specificity"), own)
 
     def value(self, site: str) -> Float[np.ndarray, "expert 2"]:
         """Return the parameters."""
@@ -71,21 +71,20 @@ class OneAccuracy(Factor):
 def finished(values: dict[str, Any], resolved: Resolved) -> Closed:
     """Return the distributions of all sites, from what `consilience.models.expert_views.cavi.sites` returns.
 
-    Hidden is all that is no parameter of the Beta distributions, under the names that it has there.
+    Hidden is all that is no parameter of the Beta distributions, under the names that it has there, and how features
+    were standardised: ``feature_mean, feature_scale``, shape ``(feature,)``.
     """
-    hidden = {name: one for name, one in values.items() if name not in ("sensitivity", "specificity", "stick")}
-    factors: dict[str, Any] = {site: _beta(values[site]) for site in ("sensitivity", "specificity")}
+    standard = standard_of(np.asarray(resolved.data.feature), bool(resolved.settings.standardize))
+    hidden = {"feature_mean": standard.mean, "feature_scale": standard.scale}
+    hidden |= {name: one for name, one in values.items() if name not in ("sensitivity", "specificity", "stick")}
+    factors: dict[str, Any] = {site: beta_of(values[site]) for site in ("sensitivity", "specificity")}
     if resolved.settings.experts == "symmetric":
         factors = {"sensitivity,specificity": OneAccuracy(values["sensitivity"])}
     if len(values["stick"]):  # a single view has none
-        factors["stick"] = _beta(values["stick"])
+        factors["stick"] = beta_of(values["stick"])
     factors |= {
         "weight": dist.Normal(values["weight_mean"], np.sqrt(np.asarray(values["weight_variance"], float))),
         "view_of_expert": Classes(values["view_probability"]),
         "cluster": Classes(np.swapaxes(values["cluster_probability"], 0, 1)),
     }
     return Closed(factors, hidden)
-
-
-def _beta(parameters: Float[np.ndarray, "*batch 2"]) -> dist.Beta:
-    return dist.Beta(parameters[..., 0], parameters[..., 1])

@@ -21,8 +21,13 @@ import numpy as np
 from scipy.special import betaln
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.expert_views.judgements import Colour, Judgements, Standard
-from consilience.models.rows import padded_rows, padded_size, sorted_order
+from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.models.expert_views.judgements import Judgements, judgements
+from consilience.models.expert_views.likelihood import answer_table
+from consilience.models.expert_views.settings import check_clusters
+from consilience.models.rows import padded_rows, padded_size, ranges, sorted_order
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 OfItems = Float[Array, "judged restart view cluster"]
 """Of each item; those of one item lie together."""
@@ -55,7 +60,6 @@ class Settings:
     clusters, views : how many, in each view and at all.
     tied : whether cluster probabilities are those of the mean weights (the authors' program) and not free.
     tilted : whether expected log-sum-exps are bounded by the tilted bound and not by Jensen's.
-    symmetric : whether sensitivity and specificity are one number.
     per_view : whether an expert has accuracies of his own in each view.
     """
 
@@ -63,7 +67,6 @@ class Settings:
     views: int
     tied: bool
     tilted: bool
-    symmetric: bool
     per_view: bool
 
 
@@ -74,13 +77,12 @@ class Rows(NamedTuple):
     ----------
     owner : shape ``(row,)``; increasing, every owner at least once.
     other : shape ``(row, width)``; the pairs of an expert's answers, or the experts of a pair's.
-    together, apart : shape ``(row, width)``; how often said so; zeros pad.
+    said : shape ``(row, width, kind)``; how often apart, and together; zeros pad.
     """
 
     owner: Int[Array, " row"]
     other: Int[Array, "row width"]
-    together: Float[Array, "row width"]
-    apart: Float[Array, "row width"]
+    said: Float[Array, "row width kind"]
 
 
 class Schedule(NamedTuple):
@@ -108,16 +110,16 @@ class Problem(NamedTuple):
     first, second : shape ``(pair,)``; places among the judged items.
     by_expert, by_pair : the answers; of pairs there is one more, without answers, to which the schedule's padding goes.
     schedule : the neighbours of all items.
-    num_together, num_apart : shape ``(expert,)``.
-    num_answers : scalar.
-    sensitivity, specificity : shape ``(expert, 2)``; Beta parameters of the priors. Symmetric experts have the first.
-    log_prior : shape ``(expert, 2)``; their normalisers, log B of sensitivity and of specificity.
+    number : shape ``(expert, kind)``; how often each said apart, and together.
+    cells : for which probability of a site an answer counts, of pairs that are apart and that are together; see
+        `AnswerTable`.
+    prior : shape ``(expert, site, 2)``; Beta parameters, of sensitivity and specificity, or of both as one.
+    log_prior : shape ``(expert, site)``; their normalisers, log B.
     concentration, weight_scale : scalars; of the sticks, and standard deviation of the weights.
     num_judged : scalar; how many items are no padding.
     restart : shape ``(restart,)``; the numbers of all restarts.
     tied, paired : shapes ``(row,)``; numbers of those that warm up by the tied bound and by the likelihood of pairs,
         of this shard. The number of restarts pads.
-    mean, scale : shape ``(feature,)``; by which the features were standardised.
     settings : what is part of the program.
     """
 
@@ -127,20 +129,16 @@ class Problem(NamedTuple):
     by_expert: Rows
     by_pair: Rows
     schedule: Schedule
-    num_together: Float[Array, " expert"]
-    num_apart: Float[Array, " expert"]
-    num_answers: Float[Array, ""]
-    sensitivity: Float[Array, "expert 2"]
-    specificity: Float[Array, "expert 2"]
-    log_prior: Float[Array, "expert 2"]
+    number: Float[Array, "expert kind"]
+    cells: Float[Array, "truth kind cell"]
+    prior: Float[Array, "expert site 2"]
+    log_prior: Float[Array, "expert site"]
     concentration: Float[Array, ""]
     weight_scale: Float[Array, ""]
     num_judged: Int[Array, ""]
     restart: Int[Array, " restart"]
     tied: Int[Array, " tied"]
     paired: Int[Array, " paired"]
-    mean: Float[Array, " feature"]
-    scale: Float[Array, " feature"]
     settings: Settings
 
 
@@ -153,8 +151,8 @@ class Q(NamedTuple):
     tilt : shape ``(cluster, restart, view, judged)``; of the bound of expected log-sum-exps, zeros for Jensen's.
     weight_mean, weight_variance : shape ``(restart, view, column, cluster)``.
     phi : shape ``(restart, expert, view)``; probabilities of the views.
-    sensitivity, specificity : shape ``(restart, expert, own, 2)``; Beta parameters. ``own`` is the view for experts
-        with accuracies per view, and else of size one.
+    accuracy : shape ``(restart, expert, own, site, 2)``; Beta parameters. ``own`` is the view for experts with
+        accuracies per view, and else of size one.
     stick : shape ``(restart, view - 1, 2)``; Beta parameters.
     """
 
@@ -163,8 +161,7 @@ class Q(NamedTuple):
     weight_mean: OfWeights
     weight_variance: OfWeights
     phi: Float[Array, "restart expert view"]
-    sensitivity: Float[Array, "restart expert own 2"]
-    specificity: Float[Array, "restart expert own 2"]
+    accuracy: Float[Array, "restart expert own site 2"]
     stick: Float[Array, "restart stick 2"]
 
 
@@ -174,57 +171,62 @@ def restart_by_restart(function: Callable[..., Any], *some: Q) -> Q:
     return Q(*(function(axis, *own) for axis, *own in zip(axes, *some, strict=True)))
 
 
-def problem_of(
-    judgements: Judgements, standard: Standard, sensitivity: Float[Array, "expert 2"],
-    specificity: Float[Array, "expert 2"], *, clusters: int, views: int, restarts: int = 20, concentration: float = 1.0,
-    weight_scale: float = 1.0, responsibilities: str = "free", bound: str = "tilted", experts: str = "two-coin",
-) -> Problem:  # fmt: skip
-    """Return the problem, floats in JAX's default type; on the host.
+def prepare(resolved: Resolved) -> Problem:
+    """Return the problem of all restarts, floats in JAX's default type; on the host.
 
-    Parameters
-    ----------
-    judgements, standard : as `judgements` returns them.
-    sensitivity, specificity : Beta parameters of the priors.
-    clusters, views, restarts : how many.
-    concentration, weight_scale : of the sticks, and standard deviation of the weights.
-    responsibilities, bound, experts : the options of the member.
+    Raises
+    ------
+    NotConjugate : a prior is no Beta distribution, the link is not the linear one with normal weights, or experts are
+        spammers.
+    UnsupportedRequest : there are more clusters than items in pairs, or other answers than together and apart.
     """
-    num_tied = restarts if responsibilities == "tied" else restarts // 2
-    num_experts, num_items = judgements.num_experts, padded_size(len(judgements.item))
-    num_pairs = padded_size(len(judgements.first))
-    answers = judgements.answer_expert, judgements.answer_pair
-    log_prior = np.stack([betaln(*np.asarray(prior).T) for prior in (sensitivity, specificity)], axis=-1)
+    chosen, given = resolved.settings, resolved.given
+    judged, _ = judgements(resolved.data, bool(chosen.standardize))
+    check_clusters(chosen.clusters, len(judged.item), "coordinate ascent")
+    if given.logits is not None or given.weight is not None:
+        raise NotConjugate(
+            "site 'weight': coordinate ascent needs the linear link with normal weights of mean zero; a link or a "
+            "prior of your own is sampled with {method}", Remedy("method", "gibbs"),
+        )  # fmt: skip
+    if chosen.experts == "spammer":
+        text = "{experts}: knowledge and guess have no conjugate update; take {method}"
+        raise NotConjugate(text, Remedy("experts", "spammer"), Remedy("method", "gibbs"))
+    if judged.said.shape[1] > 2:
+        text = "coordinate ascent takes answers together and apart of pairs shown in one way; take {method}"
+        raise UnsupportedRequest(text, Remedy("method", "gibbs"))
+    table = answer_table(resolved)
+    prior = np.stack([resolved.concentration(site) for site in table.sites], axis=1)
+    tied = chosen.responsibilities == "tied"
+    num_tied = chosen.restarts if tied else chosen.restarts // 2
+    num_items, num_pairs = padded_size(len(judged.item)), padded_size(len(judged.first))
+    answers = judged.answer_expert, judged.answer_pair
     problem = Problem(
-        feature=padded_rows(judgements.feature, num_items),
-        first=padded_rows(judgements.first, num_pairs),
-        second=padded_rows(judgements.second, num_pairs),
-        by_expert=_rows(*answers, judgements, num_experts),
-        by_pair=_rows(*answers[::-1], judgements, num_pairs + 1),
-        schedule=_schedule(judgements.colours, num_items, num_pairs),
-        num_together=judgements.number[:, 1].astype(float),
-        num_apart=judgements.number[:, 0].astype(float),
-        num_answers=np.asarray(float(judgements.number.sum())),
-        sensitivity=np.asarray(sensitivity, float),
-        specificity=np.asarray(specificity, float),
-        log_prior=log_prior,
-        concentration=np.asarray(float(concentration)),
-        weight_scale=np.asarray(float(weight_scale)),
-        num_judged=np.asarray(len(judgements.item)),
-        restart=np.arange(restarts, dtype=np.int32),
-        tied=np.arange(num_tied, dtype=np.int32),
-        paired=np.arange(num_tied, restarts, dtype=np.int32),
-        mean=standard.mean,
-        scale=standard.scale,
+        feature=padded_rows(judged.feature, num_items),
+        first=padded_rows(judged.first, num_pairs),
+        second=padded_rows(judged.second, num_pairs),
+        by_expert=_rows(*answers, judged.said, judged.num_experts),
+        by_pair=_rows(*answers[::-1], judged.said, num_pairs + 1),
+        schedule=_schedule(judged, num_items, num_pairs),
+        number=judged.number.astype(float),
+        cells=table.cells,
+        prior=prior,
+        log_prior=betaln(prior[..., 0], prior[..., 1]),
+        concentration=np.asarray(float(given.concentration)),
+        weight_scale=np.asarray(float(given.weight_scale)),
+        num_judged=np.asarray(len(judged.item)),
+        restart=np.arange(chosen.restarts),
+        tied=np.arange(num_tied),
+        paired=np.arange(num_tied, chosen.restarts),
         settings=Settings(
-            clusters=clusters, views=views, tied=responsibilities == "tied", tilted=bound == "tilted",
-            symmetric=experts == "symmetric", per_view=experts == "per-view",
+            clusters=chosen.clusters, views=resolved.size("view"), tied=tied, tilted=chosen.bound == "tilted",
+            per_view=chosen.experts == "per-view",
         ),
     )  # fmt: skip
     dtype = jnp.result_type(float)
     return jax.tree.map(lambda leaf: leaf.astype(dtype if leaf.dtype.kind == "f" else np.int32), problem)
 
 
-def _rows(owner: np.ndarray, other: np.ndarray, judgements: Judgements, number: int) -> Rows:
+def _rows(owner: np.ndarray, other: np.ndarray, said: np.ndarray, number: int) -> Rows:
     order = sorted_order(owner)
     begin = np.searchsorted(owner[order], np.arange(number + 1))
     width = _best(np.diff(begin), _WIDEST, _ROW_COST)
@@ -233,23 +235,38 @@ def _rows(owner: np.ndarray, other: np.ndarray, judgements: Judgements, number: 
     num_rows = number if len(of_row) == number else padded_size(len(of_row))
 
     def padded(values: np.ndarray, dtype: Any) -> np.ndarray:
-        table = np.zeros(num_rows * width, dtype)
+        table = np.zeros((num_rows * width, *values.shape[1:]), dtype)
         table[place] = values[order]
-        return table.reshape(-1, width)
+        return table.reshape(-1, width, *values.shape[1:])
 
-    return Rows(
-        padded_rows(of_row, num_rows, number - 1), padded(other, np.int32), padded(judgements.said[:, 1], float),
-        padded(judgements.said[:, 0], float),
-    )  # fmt: skip
+    return Rows(padded_rows(of_row, num_rows, number - 1), padded(other, np.int32), padded(said, float))
 
 
-def _schedule(colours: tuple[Colour, ...], num_items: int, num_pairs: int) -> Schedule:
-    node = np.concatenate([colour.node for colour in colours])
-    degree = np.concatenate([np.bincount(colour.edge_node, minlength=len(colour.node)) for colour in colours])
+def coloured(begin: Int[np.ndarray, " node_and_one"], neighbour: Int[np.ndarray, " edge"]) -> Int[np.ndarray, " node"]:
+    """Return a colour from 0 for each node of a graph, such that no two neighbours have the same.
+
+    Greedily, nodes of the largest degree first, in a plain loop: a million pairs take a second.
+
+    Parameters
+    ----------
+    begin, neighbour : the neighbours of each node, one list after the other.
+    """
+    number, degree = len(begin) - 1, np.diff(begin)
+    first, other, colour = begin.tolist(), neighbour.tolist(), [-1] * (len(begin) - 1)
+    for node in np.lexsort((np.random.default_rng(0).permutation(number), -degree)).tolist():
+        taken = {colour[one] for one in other[first[node] : first[node + 1]]}
+        colour[node] = next(new for new in range(len(taken) + 1) if new not in taken)
+    return np.array(colour, int)
+
+
+def _schedule(judged: Judgements, num_items: int, num_pairs: int) -> Schedule:
+    degree = np.diff(judged.begin)
+    colour = coloured(judged.begin, judged.neighbour)
+    node = sorted_order(colour)  # colour after colour
+    edge = np.repeat(judged.begin[:-1][node], degree[node]) + ranges(degree[node])
     width = _best(degree, _WIDEST, _ROW_COST)
-    of_row, place = _cut(degree, width)
-    colour_of_row = np.repeat(np.arange(len(colours)), [len(colour.node) for colour in colours])[of_row]
-    rows_of_colour = np.bincount(colour_of_row)
+    of_row, place = _cut(degree[node], width)
+    rows_of_colour = np.bincount(colour[node][of_row])
     length = _best(rows_of_colour, _LONGEST, _CHUNK_COST)
     # Rows of a colour fill chunks of their own.
     of_chunk, row_place = _cut(rows_of_colour, length)
@@ -258,9 +275,9 @@ def _schedule(colours: tuple[Colour, ...], num_items: int, num_pairs: int) -> Sc
     row_node[row_place] = node[of_row]
     slot = row_place[place // width] * width + place % width
 
-    def padded(values: list[np.ndarray], fill: int) -> np.ndarray:
+    def padded(values: np.ndarray, fill: int) -> np.ndarray:
         table = np.full(len(row_node) * width, fill, np.int32)
-        table[slot] = np.concatenate(values)
+        table[slot] = values[edge]
         return table.reshape(num_chunks, length, width)
 
     last_row = row_place[np.append(np.flatnonzero(np.diff(of_row)), len(of_row) - 1)]
@@ -268,10 +285,7 @@ def _schedule(colours: tuple[Colour, ...], num_items: int, num_pairs: int) -> Sc
     complete = np.full((num_chunks, length), num_items, np.int32)
     complete[np.arange(length) < num_complete[:, None]] = node
     return Schedule(
-        row_node.reshape(-1, length),
-        padded([colour.edge_other for colour in colours], 0),
-        padded([colour.edge_pair for colour in colours], num_pairs),
-        complete,
+        row_node.reshape(-1, length), padded(judged.neighbour, 0), padded(judged.neighbour_pair, num_pairs), complete
     )
 
 
@@ -291,6 +305,4 @@ def _cut(sizes: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
     """
     rows = np.maximum(-(-sizes // width), 1)
     of_row = np.repeat(np.arange(len(sizes)), rows).astype(np.int32)
-    first = (np.cumsum(rows) - rows) * width
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return of_row, np.repeat(first, sizes) + within
+    return of_row, np.repeat((np.cumsum(rows) - rows) * width, sizes) + ranges(sizes)

@@ -84,7 +84,7 @@ def draw_data(
     together = cluster[view[expert], item_a] == cluster[view[expert], item_b]
     answers = _answers(sizes, values["order"].ravel() if "order" in values else None)
     data = constraints_of(expert, item_a, item_b, together, values["feature"], len(view), **answers)
-    apart, so = (own_view(part, view)[expert] for part in answering(values, resolved.replace(data=data), np))
+    apart, so = (own_view(part, view)[expert] for part in answering(values, resolved.replace(data=data)))
     probability = np.exp(np.where(together[:, None], so, apart))
     shape = (len(expert), data.num_orders, data.num_answers)
     of_order = probability.reshape(shape)[np.arange(len(expert)), 0 if data.order is None else data.order]

@@ -12,7 +12,7 @@ from scipy import special
 from consilience.arrays import Float, Int
 from consilience.errors import ConsilienceWarning, NotConjugate, TooLarge, UnsupportedRequest
 from consilience.models.expert_views.canonical import num_distinct
-from consilience.models.expert_views.likelihood import Answering, accuracies, answer_table
+from consilience.models.expert_views.likelihood import Answering, AnswerTable, accuracies, answer_table
 from consilience.models.expert_views.priors import linear
 from consilience.models.expert_views.truth import ViewsTruth
 from consilience.models.interface import Column, Table
@@ -156,7 +156,7 @@ def questions(
     data, means = resolved.data, _mean_answering(posterior, resolved, truth)
     of_expert = truth.view_probability.argmax(axis=1)
     asked = np.asarray(data.item_a).astype(np.int64) * truth.num_units + np.asarray(data.item_b)
-    known = np.sort(asked * truth.num_experts + np.asarray(data.expert))
+    known = asked * truth.num_experts + np.asarray(data.expert)
     views = np.intersect1d(truth.used_views(), of_expert)
     item, of_item = _placed(truth)
     parts = []
@@ -169,7 +169,7 @@ def questions(
         together = truth.pair_probability(a, b)[:, view]
         gain = information(together[:, None], *(part[expert, view, : data.num_answers] for part in means))
         pair = (a.astype(np.int64) * truth.num_units + b)[:, None] * truth.num_experts + expert
-        gain = np.where(_contains(known, pair), -1.0, gain)
+        gain = np.where(np.isin(pair, known), -1.0, gain)
         chosen = gain.argmax(axis=1)
         gain = gain.max(axis=1)
         own = np.argsort(-gain, kind="stable")[: -(-limit // len(views))]
@@ -181,26 +181,19 @@ def questions(
     return {name: values[order] for name, values in zip(names, columns, strict=True)}
 
 
-def restarts(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
+def restarts(posterior: Posterior, *_: Any) -> dict[str, np.ndarray]:
     """Table of the restarts of coordinate ascent, the best first; empty after sampling.
 
     ``gap`` is how many nats the bound lies below the best, ``same_grouping`` whether the experts are grouped as in it.
     """
-    if "restart_bound" not in posterior.hidden:
-        return {name: np.zeros(0) for name in ("restart", "bound", "gap", "same_grouping", "views")}
-    return ranked_restarts(posterior)
-
-
-def ranked_restarts(posterior: Posterior) -> dict[str, np.ndarray]:
-    """Return the columns of the table `restarts`."""
-    bound = np.asarray(posterior.restart_bound, float)
-    probability = np.asarray(posterior.restart_view_probability)
+    bound = np.asarray(posterior.hidden.get("restart_bound", np.zeros(0)), float)
+    probability = np.asarray(posterior.hidden.get("restart_view_probability", np.zeros((0, 1, 1))))
     order = np.argsort(-bound, kind="stable")
     view = probability.argmax(axis=2)[order]
     grouping = first_in_rows(view, probability.shape[2])
     return {
-        "restart": order, "bound": bound[order], "gap": bound.max() - bound[order],
-        "same_grouping": (grouping == grouping[0]).all(axis=1), "views": num_distinct(view),
+        "restart": order, "bound": bound[order], "gap": bound.max(initial=-np.inf) - bound[order],
+        "same_grouping": (grouping == grouping[:1]).all(axis=1), "views": num_distinct(view),
     }  # fmt: skip
 
 
@@ -293,15 +286,9 @@ def answers(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict
     data, table = resolved.data, answer_table(resolved)
     if "guess" in table.sites:
         return {name: np.zeros(0) for name in ("expert", "order", "pair", "answer", "probability", "lower", "upper")}
-    view, number = truth.view_probability.argmax(axis=1), np.arange(truth.num_experts)
-    cells = np.empty((truth.num_experts, len(table.sites), data.num_answers, 3))
-    for place, site in enumerate(table.sites):
-        mean, _, lower, upper = posterior.summary(site)
-        row = site.startswith("answers")
-        if mean.ndim - row > 1:
-            mean, lower, upper = (part[number, view] for part in (mean, lower, upper))
-        found = np.stack([mean, lower, upper], axis=-1)
-        cells[:, place] = found if row else np.stack([found, 1 - found[:, [0, 2, 1]]], axis=1)
+    cells = _site_probabilities(posterior, table.sites)
+    own = truth.view_probability.argmax(axis=1) if cells.shape[1] > 1 else 0
+    cells = cells[np.arange(truth.num_experts), own]  # (expert, site, answer, mean and ends)
     shape = (truth.num_experts, data.num_orders, 2, data.num_answers)
     parts = [cells[:, one[:, 0], one[:, 1]].reshape(*shape[:2], shape[3], 3) for one in table.place]
     expert, order, pair, answer = np.indices(shape).reshape(4, -1)
@@ -345,12 +332,6 @@ def _candidates(probability: Float[np.ndarray, "item cluster"]) -> tuple[np.ndar
     return np.divmod(np.unique((a * number + b)[a < b]), number)
 
 
-def _contains(known: Int[np.ndarray, " known"], asked: Int[np.ndarray, "*asked"]) -> np.ndarray:
-    """Return which numbers are among sorted ones."""
-    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    return np.asarray(known[place] == asked)
-
-
 def _accuracies(
     posterior: Posterior, resolved: Resolved, view: Int[np.ndarray, " expert"]
 ) -> list[Float[np.ndarray, "expert draw"]]:
@@ -371,18 +352,27 @@ def _accuracies(
     return found
 
 
+def _site_probabilities(posterior: Posterior, sites: tuple[str, ...]) -> Float[np.ndarray, "expert own site answer 3"]:
+    """Return means and ends of intervals of how probable answers are; ``own`` is the view, or of size one."""
+
+    def of_site(site: str) -> np.ndarray:
+        mean, _, lower, upper = posterior.summary(site)
+        found = np.stack([mean, lower, upper], axis=-1)
+        if not site.startswith("answers"):
+            found = np.stack([found, 1 - found[..., [0, 2, 1]]], axis=-2)
+        return found if found.ndim > 3 else found[:, None]
+
+    return np.stack([of_site(site) for site in sites], axis=2)
+
+
 def _mean_answering(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> Answering:
     """Return how probable each answer is, ``(expert, view, kind)``, at the mean of what the experts are."""
-    table, own = answer_table(resolved), []
-    names = _ACCURACIES if "guess" in table.sites else table.sites
-    for site in names:
-        mean = posterior.summary(site).mean
-        row = site.startswith("answers")
-        mean = mean if mean.ndim - row > 1 else mean[:, None]
-        own.append(mean if row else np.stack([mean, 1 - mean], axis=-1))
-    place = np.array([[[1, 0], [1, 1]], [[0, 1], [0, 0]]]) if "guess" in table.sites else table.place
-    shape = (*truth.view_probability.shape, place.shape[1])
-    return Answering(*(np.broadcast_to(one, shape) for one in table._replace(place=place).read(np.stack(own, axis=-2))))
+    table = answer_table(resolved)
+    if "guess" in table.sites:
+        table = AnswerTable(_ACCURACIES, np.array([[[1, 0], [1, 1]], [[0, 1], [0, 0]]]))
+    shape = (*truth.view_probability.shape, table.place.shape[1])
+    parts = table.read(_site_probabilities(posterior, table.sites)[..., 0])
+    return Answering(*(np.broadcast_to(part, shape) for part in parts))
 
 
 def _prior_means(resolved: Resolved) -> dict[str, np.ndarray]:
@@ -398,7 +388,7 @@ def _prior_means(resolved: Resolved) -> dict[str, np.ndarray]:
         known, says = own[..., 0].T
         right = {"sensitivity": known + (1 - known) * says, "specificity": known + (1 - known) * (1 - says)}
         return {**right, "knowledge": known, "guess": says}
-    return accuracies(Answering(*map(np.log, table.read(own))), data.scale, np)
+    return accuracies(Answering(*map(np.log, table.read(own))), data.scale)
 
 
 # The tables -----------------------------------------------------------------------------------------------------------

@@ -2,14 +2,14 @@
 
 After a coordinate ascent they are drawn from its independent factors, the same ones whenever they are asked for; after
 sampling they are the stored draws. All that is said of views follows from draws, but for what the factors tell exactly
-(`Factors`). Items that nobody judged are drawn given the weights. How views read as partitions says
+(`FactorDraws`). Items that nobody judged are drawn given the weights. How views read as partitions says
 `consilience.models.truth.views`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -17,20 +17,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.codes import names_or_codes
+from consilience.data.codes import codes_of
 from consilience.data.constraints import Constraints
-from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models.expert_views.canonical import (
-    OWN_LINK,
-    match_draws,
-    most_probable,
-    num_distinct,
-    relabel_draws,
-)
-from consilience.models.expert_views.judgements import Standard, judged_items, standard_of, standardised
-from consilience.models.expert_views.model import gibbs_function
+from consilience.errors import UnsupportedRequest
+from consilience.models.expert_views.canonical import OWN_LINK, matched, most_probable, num_distinct, relabel_draws
+from consilience.models.expert_views.gibbs import drawn_given, of_all_rungs
+from consilience.models.expert_views.judgements import Standard, judged_items, judgements, standard_of, standardised
+from consilience.models.expert_views.likelihood import answering, log_view_weight
 from consilience.models.expert_views.prediction import memberships
-from consilience.models.expert_views.priors import Priors, linear, link_of
+from consilience.models.expert_views.priors import linear, link_of
 from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -58,13 +53,6 @@ OfShares = Float[np.ndarray, "draw item cluster"]
 """Probabilities: of pairs in each view, of the clusters of items, and of those in one view of each draw."""
 
 
-class Factors(NamedTuple):
-    """How probable each view of an expert and each cluster of a judged item is, exactly; all are independent."""
-
-    view: Float[np.ndarray, "expert view"]
-    cluster: Float[np.ndarray, "judged view cluster"]
-
-
 class StoredDraws(NamedTuple):
     """Draws, whose views and clusters are matched to one another.
 
@@ -85,28 +73,37 @@ class FactorDraws:
 
     Parameters
     ----------
-    posterior, factors : what it ended with.
+    posterior : what it ended with: independent factors, of which all is known exactly.
     key, num_draws : the draws are a function of these.
+
+    Attributes
+    ----------
+    view_probability, cluster_probability : of each expert's view, and of the clusters of each judged item.
     """
 
-    def __init__(self, posterior: Posterior, factors: Factors, key: Key, num_draws: int) -> None:
-        self.posterior, self.factors, self.key, self.draw = posterior, factors, key, np.arange(num_draws)
-        self.place = np.broadcast_to(np.arange(factors.cluster.shape[2]), (num_draws, *factors.cluster.shape[1:]))
+    def __init__(self, posterior: Posterior, key: Key, num_draws: int) -> None:
+        self.posterior, self.key, self.draw = posterior, key, np.arange(num_draws)
+        self.view_probability: Float[np.ndarray, "expert view"] = _normalised(posterior.view_probability)
+        self.cluster_probability: OfItems = _normalised(posterior.cluster_probability)
+        _, views, clusters = self.cluster_probability.shape
+        self.place = np.broadcast_to(np.arange(clusters), (num_draws, views, clusters))
 
     @functools.cached_property
     def view_of_expert(self) -> Int[np.ndarray, "draw expert"]:
         """Draw the view of each expert."""
-        return _by_inverse(self.factors.view, _uniform(self.key, _EXPERTS, self.draw, 0, len(self.factors.view)))
+        return _by_inverse(
+            self.view_probability, _uniform(self.key, _EXPERTS, self.draw, 0, len(self.view_probability))
+        )
 
     @functools.cached_property
     def cluster(self) -> Int[np.ndarray, "draw view judged"]:
         """Draw the clusters of judged items."""
-        judged, views, clusters = self.factors.cluster.shape
+        judged, views, clusters = self.cluster_probability.shape
         found = np.empty((len(self.draw), views, judged), np.int8)
         for rows in row_blocks(len(self.draw), judged * clusters, _BLOCK):
             for view in range(views):
                 noise = _uniform(self.key, _ITEMS, self.draw[rows], view, judged)
-                found[rows, view] = _by_inverse(self.factors.cluster[:, view], noise)
+                found[rows, view] = _by_inverse(self.cluster_probability[:, view], noise)
         return found
 
     @functools.cached_property
@@ -136,10 +133,12 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     data, chosen = resolved.data, resolved.settings
     if posterior.form == "closed":
         scaling = Standard(np.asarray(posterior.feature_mean, float), np.asarray(posterior.feature_scale, float))
-        factors = Factors(*(_normalised(one) for one in (posterior.view_probability, posterior.cluster_probability)))
-        return ViewsTruth(FactorDraws(posterior, factors, key, num_draws), data, scaling, key=key, factors=factors)
+        return ViewsTruth(FactorDraws(posterior, key, num_draws), data, scaling, key=key)
     sites: dict[str, Any] = posterior.draws()
-    link = _known_link(sites, resolved.given, (data.num_features + 1, chosen.clusters))
+    link: Callable[[Any, Any], Any] | None = link_of(resolved.given)
+    linear_shape = data.num_features + 1, chosen.clusters
+    if resolved.given is None and (OWN_LINK in sites or np.shape(sites["weight"])[2:] != linear_shape):
+        link = None  # one of the user's own, that was not saved
     if link is None and "cluster" not in sites:
         raise UnsupportedRequest(f"the clusters are not among the draws, and follow from the weights: {_UNKNOWN_LINK}")
     if chosen.cluster == "enumerate":
@@ -148,8 +147,7 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
         num_draws, num_experts, _ = sites["view_probability"].shape
         noise = _uniform(key, _EXPERTS, np.arange(num_draws), 0, num_experts)
         sites["view_of_expert"] = _by_inverse(sites["view_probability"], noise)
-    labels = sites if "cluster" in sites else {**most_probable(sites, resolved), **sites}
-    matching = match_draws(labels, chosen.clusters)
+    matching = matched(sites, resolved)
     own = relabel_draws(sites, matching, clusters=("cluster",))
     # The pair likelihood knows clusters of judgements, and no cluster of an item.
     judged = judged_items(data) if "cluster" in sites else np.arange(0)
@@ -157,20 +155,6 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     drawn = StoredDraws(own["view_of_expert"], cluster, own["weight"], matching.cluster)
     scaling = standard_of(np.asarray(data.feature), bool(chosen.standardize))
     return ViewsTruth(drawn, data, scaling, key=key, judged=judged, link=link)
-
-
-def _known_link(
-    sites: Mapping[str, np.ndarray], priors: Priors | None, shape: tuple[int, int]
-) -> Callable[[Any, Any], Any] | None:
-    """Return the link of a fit, or None where it is one of the user's own that was not saved.
-
-    Parameters
-    ----------
-    shape : of the weights of a view, were the link linear.
-    """
-    if priors is None and (OWN_LINK in sites or np.shape(sites["weight"])[2:] != shape):
-        return None
-    return link_of(priors)
 
 
 def together(fit: Any, item_a: Any, item_b: Any, *, view: int | None = None, expert: Any = None) -> Any:
@@ -194,19 +178,19 @@ def partition_of_expert(fit: Any, expert: Any) -> ViewPartition:
     return fit.truth.read_as(PARTITION.name, expert=expert)
 
 
+@np.errstate(divide="ignore")  # a probability may be so small as to be zero
 def _summed_out(sites: dict[str, np.ndarray], resolved: Resolved, key: Key) -> dict[str, np.ndarray]:
-    """Draw views and clusters given all other sites, by sweeps over both; of items few enough to be enumerated."""
-    step, begun = gibbs_function(resolved), most_probable(sites, resolved)
-
-    def of_draw(key: Key, begun: Mapping[str, Array], others: Mapping[str, Array]) -> Mapping[str, Array]:
-        def sweep(number: Any, state: Mapping[str, Array]) -> Mapping[str, Array]:
-            return step(jax.random.fold_in(key, number), state, others)
-
-        return jax.lax.fori_loop(0, _SWEEPS, sweep, begun)
-
-    keys = jax.random.split(jax.random.fold_in(key, _SILENT), len(begun["cluster"]))
-    found = jax.jit(jax.vmap(of_draw))(keys, begun, sites)
-    return {site: np.asarray(values) for site, values in found.items()}
+    """Draw views and clusters given all other sites; of items few enough to be enumerated."""
+    judged, begun = judgements(resolved.data, bool(resolved.settings.standardize))[0], most_probable(sites, resolved)
+    values = {name: np.asarray(own, float) for name, own in sites.items()}
+    link, stick = link_of(resolved.given), values.get("stick", np.zeros((len(values["weight"]), 0)))
+    share = [memberships(of_view, judged.feature, link) for of_view in values["weight"].swapaxes(0, 1)]
+    view, cluster = drawn_given(
+        np.random.default_rng(np.asarray(jax.random.key_data(key))), begun["view_of_expert"], begun["cluster"],
+        answering(values, resolved), log_view_weight(np.log(stick), np.log1p(-stick)),
+        np.ascontiguousarray(np.moveaxis(np.log(share), (0, 3), (1, 2))), of_all_rungs(judged), _SWEEPS,
+    )  # fmt: skip
+    return {"view_of_expert": view, "cluster": cluster}
 
 
 class ViewsTruth(Views):
@@ -220,7 +204,6 @@ class ViewsTruth(Views):
     key : of the draws of silent items.
     judged : codes of the items whose clusters are among the draws; by default those that occur in a pair.
     link : from the weights of a view to logits; None where it is not known.
-    factors : what is known exactly, of independent factors; None of stored draws.
 
     Attributes
     ----------
@@ -232,10 +215,9 @@ class ViewsTruth(Views):
     def __init__(
         self, draws: StoredDraws | FactorDraws, data: Constraints, scaling: Standard, *, key: Key,
         judged: Int[np.ndarray, " judged"] | None = None, link: Callable[[Any, Any], Any] | None = linear,
-        factors: Factors | None = None,
     ) -> None:  # fmt: skip
-        self.drawn, self.factors, self.data, self.scaling = draws, factors, data, scaling
-        self.key, self.link = key, link
+        self.drawn, self.data, self.scaling, self.key, self.link = draws, data, scaling, key, link
+        self.factors = draws if isinstance(draws, FactorDraws) else None
         self.num_draws, self.most_views, self.most_clusters = draws.place.shape
         self.num_units, self.num_experts, self.link_known = data.num_items, data.num_experts, link is not None
         self.bound_to(data)
@@ -252,7 +234,7 @@ class ViewsTruth(Views):
     def view_probability(self) -> Float[np.ndarray, "expert view"]:
         """How probably each expert has each view."""
         if self.factors is not None:
-            return self.factors.view
+            return self.factors.view_probability
         view = self.views_of_experts()
         return np.stack([(view == one).mean(axis=0) for one in range(self.most_views)], axis=-1)
 
@@ -260,7 +242,7 @@ class ViewsTruth(Views):
     def used_probability(self) -> Float[np.ndarray, " view"]:
         """How probably each view has an expert."""
         if self.factors is not None:
-            return np.asarray(1 - np.prod(1 - self.factors.view, axis=0))
+            return np.asarray(1 - np.prod(1 - self.factors.view_probability, axis=0))
         view = self.views_of_experts()
         return np.array([(view == one).any(axis=1).mean() for one in range(self.most_views)])
 
@@ -268,14 +250,15 @@ class ViewsTruth(Views):
     def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
         """How probably each judged item is in each cluster of each view."""
         if self.factors is not None:
-            return self.factors.cluster
+            return self.factors.cluster_probability
         share = [(self.drawn.cluster == one).mean(axis=0).T for one in range(self.most_clusters)]
         return np.stack(share, axis=-1)
 
     def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts, by their codes, have the same view, pair by pair."""
         if self.factors is not None:
-            return np.where(one == other, 1.0, (self.factors.view[one] * self.factors.view[other]).sum(axis=1))
+            share = self.factors.view_probability
+            return np.where(one == other, 1.0, (share[one] * share[other]).sum(axis=1))
         view = self.views_of_experts()
         return np.asarray((view[:, one] == view[:, other]).mean(axis=0))
 
@@ -403,7 +386,7 @@ class ViewsTruth(Views):
         """Return it of different items of which so many are silent, the second one first."""
         if self.factors is not None and num_silent < 2:
             together = (self.cluster_probability[a] * self.cluster_probability[b]).sum(axis=2)
-            return np.asarray(together if expert is None else together * self.factors.view[expert])
+            return np.asarray(together if expert is None else together * self.factors.view_probability[expert])
         place = np.searchsorted(self.judged, [a, b])
         silent, at = np.unique(np.stack([b, a])[:num_silent], return_inverse=True)
         at, feature = at.reshape(num_silent, len(a)), self._silent_feature[np.searchsorted(self.silent, silent)]
@@ -422,7 +405,7 @@ class ViewsTruth(Views):
             if expert is None:
                 return 1.0
             own = self.views_of_experts(draws)[:, expert] == view
-            return own if self.factors is None else self.factors.view[expert, view]
+            return own if self.factors is None else self.factors.view_probability[expert, view]
 
         total = np.zeros((len(a), self.most_views))
         for draws in row_blocks(self.num_draws, (len(silent) + len(a)) * self.most_clusters, _BLOCK):
@@ -446,22 +429,8 @@ class ViewsTruth(Views):
         return int(self._codes(expert, "expert")[0])
 
     def _codes(self, asked: Any, what: str) -> Int[np.ndarray, " asked"]:
-        """Return the codes of ids; whole numbers are codes already, unless ids are whole numbers themselves."""
-        names, number = self.ids.get(what), self.num_units if what == "item" else self.num_experts
-        given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
-        if given.dtype.kind in "iu" and (names is None or not any(str(name).lstrip("-").isdecimal() for name in names)):
-            unknown = given[(given < 0) | (given >= number)].tolist()
-            if unknown:
-                listed = ", ".join(map(str, unknown[:10]))
-                raise UnknownName(f"there is no {what} {listed}; codes are 0 to {number - 1}")
-            return given
-        # Ids that are read from a file are texts.
-        code = {name: place for place, name in enumerate(names_or_codes(names, number, what))}
-        wanted = [str(one) for one in given.tolist()]
-        unknown = [one for one, text in zip(given.tolist(), wanted, strict=True) if text not in code]
-        if unknown:
-            raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
-        return np.array([code[text] for text in wanted], int)
+        size = self.num_units if what == "item" else self.num_experts
+        return codes_of(asked, self.ids.get(what), size, what)
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@ r"""The updates of coordinate ascent: each is the exact maximiser of its block o
 
 Of an expert m in view g, with :math:`u = E\ln\alpha - E\ln(1-\beta)` and :math:`v = E\ln(1-\alpha) - E\ln\beta`, the
 coupling of a pair is :math:`\Lambda_p^g = \sum_m \varphi_{mg}(n_{1,pm} u_m + n_{0,pm} v_m)`: what its answers say for
-"together". Expected log-sum-exps of the normal logits have no closed form; with mean m and variance v of the logits
+"together". *Counts* are the answers of each kind that are expected to be on pairs that are together, shape
+``(restart, expert, view, kind)``. Expected log-sum-exps of the normal logits have no closed form; with mean m and
+variance v of the logits
 
 .. math:: E \ln\sum_k e^{l_k} \le \tfrac12 \sum_k a_k^2 v_k + \ln\sum_k e^{m_k + (1 - 2 a_k) v_k / 2}
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,8 @@ import numpy as np
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Bool, Float
-from consilience.models.expert_views.likelihood import log_view_weight
+from consilience.models.expert_views import likelihood
+from consilience.models.expert_views.likelihood import Answering
 from consilience.models.expert_views.problem import OfClusters, OfItems, OfPairs, OfWeights, Problem, Q, Rows, Schedule
 
 # Lengths that a search along a line tries, one after the other, until the bound does not fall.
@@ -39,19 +42,9 @@ _FEW_CLUSTERS = 16
 # Numbers of a table that are made at once.
 _NUMBERS = 1 << 17
 
-_PASSES, _ROUNDS, _TILTS = 2, 3, 3
+_PASSES, _ROUNDS, _TILTS, _TIED_STEPS = 2, 3, 3, 3
 
-
-class Agreement(NamedTuple):
-    """How many answers of an expert are expected to be on pairs that are together in a view.
-
-    Parameters
-    ----------
-    together, apart : shape ``(restart, expert, view)``; T1 and T0, of answers that say together and apart.
-    """
-
-    together: Float[Array, "restart expert view"]
-    apart: Float[Array, "restart expert view"]
+Counts = Float[Array, "restart expert view kind"]
 
 
 def logits(weight: OfWeights, problem: Problem) -> OfClusters:
@@ -64,13 +57,8 @@ def variances(variance: OfWeights, problem: Problem) -> OfClusters:
     return jnp.einsum("nd,rgdk->krgn", problem.feature**2, variance)
 
 
-def by_item(values: OfClusters) -> OfItems:
-    """Return values with the items first, in which order those of one item lie together."""
-    return jnp.transpose(values, (3, 1, 2, 0))
-
-
-def by_cluster(values: OfItems) -> OfClusters:
-    """Return values with the clusters first."""
+def turned(values: Float[Array, "one restart view other"]) -> Float[Array, "other restart view one"]:
+    """Exchange items and clusters: items come first where those of one item are to lie together, else clusters."""
     return jnp.transpose(values, (3, 1, 2, 0))
 
 
@@ -108,30 +96,19 @@ def onto_weights(feature: Float[Array, "judged column"], values: OfClusters) -> 
     return jnp.einsum("nd,krgn->rgdk", feature, values)
 
 
-def in_blocks(function: Callable[[Any], Array], rows: Any, numbers: int) -> Array:
-    """Return what a function makes of a table, in blocks that stay in the cache of a core.
+def in_blocks(of_row: Callable[[Any], Array], rows: Any, numbers: int) -> Array:
+    """Return what a function makes of each row of a table, of so many at once as stay in the cache of a core.
 
     Parameters
     ----------
-    function : of a block of rows; returns one row for each.
+    of_row : of one row.
     rows : arrays ``(row, …)``.
     numbers : about how many numbers a row takes.
     """
-    length = len(jax.tree.leaves(rows)[0])
-    size = max(_NUMBERS // numbers, 1)
-    if size >= length:
-        return function(rows)
-
-    def part(begin: Any) -> Array:
-        return function(jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size), rows))
-
-    def of_block(block: Array, result: Array) -> Array:
-        begin = jnp.minimum(block * size, length - size)
-        return jax.lax.dynamic_update_slice_in_dim(result, part(begin), begin, 0)
-
-    shape = jax.eval_shape(part, 0)
-    start = jnp.zeros((length, *shape.shape[1:]), shape.dtype)
-    return jax.lax.fori_loop(0, -(-length // size), of_block, start)
+    length, most = len(jax.tree.leaves(rows)[0]), max(_NUMBERS // numbers, 1)
+    # Of blocks of one size nothing is left over, for which another program would be compiled.
+    size = max(size for size in range(1, min(most, length) + 1) if length % size == 0)
+    return jax.lax.map(of_row, rows, batch_size=size if 2 * size > most or size == length else most)
 
 
 def sum_rows(values: Float[Array, "row ..."], rows: Rows, number: int) -> Float[Array, "owner ..."]:
@@ -143,51 +120,47 @@ def sum_rows(values: Float[Array, "row ..."], rows: Rows, number: int) -> Float[
 
 def same_cluster(eta: OfItems, problem: Problem) -> OfPairs:
     """Return the probabilities that pairs are together."""
-
-    def of_block(ends: tuple[Array, Array]) -> Array:
-        return (eta[ends[0]] * eta[ends[1]]).sum(-1)
-
-    return in_blocks(of_block, (problem.first, problem.second), eta[0].size)
+    ends = problem.first, problem.second
+    return in_blocks(lambda pair: (eta[pair[0]] * eta[pair[1]]).sum(-1), ends, eta[0].size)
 
 
-def agreement(eta: OfItems, problem: Problem) -> Agreement:
+def agreement(eta: OfItems, problem: Problem) -> Counts:
     """Return the expected numbers of answers on pairs that are together."""
     same, rows = same_cluster(eta, problem), problem.by_expert
 
-    def of_block(rows: Rows) -> Array:
-        return jnp.einsum("clw,lwrg->lcrg", jnp.stack([rows.together, rows.apart]), same[rows.other])
+    def of_row(row: Rows) -> Array:
+        return jnp.einsum("wc,wrg->crg", row.said, same[row.other])
 
-    sums = in_blocks(of_block, rows, rows.other.shape[1] * same[0].size)
-    return Agreement(*jnp.moveaxis(sum_rows(sums, rows, len(problem.num_together)), 0, 2))
-
-
-class LogAccuracies(NamedTuple):
-    """Expected logarithms, shape ``(restart, expert, own)``: of sensitivity, specificity, and one minus them."""
-
-    hit: Array
-    miss: Array
-    rejection: Array
-    alarm: Array
+    sums = in_blocks(of_row, rows, rows.other.shape[1] * same[0].size)
+    return jnp.transpose(sum_rows(sums, rows, len(problem.number)), (2, 0, 3, 1))
 
 
-def log_accuracies(q: Q) -> LogAccuracies:
-    """Return E ln α, E ln(1-α), E ln β and E ln(1-β)."""
-    both = jnp.stack([q.sensitivity, q.specificity])
-    values = digamma(jnp.concatenate([both, both.sum(-1, keepdims=True)], axis=-1))
-    logs = values[..., :2] - values[..., 2:]
-    return LogAccuracies(logs[0, ..., 0], logs[0, ..., 1], logs[1, ..., 0], logs[1, ..., 1])
+def answering(log_cells: Float[Array, "*owner site 2"], problem: Problem) -> Answering:
+    """Return logarithms of how experts answer, ``(…, kind)``, from those of their accuracies."""
+    flat = log_cells.reshape(*log_cells.shape[:-2], -1)
+    return Answering(*(flat @ cells.T for cells in problem.cells))
+
+
+def expected_answering(q: Q, problem: Problem) -> Answering:
+    """Return expected logarithms of how experts answer, ``(restart, expert, own, kind)``."""
+    return answering(expected_logs(q.accuracy), problem)
+
+
+def expected_logs(beta: Float[Array, "*batch 2"]) -> Float[Array, "*batch 2"]:
+    """Return the expected logarithms of Beta variables, and of one minus them."""
+    values = digamma(jnp.concatenate([beta, beta.sum(-1, keepdims=True)], axis=-1))
+    return values[..., :2] - values[..., 2:]
 
 
 def couplings(q: Q, problem: Problem) -> OfPairs:
     """Return what the answers on each pair say for together, and zeros for the pair that pads."""
-    logs, rows = log_accuracies(q), problem.by_pair
-    says = jnp.stack([q.phi * (logs.hit - logs.alarm), q.phi * (logs.miss - logs.rejection)])
-    says = jnp.moveaxis(says, 2, 0)  # (expert, answer, restart, view)
+    answers, rows = expected_answering(q, problem), problem.by_pair
+    says = jnp.transpose(q.phi[..., None] * (answers.together - answers.apart), (1, 3, 0, 2))
 
-    def of_block(rows: Rows) -> Array:
-        return jnp.einsum("clw,lwcrg->lrg", jnp.stack([rows.together, rows.apart]), says[rows.other])
+    def of_row(row: Rows) -> Array:
+        return jnp.einsum("wc,wcrg->rg", row.said, says[row.other])
 
-    return sum_rows(in_blocks(of_block, rows, rows.other.shape[1] * says[0].size), rows, len(problem.first) + 1)
+    return sum_rows(in_blocks(of_row, rows, rows.other.shape[1] * says[0].size), rows, len(problem.first) + 1)
 
 
 def neighbours(eta: OfItems, coupling: OfPairs, problem: Problem) -> OfItems:
@@ -200,10 +173,7 @@ def neighbours(eta: OfItems, coupling: OfPairs, problem: Problem) -> OfItems:
     return jax.lax.fori_loop(0, len(schedule.node), of_chunk, jnp.zeros_like(eta))
 
 
-def update_clusters(
-    eta: OfItems, mean: OfItems,
-    coupling: OfPairs, problem: Problem,
-) -> OfItems:
+def update_clusters(eta: OfItems, mean: OfItems, coupling: OfPairs, problem: Problem) -> OfItems:
     """Return the probabilities of the clusters after one pass over all items, colour by colour.
 
     Items of one colour are independent of each other given the others, so that this is the pass of one item after the
@@ -232,50 +202,33 @@ def _with_neighbours(field: Any, chunk: Array, eta: Array, coupling: Array, sche
     return field.at[schedule.node[chunk]].add(terms.reshape(*pair.shape, *terms.shape[1:]).sum(1), mode="drop")
 
 
-def update_accuracies(q: Q, found: Agreement, problem: Problem) -> Q:
-    """Return q with the best Beta parameters of sensitivity and specificity."""
-    together, apart = q.phi * found.together, q.phi * found.apart
-    of_view = q.phi if problem.settings.per_view else jnp.ones_like(q.phi[..., :1])
+def update_accuracies(q: Q, counts: Counts, problem: Problem) -> Q:
+    """Return q with the best Beta parameters of the accuracies."""
+    own, number = q.phi[..., None] * counts, q.phi[..., None] * problem.number[:, None]
     if not problem.settings.per_view:
-        together, apart = together.sum(-1, keepdims=True), apart.sum(-1, keepdims=True)
-    # What is not together is apart; differences of sums may fall below zero by rounding.
-    rejections = jnp.maximum(problem.num_apart[:, None] * of_view - apart, 0)
-    alarms = jnp.maximum(problem.num_together[:, None] * of_view - together, 0)
-    if problem.settings.symmetric:
-        together, apart = together + rejections, apart + alarms
-    sensitivity = problem.sensitivity[:, None] + jnp.stack([together, apart], axis=-1)
-    if problem.settings.symmetric:
-        return q._replace(sensitivity=sensitivity, specificity=sensitivity)
-    specificity = problem.specificity[:, None] + jnp.stack([rejections, alarms], axis=-1)
-    return q._replace(sensitivity=sensitivity, specificity=specificity)
+        own, number = own.sum(2, keepdims=True), problem.number[:, None]
+    cells = likelihood.site_counts(own, number, problem.cells)
+    return q._replace(accuracy=problem.prior[:, None] + cells.reshape(*cells.shape[:-1], *problem.prior.shape[1:]))
 
 
 def update_sticks(q: Q, problem: Problem) -> Q:
     """Return q with the best Beta parameters of the sticks."""
-    size = q.phi.sum(1)
-    beyond = jnp.cumsum(size[:, ::-1], axis=1)[:, ::-1]
-    stick = jnp.stack([1 + size[:, :-1], problem.concentration + beyond[:, 1:]], axis=-1)
-    return q._replace(stick=stick)
+    return q._replace(stick=likelihood.stick_parameters(q.phi.sum(1), problem.concentration))
 
 
-def log_view_weights(stick: Float[Array, "restart stick 2"]) -> Float[Array, "restart view"]:
-    """Return the expected logarithms of the weights of the views; the last stick is one."""
-    values = digamma(jnp.concatenate([stick, stick.sum(-1, keepdims=True)], axis=-1))
-    taken, left = values[..., 0] - values[..., 2], values[..., 1] - values[..., 2]
-    return log_view_weight(taken, left)
+def expected_log_view_weight(q: Q) -> Float[Array, "restart view"]:
+    """Return the expected logarithms of the weights of the views."""
+    return likelihood.log_view_weight(*jnp.moveaxis(expected_logs(q.stick), -1, 0))
 
 
-def update_views(q: Q, found: Agreement, problem: Problem) -> Q:
+def update_views(q: Q, counts: Counts, problem: Problem) -> Q:
     """Return q with the best probabilities of the views of the experts."""
-    logs = log_accuracies(q)
-    score = found.together * (logs.hit - logs.alarm) + found.apart * (logs.miss - logs.rejection)
-    if problem.settings.per_view:
-        score += problem.num_together[:, None] * logs.alarm + problem.num_apart[:, None] * logs.rejection
-    return q._replace(phi=jax.nn.softmax(log_view_weights(q.stick)[:, None] + score, axis=-1))
+    fit = likelihood.log_likelihood(counts, expected_answering(q, problem), problem.number)
+    return q._replace(phi=jax.nn.softmax(expected_log_view_weight(q)[:, None] + fit, axis=-1))
 
 
 def update_experts(
-    q: Q, found: Agreement, problem: Problem, frozen: Bool[Array, ""] | bool = False, rounds: int = _ROUNDS
+    q: Q, counts: Counts, problem: Problem, frozen: Bool[Array, ""] | bool = False, rounds: int = _ROUNDS
 ) -> Q:
     """Return q after rounds of accuracies, sticks and views of the experts.
 
@@ -286,8 +239,8 @@ def update_experts(
     """
 
     def of_round(_: Array, q: Q) -> Q:
-        q = update_sticks(update_accuracies(q, found, problem), problem)
-        moved = update_views(q, found, problem)
+        q = update_sticks(update_accuracies(q, counts, problem), problem)
+        moved = update_views(q, counts, problem)
         return moved._replace(phi=jnp.where(frozen, q.phi, moved.phi))
 
     return jax.lax.fori_loop(0, rounds, of_round, q)
@@ -314,7 +267,7 @@ def update_tilt(q: Q, problem: Problem) -> Q:
 
 def update_weight_mean(q: Q, problem: Problem) -> Q:
     """Return q with better means of the weights."""
-    mean, eta = logits(q.weight_mean, problem), by_cluster(q.eta)
+    mean, eta = logits(q.weight_mean, problem), turned(q.eta)
     shift = (0.5 - q.tilt) * variances(q.weight_variance, problem)
     predicted = softmax(mean + shift)
 
@@ -368,10 +321,7 @@ def update_weight_variance(q: Q, problem: Problem) -> Q:
     return q._replace(weight_variance=jnp.exp(moved(first_rise(value, target))))
 
 
-def newton_direction(
-    gradient: OfWeights, predicted: OfClusters,
-    problem: Problem,
-) -> OfWeights:
+def newton_direction(gradient: OfWeights, predicted: OfClusters, problem: Problem) -> OfWeights:
     """Return the gradient divided by minus the matrix of second derivatives of a softmax regression.
 
     Parameters
@@ -420,34 +370,22 @@ def _halves(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return first, second, of_cell
 
 
-def _conjugate_gradients(gradient: Array, predicted: Array, problem: Problem) -> Array:
+def _conjugate_gradients(gradient: OfWeights, predicted: OfClusters, problem: Problem) -> OfWeights:
     precision, feature = problem.weight_scale**-2, problem.feature
-    diagonal = onto_weights(feature**2, predicted * (1 - predicted)) + precision
 
-    def times(vector: Array) -> Array:
-        change = logits(vector, problem)
-        change = predicted * (change - over_clusters(predicted * change))
-        return onto_weights(feature, change) + precision * vector
+    def solved(gradient: Array, predicted: Array) -> Array:
+        """Solve for one view: the gradient is ``(column, cluster)``, probabilities ``(cluster, judged)``."""
+        diagonal = (feature**2).T @ (predicted * (1 - predicted)).T + precision
 
-    def inner(one: Array, other: Array) -> Array:
-        return (one * other).sum((-1, -2), keepdims=True)
+        def times(vector: Array) -> Array:
+            change = predicted * (feature @ vector).T
+            return feature.T @ (change - predicted * change.sum(0)).T + precision * vector
 
-    def of_step(_: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        solution, residual, direction, height = carry
-        image = times(direction)
-        length = _ratio(height, inner(direction, image))
-        solution, residual = solution + length * direction, residual - length * image
-        new = inner(residual, residual / diagonal)
-        return solution, residual, residual / diagonal + _ratio(new, height) * direction, new
+        return jax.scipy.sparse.linalg.cg(
+            times, gradient, tol=0, maxiter=_CONJUGATE_STEPS, M=lambda vector: vector / diagonal
+        )[0]
 
-    begin = gradient / diagonal
-    start = jnp.zeros_like(gradient), gradient, begin, inner(gradient, begin)
-    return jax.lax.fori_loop(0, _CONJUGATE_STEPS, of_step, start)[0]
-
-
-def _ratio(above: Array, below: Array) -> Array:
-    """Return a ratio, and zero where nothing is left to solve."""
-    return jnp.where(below > 0, above / jnp.where(below > 0, below, 1), 0)
+    return jax.vmap(jax.vmap(solved, (0, 1)), (0, 1))(gradient, predicted)
 
 
 def first_rise(value: Callable[[Array], Array], like: Array) -> Float[Array, "restart view"]:
@@ -479,17 +417,64 @@ def first_rise(value: Callable[[Array], Array], like: Array) -> Float[Array, "re
     return jax.lax.while_loop(unfinished, try_next, start)[2]
 
 
-def sweep(q: Q, problem: Problem, frozen: Bool[Array, ""] | bool = False) -> tuple[Q, Agreement]:
-    """Return q after every block was updated once or more, and the agreement that holds then.
+# ---- the authors' variant: clusters of an item are those of the mean weights alone ----
+#
+# It is a smaller family: an item cannot react to its own answers. The weights are all that is left to be found, by
+# gradient steps that no longer go anywhere where the bound would fall.
+
+
+def update_tied_weights(q: Q, coupling: OfPairs, problem: Problem) -> Q:
+    """Return q with better means of the weights, and the probabilities of the clusters that go with them.
+
+    Parameters
+    ----------
+    coupling : what the answers on each pair say for together.
+    """
+    mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
+    eta, predicted = softmax(mean), softmax(mean + (0.5 - q.tilt) * variance)
+
+    def fit(moved: OfClusters) -> Array:
+        # What is expected of the clusters and their entropy make one log-sum-exp.
+        of_items = over_items(log_sum_exp(moved) - softmax_bound(moved, variance, q.tilt))
+        return of_items + (coupling[:-1] * same_cluster(turned(softmax(moved)), problem)).sum(0)
+
+    slope = tied_slope(eta, coupling, problem) + eta - predicted
+    weight = newton_step(q.weight_mean, mean, slope, eta, fit, problem)
+    return q._replace(weight_mean=weight, eta=turned(softmax(logits(weight, problem))))
+
+
+def tied_slope(eta: OfClusters, coupling: OfPairs, problem: Problem) -> OfClusters:
+    """Return the derivatives by the logits of what the answers say, where clusters are those of the logits.
+
+    Parameters
+    ----------
+    coupling : what the answers on each pair say for together, and zeros for the pair that pads.
+    """
+    field = turned(neighbours(turned(eta), coupling, problem))
+    return eta * (field - over_clusters(eta * field))
+
+
+# ---- all of them ----
+
+
+def sweep(q: Q, problem: Problem, frozen: Bool[Array, ""] | bool = False) -> tuple[Q, Counts]:
+    """Return q after every block was updated once or more, and the counts that hold then.
 
     Parameters
     ----------
     frozen : whether the views of the experts stay as they are.
     """
-    coupling, mean = couplings(q, problem), by_item(logits(q.weight_mean, problem))
-    eta = jax.lax.fori_loop(0, _PASSES, lambda _, eta: update_clusters(eta, mean, coupling, problem), q.eta)
-    found = agreement(eta, problem)
-    q = update_experts(q._replace(eta=eta), found, problem, frozen)
-    if problem.settings.tilted:
-        q = update_tilt(q, problem)
-    return update_weight_variance(update_weight_mean(q, problem), problem), found
+    settings = problem.settings
+    if settings.tied:
+        q = update_experts(q, agreement(q.eta, problem), problem, frozen)
+        coupling = couplings(q, problem)
+        q = jax.lax.fori_loop(0, _TIED_STEPS, lambda _, q: update_tied_weights(q, coupling, problem), q)
+        counts = agreement(q.eta, problem)
+    else:
+        coupling, mean = couplings(q, problem), turned(logits(q.weight_mean, problem))
+        eta = jax.lax.fori_loop(0, _PASSES, lambda _, eta: update_clusters(eta, mean, coupling, problem), q.eta)
+        counts = agreement(eta, problem)
+        q = update_experts(q._replace(eta=eta), counts, problem, frozen)
+    q = update_tilt(q, problem) if settings.tilted else q
+    q = q if settings.tied else update_weight_mean(q, problem)
+    return update_weight_variance(q, problem), counts

@@ -16,34 +16,21 @@ answers all of them end up in one view.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from numpyro.optim import Adam
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Array, Float
+from consilience.models.expert_views import updates
+from consilience.models.expert_views.likelihood import Answering, site_counts
 from consilience.models.expert_views.problem import OfPairs, OfWeights, Problem, Q, Rows, restart_by_restart
-from consilience.models.expert_views.tied import tied_slope
-from consilience.models.expert_views.updates import (
-    agreement,
-    by_item,
-    couplings,
-    in_blocks,
-    log_view_weights,
-    logits,
-    onto_weights,
-    same_cluster,
-    softmax,
-    sum_rows,
-    update_experts,
-    update_sticks,
-    variances,
-)
 
 NUM_STEPS = 100
 """Steps of Adam."""
 
-_RATE, _DECAY, _SQUARE_DECAY = 0.2, 0.9, 0.999
+_ADAM = Adam(step_size=0.2)
 
 # Of views and accuracies of the experts in a step of the tied bound; more of them let the views harden too early.
 _ROUNDS = 1
@@ -70,29 +57,23 @@ class WarmUp(NamedTuple):
 
     Parameters
     ----------
-    gradient, square : running means of the gradient and of its square.
-    accuracy : shape ``(paired, expert, 2)``; sensitivity and specificity under the likelihood of pairs.
+    adam : the weights, and running means of the gradient and of its square.
+    accuracy : shape ``(paired, expert, site)``; under the likelihood of pairs.
     """
 
-    gradient: Weights
-    square: Weights
-    accuracy: Float[Array, "paired expert 2"]
+    adam: Any
+    accuracy: Float[Array, "paired expert site"]
 
 
 def begin(q: Q, problem: Problem) -> WarmUp:
     """Return the state before the first step."""
-    zeros = Weights(jnp.zeros_like(q.weight_mean), jnp.zeros_like(q.weight_mean))
-    shape = len(problem.paired), len(problem.num_together), 2
-    return WarmUp(zeros, zeros, jnp.full(shape, _FIRST_ACCURACY, q.phi.dtype))
+    shape = len(problem.paired), *problem.prior.shape[:2]
+    adam = _ADAM.init(Weights(q.weight_mean, jnp.log(q.weight_variance)))
+    return WarmUp(adam, jnp.full(shape, _FIRST_ACCURACY, q.phi.dtype))
 
 
-def warm_up(q: Q, state: WarmUp, count: Int[Array, ""], problem: Problem) -> tuple[Q, WarmUp]:
-    """Take a step of Adam, after views and accuracies of the experts were brought up to date.
-
-    Parameters
-    ----------
-    count : how many steps there were before.
-    """
+def warm_up(q: Q, state: WarmUp, problem: Problem) -> tuple[Q, WarmUp]:
+    """Take a step of Adam, after views and accuracies of the experts were brought up to date."""
     problem = _with_good_experts(problem)
     number = len(problem.tied)
     tied, paired = (
@@ -107,130 +88,97 @@ def warm_up(q: Q, state: WarmUp, count: Int[Array, ""], problem: Problem) -> tup
         paired, accuracy, gradient = pair_gradient(paired, accuracy, problem)
         gradients.append(gradient)
     q = restart_by_restart(lambda axis, *both: jnp.concatenate(both, axis), tied, paired)
-    gradient = jax.tree.map(lambda *parts: jnp.concatenate(parts), *gradients)
-
-    def running(decay: float, old: Array, new: Array) -> Array:
-        return decay * old + (1 - decay) * new
-
-    first = jax.tree.map(lambda old, new: running(_DECAY, old, new), state.gradient, gradient)
-    square = jax.tree.map(lambda old, new: running(_SQUARE_DECAY, old, new**2), state.square, gradient)
-    times = (count + 1).astype(q.phi.dtype)
-    rate = _RATE * jnp.sqrt(1 - _SQUARE_DECAY**times) / (1 - _DECAY**times)
-    moved = jax.tree.map(
-        lambda value, mean, spread: value + rate * mean / (jnp.sqrt(spread) + 1e-8),
-        Weights(q.weight_mean, jnp.log(q.weight_variance)), first, square,
-    )  # fmt: skip
-    q = q._replace(weight_mean=moved.mean, weight_variance=jnp.exp(moved.log_variance))
-    return q, WarmUp(first, square, accuracy)
+    adam = _ADAM.update(jax.tree.map(lambda *parts: -jnp.concatenate(parts), *gradients), state.adam)
+    moved = _ADAM.get_params(adam)
+    return q._replace(weight_mean=moved.mean, weight_variance=jnp.exp(moved.log_variance)), WarmUp(adam, accuracy)
 
 
 def _with_good_experts(problem: Problem) -> Problem:
-    def at_least(prior: Float[Array, "expert 2"]) -> Float[Array, "expert 2"]:
-        optimistic = jnp.asarray(_OPTIMISTIC, prior.dtype)
-        return jnp.where(prior.sum(-1, keepdims=True) < optimistic.sum(), optimistic, prior)
-
-    return problem._replace(sensitivity=at_least(problem.sensitivity), specificity=at_least(problem.specificity))
+    optimistic = jnp.asarray(_OPTIMISTIC, problem.prior.dtype)
+    weak = problem.prior.sum(-1, keepdims=True) < optimistic.sum()
+    return problem._replace(prior=jnp.where(weak, optimistic, problem.prior))
 
 
 def finish(q: Q, problem: Problem) -> Q:
     """Return the q with which the sweeps begin, but for the order of the views."""
     paired = jnp.arange(len(q.phi)) >= len(problem.tied)
     variance = jnp.where(paired[:, None, None, None], _VARIANCE_AFTERWARDS, q.weight_variance)
-    eta = softmax(logits(q.weight_mean, problem))
+    eta = updates.softmax(updates.logits(q.weight_mean, problem))
     tilt = eta if problem.settings.tilted else q.tilt
-    q = q._replace(eta=by_item(eta), tilt=tilt, weight_variance=variance)
-    return update_experts(q, agreement(q.eta, problem), problem)
+    q = q._replace(eta=updates.turned(eta), tilt=tilt, weight_variance=variance)
+    return updates.update_experts(q, updates.agreement(q.eta, problem), problem)
 
 
 def tied_gradient(q: Q, problem: Problem) -> tuple[Q, Weights]:
     """Return q with new views and accuracies of the experts, and the gradient of the tied bound (Jensen's)."""
-    mean, precision = logits(q.weight_mean, problem), problem.weight_scale**-2
-    eta = softmax(mean)
-    q = update_experts(q, agreement(by_item(eta), problem), problem, rounds=_ROUNDS)
-    predicted = softmax(mean + variances(q.weight_variance, problem) / 2)
-    slope = tied_slope(eta, couplings(q, problem), problem) + eta - predicted
-    curvature = precision + onto_weights(problem.feature**2, predicted)
+    mean, precision = updates.logits(q.weight_mean, problem), problem.weight_scale**-2
+    eta = updates.softmax(mean)
+    q = updates.update_experts(q, updates.agreement(updates.turned(eta), problem), problem, rounds=_ROUNDS)
+    predicted = updates.softmax(mean + updates.variances(q.weight_variance, problem) / 2)
+    slope = updates.tied_slope(eta, updates.couplings(q, problem), problem) + eta - predicted
+    curvature = precision + updates.onto_weights(problem.feature**2, predicted)
     return q, Weights(
-        onto_weights(problem.feature, slope) - precision * q.weight_mean,
+        updates.onto_weights(problem.feature, slope) - precision * q.weight_mean,
         (1 - q.weight_variance * curvature) / 2,
     )
 
 
 def pair_gradient(
-    q: Q, accuracy: Float[Array, "paired expert 2"], problem: Problem
-) -> tuple[Q, Float[Array, "paired expert 2"], Weights]:
+    q: Q, accuracy: Float[Array, "paired expert site"], problem: Problem
+) -> tuple[Q, Float[Array, "paired expert site"], Weights]:
     """Return q with new views of the experts, their new accuracies, and the gradient under the likelihood of pairs.
 
     Views and gradient are those of the accuracies that came in.
     """
-    eta = softmax(logits(q.weight_mean, problem))
-    same = same_cluster(by_item(eta), problem)
-    score, hits, misses = _pair_sums(accuracy, same, problem)
-    phi = jax.nn.softmax(log_view_weights(q.stick)[:, None] + score, axis=-1)
-    moved = update_sticks(q._replace(phi=phi), problem)
+    eta = updates.softmax(updates.logits(q.weight_mean, problem))
+    same = updates.same_cluster(updates.turned(eta), problem)
+    # How probable each answer is, (expert, kind, restart, 1).
+    answers = updates.answering(jnp.stack([accuracy, 1 - accuracy], axis=-1), problem)
+    rates = Answering(*(jnp.transpose(part, (1, 2, 0))[..., None] for part in answers))
+    score, counts = _pair_sums(rates, same, problem)
+    phi = jax.nn.softmax(updates.expected_log_view_weight(q)[:, None] + score, axis=-1)
+    moved = updates.update_sticks(q._replace(phi=phi), problem)
 
-    slope = tied_slope(eta, _pair_slopes(phi, accuracy, same, problem), problem)
-    of_mean = onto_weights(problem.feature, slope) - q.weight_mean / problem.weight_scale**2
-    new = _most_probable((phi * hits).sum(-1), (phi * misses).sum(-1), problem)
+    slope = updates.tied_slope(eta, _pair_slopes(phi, rates, same, problem), problem)
+    of_mean = updates.onto_weights(problem.feature, slope) - q.weight_mean / problem.weight_scale**2
+    # The most probable accuracies. Priors with their mode at an end count as flat, and a thousandth of an answer each
+    # way keeps it off the ends.
+    cells = site_counts((phi[..., None] * counts).sum(2), problem.number, problem.cells)
+    cells = cells.reshape(*accuracy.shape, 2) + jnp.maximum(problem.prior - 1, 0) + 1e-3
+    new = jnp.clip(cells[..., 0] / cells.sum(-1), _LEAST, _MOST)
     return moved, new, Weights(of_mean, jnp.zeros_like(of_mean))
 
 
-def _pair_sums(accuracy: Array, same: Array, problem: Problem) -> tuple[Array, Array, Array]:
-    """Sum the answers of each expert, by view, shape ``(restart, expert, view)``.
+def _pair_sums(rates: Answering, same: Array, problem: Problem) -> tuple[Array, Array]:
+    """Sum the answers of each expert, by view.
 
     Returns
     -------
-    their log likelihood, and how many are expected on pairs that are together: those that say so, and those that do
-    not.
+    their log likelihood, shape ``(restart, expert, view)``, and how many of each kind are expected on pairs that are
+    together, with one more axis.
     """
-    rows = problem.by_expert
-    hit, alarm = accuracy[..., 0].T[..., None], (1 - accuracy[..., 1]).T[..., None]
+    rows, (apart, together) = problem.by_expert, rates
 
-    def of_block(rows: Rows) -> Array:
-        together, hit_rate, alarm_rate = same[rows.other], hit[rows.owner][:, None], alarm[rows.owner][:, None]
-        yes = alarm_rate + together * (hit_rate - alarm_rate)
-        no = 1 - yes
-        sums = [
-            (rows.together, jnp.log(yes)), (rows.apart, jnp.log(no)),
-            (rows.together, together * hit_rate / yes), (rows.apart, together * (1 - hit_rate) / no),
-        ]  # fmt: skip
-        said, denied, hits, misses = (jnp.einsum("lw,lwrg->lrg", *of_answer) for of_answer in sums)
-        return jnp.stack([said + denied, hits, misses], axis=1)
+    def of_row(row: Rows) -> Array:
+        share, one, other = same[row.other][:, None], together[row.owner], apart[row.owner]
+        probability = other + share * (one - other)  # (place, kind, restart, view)
+        score = jnp.einsum("wc,wcrg->rg", row.said, jnp.log(probability))
+        return jnp.concatenate([score[None], jnp.einsum("wc,wcrg->crg", row.said, share * one / probability)])
 
-    sums = in_blocks(of_block, rows, 4 * rows.other.shape[1] * same[0].size)
-    score, hits, misses = jnp.moveaxis(sum_rows(sums, rows, len(problem.num_together)), 0, 2)
-    return score, hits, misses
+    sums = updates.in_blocks(of_row, rows, 4 * rows.other.shape[1] * same[0].size)
+    found = jnp.transpose(updates.sum_rows(sums, rows, len(problem.number)), (2, 0, 3, 1))
+    return found[..., 0], found[..., 1:]
 
 
-def _pair_slopes(phi: Array, accuracy: Array, same: Array, problem: Problem) -> OfPairs:
+def _pair_slopes(phi: Array, rates: Answering, same: Array, problem: Problem) -> OfPairs:
     """Return the derivatives by the probability that a pair is together, and zeros for the pair that pads."""
-    rows, padded = problem.by_pair, jnp.concatenate([same, jnp.zeros_like(same[:1])])
-    alarm, gain = (1 - accuracy[..., 1]).T[..., None], accuracy.sum(-1).T[..., None] - 1
-    weighted = gain * jnp.moveaxis(phi, 0, 1)
+    rows, padded, apart = problem.by_pair, jnp.concatenate([same, jnp.zeros_like(same[:1])]), rates.apart
+    gain, phi = rates.together - apart, jnp.moveaxis(phi, 0, 1)
 
-    def of_block(rows: Rows) -> Array:
-        shape = *rows.other.shape, *same.shape[1:]
-        expert, pair = rows.other.ravel(), jnp.repeat(rows.owner, shape[1])
-        yes = alarm[expert] + padded[pair] * gain[expert]
-        together, apart = (count.ravel()[:, None, None] for count in (rows.together, rows.apart))
-        return (weighted[expert] * (together / yes - apart / (1 - yes))).reshape(shape).sum(1)
+    def of_row(row: Rows) -> Array:
+        probability = apart[row.other] + padded[row.owner] * gain[row.other]
+        slope = jnp.einsum("wc,wcrg->wrg", row.said, gain[row.other] / probability)
+        return (phi[row.other] * slope).sum(0)
 
-    sums = in_blocks(of_block, rows, 4 * rows.other.shape[1] * same[0].size)
-    return sum_rows(sums, rows, len(padded))
-
-
-def _most_probable(hits: Array, misses: Array, problem: Problem) -> Float[Array, "paired expert 2"]:
-    """Return the most probable accuracies, given how many answers were on pairs that are together."""
-    # Priors with their mode at an end count as flat, and a thousandth of an answer each way keeps it off the ends.
-    sensitivity, specificity = (
-        jnp.maximum(prior - 1, 0) + 1e-3 for prior in (problem.sensitivity, problem.specificity)
-    )
-    rejections, alarms = problem.num_apart - misses, problem.num_together - hits
-    if problem.settings.symmetric:
-        right, wrong = hits + rejections + sensitivity[:, 0], misses + alarms + sensitivity[:, 1]
-        both = jnp.stack([right / (right + wrong)] * 2, axis=-1)
-    else:
-        hits, misses = hits + sensitivity[:, 0], misses + sensitivity[:, 1]
-        rejections, alarms = rejections + specificity[:, 0], alarms + specificity[:, 1]
-        both = jnp.stack([hits / (hits + misses), rejections / (rejections + alarms)], axis=-1)
-    return jnp.clip(both, _LEAST, _MOST)
+    sums = updates.in_blocks(of_row, rows, 4 * rows.other.shape[1] * same[0].size)
+    return updates.sum_rows(sums, rows, len(padded))

@@ -107,7 +107,7 @@ def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit,
     np.testing.assert_array_equal(values.get_xdata(), comparison.table["value"])
     legend = {text.get_text() for text in axes.get_legend().get_texts()} if axes.get_legend() else set()
     legend |= {text.get_text() for one in axes.figure.legends for text in one.get_texts()}
-    assert {"as the annotators alone have it", "an own look counted"} < legend
+    assert {"if made from the annotations", "if it looked itself"} < legend
     np.testing.assert_array_equal(points.get_xdata(), comparison.points[order])
     assert [text.lstrip("\u200b") for text in texts(axes)[:2]] == [comparison.systems[place] for place in order]
     assert axes.get_ylim()[0] > axes.get_ylim()[1]

@@ -140,7 +140,7 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     assert float(cells[cells.index("B") + 7]) == pytest.approx(score.value, abs=0.0051)
     own = cells[cells.index("B", cells.index("top-1 accuracy")) :]
     assert [float(cell) for cell in own[1:5]] == pytest.approx([score.value, score.sd, *score.interval], abs=0.0051)
-    assert "annotators alone" in page.text["th"]
+    assert "if made from the annotations" in page.text["th"]
 
 
 def test_every_kind_of_truth_has_a_page():
@@ -209,8 +209,9 @@ def test_the_mass_of_classes_that_nobody_named_is_shown(tmp_path):
     expected = []
     for start, stop in zip(entries.first, entries.first[1:], strict=False):
         shares = weight[:, start:stop] / (1 + weight[:, start:stop].sum(axis=1, keepdims=True))
-        expected.append(f"all others ({1 - np.sort(shares.mean(axis=0))[-3:].sum():.2f})")
-    shown = [text.split(", ")[-1] for text in page.text["td"] if "all others (" in text]
+        others = fit.truth.num_classes - min(3, stop - start)
+        expected.append(f"{others} more ({1 - np.sort(shares.mean(axis=0))[-3:].sum():.2f})")
+    shown = [text.split(" and ")[-1] for text in page.text["td"] if " more (" in text]
     assert sorted(shown) == sorted(expected)
     assert calls == [1]
 
@@ -248,10 +249,12 @@ def test_one_item_and_one_annotator_are_enough(tmp_path):
 
 def test_the_code_to_reproduce_names_what_was_run(fit):
     code = run._reproduction(fit, {})
-    assert "cs.fit('dirichlet', data, method='exact', draws=64, reliability=1.0, seed=0)" in code
+    assert "cs.fit('dirichlet', data, method='exact', draws=64, seed=0)" in code
     assert fit.attributes["data_hash"][:12] in code
     own = cs.fit("dirichlet", annotations(), dirichlet.Priors(plausibility=dirichlet.Symmetric(1.0)))
     assert "priors=priors" in run._reproduction(own, {})
+    half = cs.fit("dirichlet", annotations(), draws=64, reliability=0.5)
+    assert "draws=64, reliability=0.5, seed=0)" in run._reproduction(half, {})
 
 
 def test_every_kind_of_block_is_rendered(tmp_path):

@@ -4,16 +4,21 @@ import dataclasses
 import re
 import shutil
 import subprocess
+import xml.etree.ElementTree as ElementTree
 from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.textpath import TextPath
 
 import consilience as cs
+from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
+from consilience.pages.items import offsets_of
 from consilience.pages.linkage import found_of_all
+from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
 # Small data are poor data, and fits of them say so.
@@ -170,6 +175,38 @@ def test_names_make_no_element_and_everything_has_a_name(pages, kind):
     assert re.findall(r'<details class="section" id="[^"]*"( open)?>', html)[:3] == [" open", " open", ""]
 
 
+def texts_outside(html):
+    """Return texts of figures that leave them, by letters of matplotlib's own font, wider than those of most pages."""
+    out = []
+    for figure in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL):
+        root = ElementTree.fromstring(figure)
+        right, bottom = map(float, root.attrib["viewBox"].split()[2:])
+        for text in root.iter("text"):
+            look, moved = text.attrib["style"], dict(re.findall(r"(\w+)\(([^)]*)\)", text.attrib["transform"]))
+            angle, *at = map(float, moved.get("rotate", "0").split())
+            at = list(map(float, moved["translate"].split())) if "translate" in moved else at
+            before = 0.5 * ("text-anchor: middle" in look) + 1.0 * ("text-anchor: end" in look)
+            size = float(re.search(r"font-size: ([\d.]+)", look)[1])
+            wide = TextPath((0, 0), text.text or "", size).get_extents().x1
+            ends = complex(*at) + np.exp(1j * np.deg2rad(angle)) * wide * np.array([-before, 1 - before])
+            inside = (-1 < ends.real) & (ends.real < right + 1) & (-1 < ends.imag) & (ends.imag < bottom + 1)
+            out += [] if inside.all() else [text.text]
+    return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_of_a_figure_leaves_it(pages, kind):
+    assert not texts_outside(pages[kind][2])
+
+
+def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
+    score = cs.Score(title="t", items=np.array([0.1, 0.5]), draws=np.array([0.3]))
+    axes = figures.item_scores(score, title="a title that is wider than its figure " * 4)
+    html = svg_of(axes.figure, "")
+    assert len(re.findall("<text[^>]*>[^<]*(?:title|wider|figure)", html)) > 1
+    assert not texts_outside(html)
+
+
 def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
@@ -189,7 +226,7 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
     assert "at reliability 5 (assumed)" in " ".join(words(head, "dt"))
-    assert "at reliability 1.7 it would be" in words(head)
+    assert "at 1.7 the mean certainty of the top class would be" in words(head)
     html = pages["labels"][2]
     assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
     assert re.search(r"\d\.\d+ right \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
@@ -273,11 +310,24 @@ def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, 
 def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
-    assert re.fullmatch(r"mean of the means \(\S+ to \S+, 95 %\)", mean)
-    assert others == ["threshold", "items on an unsure side", "mean certainty of the side"]
+    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %\)", mean)
+    unsure = f"items whose side of 0 has a certainty below 0.9, of {fit.data.num_items}"
+    assert others == [unsure, "mean certainty of the side"]
     items = section(html, "Items")
     assert items.count('<i class="dot"') == fit.data.num_items
     assert items.count('<i class="tick"') == fit.data.num_ratings
+
+
+def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
+    """Where errors are none the offsets are all of the error, as the mean of a sample of them."""
+    offset = np.array([-3.0, -1, 0, 1, 6])
+    item, who = (place.ravel() for place in np.indices((40, 5)))
+    rows = {"item": item, "annotator": who, "rating": item + offset[who]}
+    found = offsets_of(cs.read_ratings(rows))
+    assert found.names[0] == "4"
+    np.testing.assert_allclose(found.mean, np.sort(offset - offset.mean())[::-1] * 5 / 4)
+    np.testing.assert_allclose(found.half, 2.7764 * offset.std(ddof=1) / np.sqrt(5), rtol=1e-4)
+    assert found.finding[0].startswith("“4” rates 6.750 higher than the others")
 
 
 # ---- in a browser ----

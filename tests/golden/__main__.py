@@ -22,7 +22,7 @@ import warnings
 # know, so that the older way to compile loops is for the versions that were looked at.
 os.environ |= {"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 _version = tuple(int(part) for part in importlib.metadata.version("jaxlib").split(".")[:2])
-os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false" if (0, 8) <= _version <= (0, 12) else ""
+os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false" if (0, 8) <= _version <= (0, 10) else ""
 
 
 def main() -> int:

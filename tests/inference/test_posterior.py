@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from consilience.inference.generic import GenericRun
-from consilience.inference.posterior import k_hat, poor_diagnostics, summarise, to_arviz, worst_diagnostics
+from consilience.inference.posterior import Worst, k_hat, poor_diagnostics, summarise, to_arviz, worst_diagnostics
 from consilience.inference.results import Result
+from consilience.notes import Level
 
 ITEMS = np.array(["x-ray 1", "x-ray 2", "ünïcode"])
 DIMS = {"mean": ("item",), "plausibility": ("item", "class")}
@@ -124,7 +125,7 @@ def test_good_draws_are_not_warned_about(samples):
 def test_each_poor_diagnostic_is_said_in_words(samples):
     chains = samples["mean"] + np.array([0, 0, 3.0])[None, None] * (np.arange(4) == 0)[:, None, None]
     (disagree, few) = words_of(worst_diagnostics({"mean": chains}, dims=DIMS, coords=COORDS))
-    assert "R-hat is above 1.01 for 1 of 3 quantities (worst: mean[item=ünïcode]" in disagree
+    assert "R-hat is above 1.01 for 1 of 3 quantities (worst: mean of item ünïcode" in disagree
     assert "fewer than 400" in few
     (few,) = words_of(worst_diagnostics({"scale": samples["scale"][:1, :200]}))
     assert "for 1 of 1 quantities (fewest: scale" in few
@@ -144,6 +145,26 @@ def test_each_poor_diagnostic_is_said_in_words(samples):
     for run, words in cases:
         (problem,) = words_of(worst, run)
         assert words in problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "words"),
+    [
+        ({"r_hat": 1.0104}, Level.note, "number of views, 1.0104)"),
+        ({"r_hat": 1.0138, "disagreeing": 12}, Level.note, "1.014); run longer"),
+        ({"r_hat": 1.0138, "disagreeing": 13}, Level.warning, "for 13 of 100 quantities"),
+        ({"r_hat": 1.0138, "disagreeing": 37, "draws": 100}, Level.note, "for 37 of 100"),
+        ({"r_hat": 1.051}, Level.error, "1.05); run longer, or look for several modes"),
+        ({"disagreeing": 0, "short": 1, "size": 399.6}, Level.note, "fewest: accuracy of annotator a, 399)"),
+        ({"disagreeing": 0, "short": 1, "size": 100.0}, Level.note, "fewer than 400 for 1 of 100"),
+        ({"disagreeing": 0, "short": 1, "size": 99.9}, Level.error, "accuracy of annotator a, 99)"),
+    ],
+)
+def test_only_what_makes_a_fit_poor_is_an_error(changes, level, words):
+    worst = Worst(100, 100, 2000, 1.02, 1, "num_views", 500.0, 0, "accuracy[annotator=a]")
+    (note,) = poor_diagnostics(worst._replace(**changes))
+    assert note.level is level
+    assert words in note.text
 
 
 def test_of_very_many_quantities_the_worst_are_looked_at():

@@ -87,9 +87,9 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
     if total > _MOST_R_HAT or (pairs > _MOST_R_HAT).sum() > _PAIRS_APART:
         yield Note(
             Level.warning,
-            f"the chains disagree on entities: R-hat of their number or of the likelihood is {total:.2f}, and above "
-            f"{most} for {(pairs > _MOST_R_HAT).sum()} of the {len(pairs)} most doubtful pairs of mentions; give more "
-            "sweeps with {warmup}",
+            f"the runs of the sampler differ on entities: R-hat of their number or of the likelihood is {total:.2f}, "
+            f"and above {most} for {(pairs > _MOST_R_HAT).sum()} of the {len(pairs)} most doubtful pairs of mentions; "
+            "give more sweeps with {warmup}",
             (Remedy("warmup"),),
         )
 

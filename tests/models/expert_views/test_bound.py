@@ -8,31 +8,27 @@ import numpy as np
 import pytest
 
 from consilience.models.expert_views import MODEL, updates
+from consilience.models.expert_views import problem as problem_module
 from consilience.models.expert_views.bound import pruned_bound
-from consilience.models.expert_views.judgements import Colour, judgements
 from consilience.models.expert_views.priors import PAPER_PRIORS
-from consilience.models.expert_views.problem import Q, problem_of
+from consilience.models.expert_views.problem import Q
 from consilience.models.special import log_beta
 from tests.models.expert_views.joint import log_joint
 from tests.models.expert_views.whole_bound import bound
-from tests.models.expert_views.worked import DATA, FEATURE, LOG_EVIDENCE
+from tests.models.expert_views.worked import DATA, FEATURE, LOG_EVIDENCE, OPTIONS
 
 pytestmark = pytest.mark.usefixtures("double_precision")
 
 
-def worked_problem(data=DATA, views=2, **options):
+def worked_problem(data=DATA, views=2, concentration=1.0, **options):
     """Return the worked example, its items updated one after the other in the order of their numbers."""
-    found, standard = judgements(data, standardize=False)
-    ends = np.stack([found.first, found.second])
-    single = []
-    for item in range(4):
-        pair = np.flatnonzero((ends == item).any(0))
-        single.append(Colour(np.array([item]), np.zeros(len(pair), int), ends[:, pair].sum(0) - item, pair))
-    prior = np.tile([10.0, 1.0], (2, 1))
-    problem = problem_of(
-        found._replace(colours=tuple(single)), standard, prior, prior, clusters=2, views=views, restarts=1, **options
-    )
-    return jax.device_put(problem)
+    priors = dataclasses.replace(PAPER_PRIORS, concentration=concentration)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(problem_module, "coloured", lambda begin, neighbour: np.arange(4))
+        problem = problem_module.prepare(MODEL.resolve(
+            data, priors, {**OPTIONS, "restarts": 1, **options}
+        ))  # fmt: skip
+    return jax.device_put(problem._replace(settings=dataclasses.replace(problem.settings, views=views)))
 
 
 def worked_q(problem):
@@ -40,11 +36,10 @@ def worked_q(problem):
     weight = np.zeros((1, 2, 3, 2))
     weight[0, 0, 0] = weight[0, 1, 1] = 1, -1
     eta = updates.softmax(updates.logits(weight, problem))
-    prior = np.tile([10.0, 1.0], (1, 2, 1, 1))
     q = Q(
-        eta=updates.by_item(eta), tilt=eta if problem.settings.tilted else jnp.zeros_like(eta), weight_mean=weight,
-        weight_variance=np.full(weight.shape, 0.25), phi=np.array([[[0.8, 0.2], [0.3, 0.7]]]), sensitivity=prior,
-        specificity=prior, stick=np.ones((1, 1, 2)),
+        eta=updates.turned(eta), tilt=eta if problem.settings.tilted else jnp.zeros_like(eta), weight_mean=weight,
+        weight_variance=np.full(weight.shape, 0.25), phi=np.array([[[0.8, 0.2], [0.3, 0.7]]]),
+        accuracy=problem.prior[None, :, None], stick=np.ones((1, 1, 2)),
     )  # fmt: skip
     return jax.device_put(q)
 
@@ -64,14 +59,14 @@ def test_terms_of_the_worked_example():
     assert terms == pytest.approx(expected, abs=1e-6)
     assert sum(terms.values()) == pytest.approx(-18.663656, abs=1e-6)
     found = updates.agreement(q.eta, problem)
-    np.testing.assert_allclose(found.together[0], [[1.790013, 0.629962], [0.419974, 1.580026]], atol=1e-6)
-    np.testing.assert_allclose(found.apart[0], [[0.419974, 1.580026], [1.580026, 0.419974]], atol=1e-6)
+    np.testing.assert_allclose(found[0, ..., 1], [[1.790013, 0.629962], [0.419974, 1.580026]], atol=1e-6)
+    np.testing.assert_allclose(found[0, ..., 0], [[0.419974, 1.580026], [1.580026, 0.419974]], atol=1e-6)
 
 
 def test_updates_of_the_worked_example_one_by_one():
     problem = worked_problem()
     q = worked_q(problem)
-    mean = updates.by_item(updates.logits(q.weight_mean, problem))
+    mean = updates.turned(updates.logits(q.weight_mean, problem))
     q = q._replace(eta=updates.update_clusters(q.eta, mean, updates.couplings(q, problem), problem))
     expected = [[0.080846, 0.013884, 0.986116, 0.945483], [0.023577, 0.988168, 0.011832, 0.985556]]
     np.testing.assert_allclose(q.eta[:, 0, :, 0].T, expected, atol=1e-6)
@@ -79,8 +74,8 @@ def test_updates_of_the_worked_example_one_by_one():
 
     found = updates.agreement(q.eta, problem)
     q = updates.update_sticks(updates.update_accuracies(q, found, problem), problem)
-    np.testing.assert_allclose(q.sensitivity[0, :, 0], [[11.593366, 1.515341], [11.405262, 1.594738]], atol=1e-6)
-    np.testing.assert_allclose(q.specificity[0, :, 0], [[11.484659, 2.406634], [11.405262, 1.594738]], atol=1e-6)
+    np.testing.assert_allclose(q.accuracy[0, :, 0, 0], [[11.593366, 1.515341], [11.405262, 1.594738]], atol=1e-6)
+    np.testing.assert_allclose(q.accuracy[0, :, 0, 1], [[11.484659, 2.406634], [11.405262, 1.594738]], atol=1e-6)
     np.testing.assert_allclose(q.stick[0], [[2.1, 1.9]], atol=1e-6)
     assert total(q, problem) == pytest.approx(-16.309954, abs=1e-6)
 
@@ -103,7 +98,7 @@ def test_fixed_point_of_the_worked_example(kind, height):
     # Copies with clusters of a view exchanged hardly overlap, and may be added; of a bound, even so.
     assert total(q, problem) + np.log(8) <= LOG_EVIDENCE
     if kind == "tilted":
-        np.testing.assert_allclose(q.sensitivity[0, :, 0], [[11.997826, 1.017065], [11.998659, 1.001341]], atol=1e-6)
+        np.testing.assert_allclose(q.accuracy[0, :, 0, 0], [[11.997826, 1.017065], [11.998659, 1.001341]], atol=1e-6)
         weight = [[0.980696, -0.980696], [-0.006803, 0.006803], [0, 0]]
         np.testing.assert_allclose(q.weight_mean[0, 0], weight, atol=1e-6)
         np.testing.assert_allclose(q.weight_variance[0, 0], 0.571808, atol=1e-6)
@@ -120,8 +115,8 @@ def test_sure_clusters_and_views_give_the_marginal_likelihood_of_the_experts():
     views = {(0, 0): 1 / 3, (0, 1): 1 / 6, (1, 0): 1 / 6, (1, 1): 1 / 3}
     for label, expected in labels.items():
         for view, probability in views.items():
-            eta = np.broadcast_to(np.eye(2)[list(label)][:, None, None], (4, 1, 2, 2))
-            q = worked_q(problem)._replace(eta=eta, phi=np.eye(2)[None, list(view)])
+            eta = jnp.broadcast_to(jnp.eye(2)[np.array(label)][:, None, None], (4, 1, 2, 2))
+            q = worked_q(problem)._replace(eta=eta, phi=jnp.eye(2)[None, np.array(view)])
             found = updates.agreement(q.eta, problem)
             q = updates.update_sticks(updates.update_accuracies(q, found, problem), problem)
             terms = bound(q, problem)
@@ -137,8 +132,7 @@ def test_right_after_their_updates_terms_collapse_to_ratios_of_normalisers(exper
     found = updates.agreement(q.eta, problem)
     q = updates.update_sticks(updates.update_accuracies(q, found, problem), problem)
     terms = bound(q, problem)
-    sides = (q.sensitivity,) if experts == "symmetric" else (q.sensitivity, q.specificity)
-    ratios = sum((log_beta(side) - log_beta(problem.sensitivity[0])).sum() for side in sides)
+    ratios = (log_beta(q.accuracy) - log_beta(problem.prior[0, 0])).sum()
     assert float((terms.answers + terms.sensitivity + terms.specificity)[0]) == pytest.approx(float(ratios), abs=1e-12)
     stick = log_beta(q.stick).sum() + np.log(1.7)
     assert float((terms.views + terms.sticks)[0]) == pytest.approx(float(stick), abs=1e-12)
@@ -155,22 +149,18 @@ def test_bound_is_what_draws_say_of_the_joint_density(experts):
     # Nearly sure weights, for which the bound of the log-sum-exp is that itself.
     q = worked_q(problem)._replace(weight_variance=jnp.full((1, 2, 3, 2), 1e-10), stick=jnp.array([[[1.5, 2.5]]]))
     own = 2 if experts == "per-view" else 1
-    q = q._replace(sensitivity=jnp.broadcast_to(jnp.array([7.0, 2.0]), (1, 2, own, 2)))
-    specificity = q.sensitivity if experts == "symmetric" else q.sensitivity + 1
-    q = q._replace(specificity=specificity)
+    parameters = jnp.array([[7.0, 2.0], [8.0, 3.0]])[: problem.prior.shape[1]]
+    q = q._replace(accuracy=jnp.broadcast_to(parameters, (1, 2, own, *parameters.shape)))
     number, keys = 20_000, iter(jax.random.split(jax.random.key(0), 6))
 
     def beta(values):
         return jax.random.beta(next(keys), values[0, ..., 0], values[0, ..., 1], (number, *values.shape[1:-1]))
 
-    sensitivity, specificity, stick = beta(q.sensitivity), beta(q.specificity), beta(q.stick)
+    accuracy, stick = beta(q.accuracy), beta(q.stick)
     log_q = sum(
         _log_beta_density(draws, values[0]).sum(tuple(range(1, draws.ndim)))
-        for draws, values in (
-            (sensitivity, q.sensitivity), (stick, q.stick),
-            *([] if experts == "symmetric" else [(specificity, q.specificity)]),
-        )
-    )  # fmt: skip
+        for draws, values in ((accuracy, q.accuracy), (stick, q.stick))
+    )
     view = jax.random.categorical(next(keys), jnp.log(q.phi[0]), shape=(number, 2))
     cluster = jax.random.categorical(next(keys), jnp.log(jnp.moveaxis(q.eta[:, 0], 0, 1)), shape=(number, 2, 4))
     log_q += jnp.log(q.phi[0])[np.arange(2), view].sum(-1)
@@ -179,7 +169,7 @@ def test_bound_is_what_draws_say_of_the_joint_density(experts):
     weight = q.weight_mean[0] + 1e-5 * noise
     log_q += (-(noise**2) / 2 - np.log(1e-5 * np.sqrt(2 * np.pi))).sum((1, 2, 3))
     sites = {"cluster": cluster, "view_of_expert": view, "stick": stick, "weight": weight}
-    for site, draws in (("sensitivity", sensitivity), ("specificity", specificity)):
+    for site, draws in (("sensitivity", accuracy[..., 0]), ("specificity", accuracy[..., -1])):
         sites[site] = draws if experts == "per-view" else draws[..., 0]
     priors = dataclasses.replace(PAPER_PRIORS, concentration=1.7)
     resolved = MODEL.resolve(DATA, priors, {"clusters": 2, "views": 2, "experts": experts, "standardize": 0})
@@ -202,7 +192,7 @@ def test_silent_items_and_empty_views_cost_nothing():
     height = pruned_bound(q, found, problem)
     feature = np.concatenate([FEATURE, np.random.default_rng(0).normal(size=(100, 2))])
     silent = worked_problem(DATA.replace(feature=feature, num_items=104))
-    jax.tree.map(np.testing.assert_array_equal, silent._replace(mean=0, scale=0), problem._replace(mean=0, scale=0))
+    jax.tree.map(np.testing.assert_array_equal, silent, problem)
 
     # A third view with idle parameters of whatever kind, and with an expert's rounding in it.
     random = np.random.default_rng(0)
@@ -241,12 +231,12 @@ def test_order_of_items_and_experts_has_no_meaning():
     random = np.random.default_rng(0)
     q = worked_q(problem)._replace(
         eta=jnp.asarray(random.dirichlet([1, 1], (4, 1, 2))),
-        sensitivity=jnp.asarray(random.uniform(1, 9, (1, 2, 1, 2))),
+        accuracy=jnp.asarray(random.uniform(1, 9, (1, 2, 1, 2, 2))),
     )
     back_item, back_expert = np.argsort(item), np.argsort(expert)
     turned = q._replace(
         eta=q.eta[back_item], tilt=q.tilt[..., back_item], phi=q.phi[:, back_expert],
-        sensitivity=q.sensitivity[:, back_expert], specificity=q.specificity[:, back_expert],
+        accuracy=q.accuracy[:, back_expert],
     )  # fmt: skip
     assert total(turned, other) == pytest.approx(total(q, problem), abs=1e-12)
     heights = [pruned_bound(each, updates.agreement(each.eta, of), of) for each, of in ((q, problem), (turned, other))]

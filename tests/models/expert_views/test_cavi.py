@@ -21,8 +21,7 @@ from consilience.models.expert_views import MODEL
 from consilience.models.expert_views import problem as problem_module
 from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.canonical import _relabelled
-from consilience.models.expert_views.cavi import CAVI, Phase
-from consilience.models.expert_views.moves import merged, ordered, similarity
+from consilience.models.expert_views.cavi import CAVI, Phase, merged, ordered, similarity
 from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
 from consilience.models.expert_views.updates import agreement
 
@@ -189,9 +188,9 @@ def test_one_view_and_no_features_are_legal():
 def test_other_answers_and_priors_do_not_compile_again(small, compilations):
     problem = prepare(small_data(), PAPER_PRIORS, **SMALL)
     swapped = problem._replace(
-        by_expert=problem.by_expert._replace(together=problem.by_expert.apart, apart=problem.by_expert.together),
-        by_pair=problem.by_pair._replace(together=problem.by_pair.apart, apart=problem.by_pair.together),
-        num_together=problem.num_apart, num_apart=problem.num_together, weight_scale=2 * problem.weight_scale,
+        by_expert=problem.by_expert._replace(said=problem.by_expert.said[..., ::-1]),
+        by_pair=problem.by_pair._replace(said=problem.by_pair.said[..., ::-1]),
+        number=problem.number[:, ::-1], weight_scale=2 * problem.weight_scale,
     )  # fmt: skip
     compilations.clear()
     posterior, _ = ascend(swapped)

@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 from consilience.evaluation.calibration import joint_distribution_test, with_second_moments
-from consilience.models.expert_views import MODEL, gibbs, links, loops
+from consilience.models.expert_views import MODEL, gibbs, likelihood, links, loops
 from consilience.models.expert_views.priors import BetaPrior, Priors
 from tests.models.mutants import FOUND, PASSES, planted
 
@@ -154,12 +154,12 @@ def drawn_anew(right):
 MUTANTS = {
     "wrong sign of apart": (loops, "draw_clusters", wrong_sign_of_apart),
     "no one in the stick": (
-        gibbs, "_stick_cells", lambda right: lambda view, problem: right(view, problem) - np.array([0.7, 0.0])
+        likelihood, "stick_parameters", lambda right: lambda size, prior: right(size, prior) - np.array([0.7, 0.0])
     ),
     "sites exchanged": (gibbs, "_log_shares", sites_exchanged),
     "hits for misses": (gibbs, "_conditional", hits_for_misses),
     "half of the answers": (gibbs, "_drawn_experts", drawn_anew),
-    "prior of views left out": (gibbs, "_log_view_weight", lambda right: lambda stick: 0 * right(stick)),
+    "prior of views left out": (likelihood, "log_view_weight", lambda right: lambda *stick: 0 * right(*stick)),
     "weights by the prior": (links.LinearLink, "moved", weights_by_the_prior),
     "views by the prior": (gibbs, "_log_beta", lambda right: lambda cells: 0 * right(cells)),
 }  # fmt: skip

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.models.expert_views.colouring import coloured
+from consilience.models.expert_views import MODEL
 from consilience.models.expert_views.judgements import judgements, standard_of, standardised
-from consilience.models.expert_views.problem import problem_of
+from consilience.models.expert_views.problem import coloured, prepare
 from consilience.models.expert_views.simulation import constraints_of
 
 
@@ -78,6 +78,13 @@ def test_features_as_they_are_and_constant_ones():
     assert standardised(np.empty((3, 0)), standard_of(np.empty((3, 0)))).tolist() == [[1.0]] * 3
 
 
+def colours_of(first, second, number):
+    """Return the colours of a graph, from its pairs."""
+    end, other = np.concatenate([first, second]), np.concatenate([second, first])
+    order = np.argsort(end)
+    return coloured(np.searchsorted(end[order], np.arange(number + 1)), other[order])
+
+
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), number=st.integers(2, 40), pairs=st.integers(1, 200))
 def test_colouring_is_greedy_and_no_pair_has_one_colour(seed, number, pairs):
@@ -85,7 +92,7 @@ def test_colouring_is_greedy_and_no_pair_has_one_colour(seed, number, pairs):
     first = random.integers(0, number - 1, pairs)
     second = random.integers(first + 1, number)
     first, second = np.unique(np.stack([first, second]), axis=1)
-    colour = coloured(first, second, number)
+    colour = colours_of(first, second, number)
     assert (colour[first] != colour[second]).all()
     for node in range(number):
         of_neighbours = {*colour[second[first == node]], *colour[first[second == node]]}
@@ -98,27 +105,23 @@ def test_number_of_colours(shape, most):
         "clique": np.triu_indices(30, 1), "star": (np.zeros(29, int), np.arange(1, 30)),
         "chain": (np.arange(29), np.arange(1, 30)),
     }[shape]  # fmt: skip
-    assert coloured(first, second, 30).max() + 1 <= most
+    assert colours_of(first, second, 30).max() + 1 <= most
 
 
-def test_colours_hold_every_pair_from_both_ends():
+def test_lists_of_neighbours_hold_every_pair_from_both_ends():
     found, _ = judgements(random_constraints(number=200))
-    edges = []
-    for colour in found.colours:
-        assert (np.diff(colour.edge_node) >= 0).all()
-        edges += zip(colour.node[colour.edge_node], colour.edge_other, colour.edge_pair, strict=True)
+    end = np.repeat(np.arange(len(found.item)), np.diff(found.begin))
+    edges = zip(end, found.neighbour, found.neighbour_pair, strict=True)
     pairs = [*zip(found.first, found.second, strict=True)]
     expected = [(a, b, p) for p, (a, b) in enumerate(pairs)] + [(b, a, p) for p, (a, b) in enumerate(pairs)]
     assert sorted(edges) == sorted(expected)
-    assert sorted(np.concatenate([colour.node for colour in found.colours])) == [*range(len(found.item))]
 
 
 @pytest.mark.parametrize("number", [3, 80, 3000])
 def test_schedule_and_rows_hold_everything_once(number):
     data = random_constraints(items=60, number=number)
-    found, standard = judgements(data)
-    prior = np.tile([10.0, 1.0], (4, 1))
-    problem = problem_of(found, standard, prior, prior, clusters=2, views=2)
+    found, _ = judgements(data)
+    problem = prepare(MODEL.resolve(data, None, {"clusters": 2, "views": 2}))
     # What pads has the numbers after those of the padded items and pairs.
     num_items, num_pairs = len(problem.feature), len(problem.first)
 
@@ -130,18 +133,21 @@ def test_schedule_and_rows_hold_everything_once(number):
         assert not {*owner[real]} & {*done}
         edges += zip(owner[real], other[real], pair[real], strict=True)
         done += complete[complete < num_items].tolist()
-    expected = sum(
-        ([*zip(c.node[c.edge_node], c.edge_other, c.edge_pair, strict=True)] for c in found.colours), start=[]
-    )
+    colour = coloured(found.begin, found.neighbour)
+    node = np.argsort(colour, kind="stable").tolist()
+    expected = [
+        (one, found.neighbour[at], found.neighbour_pair[at])
+        for one in node for at in range(found.begin[one], found.begin[one + 1])
+    ]  # fmt: skip
     assert edges == expected
-    assert done == np.concatenate([colour.node for colour in found.colours]).tolist()
+    assert done == node
 
-    answers = {*zip(found.answer_expert, found.answer_pair, *found.said.T[::-1], strict=True)}
+    answers = {*zip(found.answer_expert, found.answer_pair, *found.said.T, strict=True)}
     for rows, flipped, owners in ((problem.by_expert, False, 4), (problem.by_pair, True, num_pairs + 1)):
         assert sorted({*rows.owner}) == [*range(owners)]
         owner = np.broadcast_to(rows.owner[:, None], rows.other.shape)
-        real = rows.together + rows.apart > 0
-        columns = [owner[real], rows.other[real], rows.together[real], rows.apart[real]]
+        real = rows.said.sum(axis=-1) > 0
+        columns = [owner[real], rows.other[real], *rows.said[real].T]
         columns[:2] = columns[1::-1] if flipped else columns[:2]
         assert len(columns[0]) == len(answers)
         assert {*zip(*columns, strict=True)} == answers

@@ -3,13 +3,15 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
+from scipy.special import digamma
 
-from consilience.models.expert_views import updates
+from consilience.models.expert_views import MODEL, updates
 from consilience.models.expert_views.judgements import judgements
-from consilience.models.expert_views.problem import Q, problem_of
+from consilience.models.expert_views.priors import Priors
+from consilience.models.expert_views.problem import Q, coloured, prepare
 from consilience.models.expert_views.simulation import constraints_of
-from consilience.models.expert_views.tied import update_tied_weights
 from tests.models.expert_views.whole_bound import bound
 
 ITEMS, EXPERTS, VIEWS, RESTARTS, FEATURES = 14, 5, 3, 2, 2
@@ -28,13 +30,13 @@ def random_problem(seed, clusters=3, **options):
     b = graph.integers(a + 1, ITEMS)
     expert, together = graph.integers(0, EXPERTS, number), random.integers(0, 2, number)
     data = constraints_of(expert, a, b, together, random.normal(size=(ITEMS, FEATURES)), EXPERTS)
-    priors = random.uniform(0.5, 8, (2, EXPERTS, 2))
-    found, standard = judgements(data)
-    problem = problem_of(
-        found, standard, *priors, clusters=clusters, views=VIEWS, restarts=RESTARTS, concentration=1.7,
-        weight_scale=1.3, **options,
-    )  # fmt: skip
-    return found, jax.device_put(problem)
+    of_experts = (dist.Beta(*parameters) for parameters in random.uniform(0.5, 8, (2, EXPERTS, 2)).swapaxes(1, 2))
+    priors = Priors(**dict(zip(("sensitivity", "specificity"), of_experts, strict=True)), concentration=1.7,
+                    weight_scale=1.3)  # fmt: skip
+    problem = prepare(MODEL.resolve(
+        data, priors, {"clusters": clusters, "views": VIEWS, "restarts": RESTARTS, **options}
+    ))  # fmt: skip
+    return judgements(data)[0], jax.device_put(problem)
 
 
 def random_q(seed, problem):
@@ -42,20 +44,19 @@ def random_q(seed, problem):
     random, settings = np.random.default_rng(seed), problem.settings
     weights = RESTARTS, VIEWS, problem.feature.shape[1], settings.clusters
     own = VIEWS if settings.per_view else 1
-    sensitivity = random.uniform(0.5, 9, (RESTARTS, EXPERTS, own, 2))
+    accuracy = random.uniform(0.5, 9, (RESTARTS, EXPERTS, own, *problem.prior.shape[1:]))
     tilt = np.moveaxis(random.dirichlet(np.ones(settings.clusters), (RESTARTS, VIEWS, len(problem.feature))), -1, 0)
     return jax.device_put(Q(
         eta=random.dirichlet(np.ones(settings.clusters), (len(problem.feature), RESTARTS, VIEWS)),
         tilt=tilt if settings.tilted else np.zeros_like(tilt),
         weight_mean=random.normal(size=weights), weight_variance=random.uniform(0.1, 2, weights),
-        phi=random.dirichlet(np.ones(VIEWS), (RESTARTS, EXPERTS)), sensitivity=sensitivity,
-        specificity=sensitivity if settings.symmetric else random.uniform(0.5, 9, sensitivity.shape),
+        phi=random.dirichlet(np.ones(VIEWS), (RESTARTS, EXPERTS)), accuracy=accuracy,
         stick=random.uniform(0.5, 9, (RESTARTS, VIEWS - 1, 2)),
     ))  # fmt: skip
 
 
 def _clusters(q, problem):
-    mean = updates.by_item(updates.logits(q.weight_mean, problem))
+    mean = updates.turned(updates.logits(q.weight_mean, problem))
     return q._replace(eta=updates.update_clusters(q.eta, mean, updates.couplings(q, problem), problem))
 
 
@@ -106,11 +107,11 @@ def test_no_step_lowers_the_bound_of_any_restart(clusters, options):
 @pytest.mark.slow
 def test_steps_of_tied_weights_never_lower_the_bound():
     total = jax.jit(lambda q, problem: sum(bound(q, problem)))
-    step = jax.jit(lambda q, problem: update_tied_weights(q, updates.couplings(q, problem), problem))
+    step = jax.jit(lambda q, problem: updates.update_tied_weights(q, updates.couplings(q, problem), problem))
     for seed in range(4):
         _, problem = random_problem(seed, responsibilities="tied")
         q = random_q(seed, problem)
-        q = q._replace(eta=updates.by_item(updates.softmax(updates.logits(q.weight_mean, problem))))
+        q = q._replace(eta=updates.turned(updates.softmax(updates.logits(q.weight_mean, problem))))
         heights = [total(q, problem)]
         for _ in range(5):
             q = step(q, problem)
@@ -130,16 +131,9 @@ def test_closed_forms_are_where_the_bound_has_no_slope(experts):
     _, problem = random_problem(1, experts=experts)
     q = random_q(1, problem)
 
-    def height(q):
-        if experts == "symmetric":
-            q = q._replace(specificity=q.sensitivity)
-        return sum(bound(q, problem)).sum()
-
-    gradient = jax.jit(jax.grad(height))
+    gradient = jax.jit(jax.grad(lambda q: sum(bound(q, problem)).sum()))
     q = STEPS["accuracies"](q, problem)
-    slopes = gradient(q)
-    np.testing.assert_allclose(slopes.sensitivity, 0, atol=1e-9)
-    np.testing.assert_allclose(slopes.specificity, 0, atol=1e-9)
+    np.testing.assert_allclose(gradient(q).accuracy, 0, atol=1e-9)
     q = STEPS["sticks"](q, problem)
     np.testing.assert_allclose(gradient(q).stick, 0, atol=1e-9)
     slope = gradient(STEPS["views"](q, problem)).phi  # the same for all views: probabilities sum to one
@@ -150,16 +144,15 @@ def test_items_of_one_colour_at_once_are_items_one_after_the_other():
     found, problem = random_problem(2)
     q = random_q(2, problem)
     coupling = updates.couplings(q, problem)
-    mean = updates.by_item(updates.logits(q.weight_mean, problem))
+    mean = updates.turned(updates.logits(q.weight_mean, problem))
     eta = np.array(q.eta)
-    for item in np.concatenate([colour.node for colour in found.colours]):
+    for item in np.argsort(coloured(found.begin, found.neighbour), kind="stable"):
         field = np.array(mean[item])
         for pair, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
             if item in (a, b):
                 field += np.asarray(coupling)[pair][..., None] * eta[a + b - item]
         eta[item] = jax.nn.softmax(field, axis=-1)
-    coloured = updates.update_clusters(q.eta, mean, coupling, problem)
-    np.testing.assert_allclose(coloured, eta, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(updates.update_clusters(q.eta, mean, coupling, problem), eta, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("block", [1 << 17, 64])
@@ -168,19 +161,15 @@ def test_sums_are_those_of_brute_force(monkeypatch, block):
     found, problem = random_problem(3)
     q = random_q(3, problem)
     same = np.einsum("prgk,prgk->prg", *(np.asarray(q.eta)[ends] for ends in (found.first, found.second)))
-    together, apart = np.zeros((2, RESTARTS, EXPERTS, VIEWS))
-    coupling = np.zeros((len(found.first), RESTARTS, VIEWS))
-    logs = updates.log_accuracies(q)
-    yes, no = (np.asarray(q.phi * part) for part in (logs.hit - logs.alarm, logs.miss - logs.rejection))
-    for expert, pair, said, denied in zip(
-        found.answer_expert, found.answer_pair, *found.said.T[::-1], strict=True
-    ):
-        together[:, expert] += said * same[pair]
-        apart[:, expert] += denied * same[pair]
+    counts, coupling = np.zeros((RESTARTS, EXPERTS, VIEWS, 2)), np.zeros((len(found.first), RESTARTS, VIEWS))
+    # Sensitivity and specificity: in each the logarithm of being right, then of being wrong.
+    logs = digamma(q.accuracy) - digamma(q.accuracy.sum(axis=-1, keepdims=True))
+    hit, miss, rejection, alarm = np.moveaxis(np.asarray(logs).reshape(RESTARTS, EXPERTS, 1, 4), -1, 0)
+    yes, no = (np.asarray(q.phi * part) for part in (hit - alarm, miss - rejection))
+    for expert, pair, (denied, said) in zip(found.answer_expert, found.answer_pair, found.said, strict=True):
+        counts[:, expert] += same[pair][..., None] * [denied, said]
         coupling[pair] += said * yes[:, expert] + denied * no[:, expert]
-    counted = updates.agreement(q.eta, problem)
-    np.testing.assert_allclose(counted.together, together, atol=1e-12)
-    np.testing.assert_allclose(counted.apart, apart, atol=1e-12)
+    np.testing.assert_allclose(updates.agreement(q.eta, problem), counts, atol=1e-12)
     found_coupling = np.asarray(updates.couplings(q, problem))
     np.testing.assert_allclose(found_coupling[: len(coupling)], coupling, atol=1e-12)
     np.testing.assert_array_equal(found_coupling[len(coupling) :], 0)  # of pairs that pad

@@ -3,12 +3,17 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Float
 from consilience.models.expert_views.bound import entropy, of_items, of_weights
+from consilience.models.expert_views.likelihood import log_likelihood
 from consilience.models.expert_views.problem import Problem, Q
-from consilience.models.expert_views.updates import agreement, log_accuracies, log_view_weights
+from consilience.models.expert_views.updates import (
+    agreement,
+    expected_answering,
+    expected_log_view_weight,
+    expected_logs,
+)
 from consilience.models.special import log_beta
 
 
@@ -37,20 +42,17 @@ class Bound(NamedTuple):
 
 def bound(q: Q, problem: Problem) -> Bound:
     """Return the terms of the bound, of all views."""
-    settings, found, logs = problem.settings, agreement(q.eta, problem), log_accuracies(q)
-    said = problem.num_together[:, None], problem.num_apart[:, None]
-    answers = found.together * logs.hit + found.apart * logs.miss
-    answers += (said[0] - found.together) * logs.alarm + (said[1] - found.apart) * logs.rejection
-    sensitivity = -divergence(q.sensitivity, problem.sensitivity[:, None]).sum((1, 2))
-    specificity = -divergence(q.specificity, problem.specificity[:, None]).sum((1, 2))
+    counts = agreement(q.eta, problem)
+    answers = log_likelihood(counts, expected_answering(q, problem), problem.number)
+    accuracy = -divergence(q.accuracy, problem.prior[:, None]).sum((1, 2))
     stick_prior = jnp.stack([jnp.ones_like(problem.concentration), problem.concentration])
     clusters, clusters_entropy = of_items(q, problem)
     return Bound(
         answers=(q.phi * answers).sum((1, 2)),
-        views=(q.phi * log_view_weights(q.stick)[:, None]).sum((1, 2)),
+        views=(q.phi * expected_log_view_weight(q)[:, None]).sum((1, 2)),
         views_entropy=entropy(q.phi).sum((1, 2)),
-        sensitivity=sensitivity,
-        specificity=jnp.zeros_like(specificity) if settings.symmetric else specificity,
+        sensitivity=accuracy[:, 0],
+        specificity=accuracy[:, 1:].sum(1),
         sticks=-divergence(q.stick, stick_prior).sum(1),
         clusters=clusters.sum(1),
         clusters_entropy=clusters_entropy.sum(1),
@@ -60,5 +62,4 @@ def bound(q: Q, problem: Problem) -> Bound:
 
 def divergence(beta: Array, prior: Array) -> Array:
     """Return the Kullback-Leibler divergence of Beta distributions."""
-    values = digamma(jnp.concatenate([beta, beta.sum(-1, keepdims=True)], axis=-1))
-    return ((beta - prior) * (values[..., :2] - values[..., 2:])).sum(-1) - log_beta(beta) + log_beta(prior)
+    return ((beta - prior) * expected_logs(beta)).sum(-1) - log_beta(beta) + log_beta(prior)
