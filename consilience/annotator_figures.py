@@ -31,7 +31,7 @@ from consilience.drawing import (
 )
 
 # A scatter of more annotators shows the intervals of so many: those who annotated most.
-_MOST_INTERVALS = 20
+_MOST_INTERVALS, _MOST_NAMED = 20, 12
 
 
 @styled
@@ -116,7 +116,7 @@ def sensitivity_scatter(
 ) -> Any:
     """Draw the annotators' sensitivity to two classes, one dot each, larger where they decided more.
 
-    Figure 2 of Paun et al. (2018) has DO against DN. The intervals of those who decided most are drawn.
+    Figure 2 of Paun et al. (2018) has DO against DN. Those who decided most have their intervals and names.
 
     Parameters
     ----------
@@ -148,6 +148,8 @@ def sensitivity_scatter(
                 ax.scatter(across[which], up[which], s=size[which], **look)
                 handles.append(Line2D([], [], color=colour, marker=marker, markersize=5, linestyle=""))
                 names.append(words)
+        for name, *place in zip(wide.index[:_MOST_NAMED], across, up, strict=False):
+            ax.annotate(shown_name(name), place, (5, 4), textcoords="offset points", fontsize=8)
     ax.set(xlabel=f"{value} to {shown_name(x)}", ylabel=f"{value} to {shown_name(y)}", aspect="equal")
     ax.set(title=f"{value.capitalize()} to two classes, {len(wide):,} annotators")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))

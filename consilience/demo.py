@@ -6,11 +6,14 @@ practice, can be laid beside what was inferred.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import os
 import textwrap
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -21,13 +24,15 @@ import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
 from consilience.drawing import BLUE, GREEN, INK, VERMILLION, styled
-from consilience.errors import DiagnosticWarning
+from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
+from consilience.models.intervals import ends
 from consilience.output import check_output
-from consilience.pages import Page, Section, write_page
+from consilience.pages import Action, Code, Page, Section, Table, capital, write_page
 from consilience.printing import percent, rows_of, table_text
+from consilience.rounding import probability
 
 
 class Study(NamedTuple):
@@ -36,13 +41,17 @@ class Study(NamedTuple):
     Parameters
     ----------
     section : its part of the page.
-    table : data frame for the terminal.
+    table : that of the section, for the terminal.
     words : what the table says, for the terminal.
+    number : of the first screen, by what it is.
+    finding : for the first screen, in a sentence.
     """
 
     section: Section
-    table: Any
+    table: Table
     words: str
+    number: Mapping[str, Any] = MappingProxyType({})
+    finding: str = ""
 
 
 def run(path: str | os.PathLike, *, force: bool = False) -> None:
@@ -53,16 +62,40 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
     studies = []
     for number, study in enumerate(STUDIES, 1):
         studies.append(study())
-        section, table, words = studies[-1]
-        print(f"\n{number}. {section.title}\n{textwrap.fill(words, 100)}\n")
-        print(table_text(rows_of(table), limit=None), flush=True)
+        table = studies[-1].table
+        print(f"\n{number}. {studies[-1].section.title}\n{textwrap.fill(studies[-1].words, 100)}\n")
+        print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
         "draws, so that it says how sure one may be. The command consilience demo has computed this page from scratch."
     )
-    write_page(Page("Consilience: six small studies", line, [study.section for study in studies]), path, force=force)
+    yours = Section("Now yours", [_YOURS, Code("\n".join(_COMMANDS.values()), "Commands to begin with")])
+    page = Page(
+        "Consilience: six small studies", line, [*(study.section for study in studies), yours],
+        numbers=dict(itertools.chain.from_iterable(study.number.items() for study in studies)),
+        findings=[study.finding for study in studies if study.finding],
+        actions=[Action(words, command) for words, command in itertools.islice(_COMMANDS.items(), _FIRST)],
+    )  # fmt: skip
+    write_page(page, path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
+
+
+_FIRST = 4
+_COMMANDS = {
+    "Write the sample files:": "consilience data example sample && cd sample",
+    "Learn labels, and who can be trusted:": "consilience fit dawid-skene labels.csv -o run",
+    "Compare systems, with the gold labels:": "consilience compare run system_a.csv system_b.csv --gold use",
+    "See it all as a page:": "consilience report run --predictions system_a.csv system_b.csv -o report.html",
+    "Link records": "consilience link clinic.csv register.csv --restriction across -o linked",
+    "Find views": "consilience fit expert-views answers.csv --features items.csv --clusters 3 -o views",
+}
+"""What to do next, the first ones on the first screen."""
+
+_YOURS = (
+    "These commands run on the sample files, and with the names of your own files on those. Coreference, which has no "
+    "sample file, is fitted by consilience fit mpa mentions.csv."
+)
 
 
 # ---- 1: whose label can be trusted ----
@@ -70,29 +103,38 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
 
 def anaesthetists() -> Study:
     """Study the table of Dawid and Skene (1979): which labels of a crowd can be trusted."""
-    fit = cs.fit("dirichlet", cs.load("dawid-skene-1979"))
-    certainty = cs.certainty(fit, exact=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)  # the page says it
+        fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"))
+    certainty = cs.certainty(fit)
     votes = _votes(fit.data)
-    table = fit.labels().assign(votes=[_tally(row, fit.data.labels) for row in votes])
+    table = fit.labels()[["item", "label", "certainty"]].assign(votes=[_tally(row, fit.data.labels) for row in votes])
+    table = table.rename(columns={"item": "patient", "label": "grade"})
     least = table.sort_values("certainty", kind="stable").head(8).reset_index(drop=True)
-    sure = int((certainty.items >= 0.99).sum())
-    worst = least.iloc[0]
+    sure, size, worst = int((certainty.items >= 0.99).sum()), fit.data.num_items, least.iloc[0]
     words = (
-        f"Five anaesthetists graded the fitness of {fit.data.num_items} patients from 1 to 4; the first one looked "
-        f"three times. With a reliability of 1 per grade, {sure} patients have a grade that is certain (0.99 or more), "
-        f"and {fit.data.num_items - sure} do not. The grade of patient {worst['item']} is the least certain "
-        f"({worst['certainty']:.2f}): a majority vote would have hidden that. The least certain patients:"
+        f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
+        f"Nobody knows the right grades. From how the five agree a model learns what each of them confuses: {sure} "
+        f"patients have a grade that is certain (0.99 or more), and {size - sure} do not. The grade of patient "
+        f"{worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would have hidden that. "
+        "The least certain patients:"
     )
-    bars = figures.plausibility_bars(fit, worst["item"])
+    shown = Table(least, "The patients whose grade is least certain.")
+    crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     section = Section(
         "Which labels of a crowd can be trusted?",
         [
-            words, least, [figures.sorted_certainty({"certainty": certainty}), bars],
-            "Probability is the mean plausibility of the label; certainty is how often it is the most plausible one. "
-            "Data: Dawid and Skene (1979). Model: dirichlet.",
+            words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
+            "Certainty is the probability of the grade.", *(f"{capital(one.words())}." for one in fit.findings()),
+            "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
         ],
     )  # fmt: skip
-    return Study(section, least, words)
+    number = {f"of {size} patients have a certain grade (0.99 or more)": sure}
+    finding = (
+        f"Of {size} patients whom five anaesthetists graded {sure} have a grade with a probability of 0.99 or more. "
+        f"That of patient {worst['patient']} has {worst['certainty']:.2f}."
+    )
+    return Study(section, shown, words, number, finding)
 
 
 def _votes(data: Annotations) -> np.ndarray:
@@ -136,19 +178,21 @@ def dermatologists() -> Study:
         "Dermatologists listed possible diagnoses, some tied, for three cases. Is the most plausible diagnosis among "
         "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
         "0 and 1. With the rank weights of the authors' published code it differs from the paper's figures by at most "
-        f"{gap:.2f}; with the weights of the paper's equation 14, which share a rank between ties, it comes out far "
+        f"{gap:.3f}; with the weights of the paper's equation 14, which share a rank between ties, it comes out far "
         "away for some. Uncertainty-adjusted top-3 accuracy:"
     )
+    shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.")
+    drawn = [figures.plausibility_bars(fits["published-code"], item, unit="case") for item in cases.items]
     section = Section(
         "Three differential diagnoses",
         [
-            words, table, [figures.plausibility_bars(fits["published-code"], item) for item in cases.items],
+            words, shown, drawn,
             "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
             "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
-            "(2023), Figures 5 and 15. Model: prirn with reliability 30.",
+            "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30).",
         ],
     )  # fmt: skip
-    return Study(section, table, words)
+    return Study(section, shown, words)
 
 
 def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str, str], float]:
@@ -189,6 +233,8 @@ def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     fit = cs.fit("dirichlet", data, alpha=_ALPHA)
     systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
     comparison = cs.compare(fit, systems, provenance="annotations")  # all that they know is what the crowd said
+    # The true accuracy is that of these items, and so is the score.
+    comparison = dataclasses.replace(comparison, draws=comparison.truth_draws)
     true_scores = np.array([(labels == truth).mean() for labels in answers.values()])
     return Simulated(data, truth, fit, comparison, true_scores)
 
@@ -218,14 +264,14 @@ def leaderboard() -> Study:
     """Study a simulated crowd and three simulated systems, whose true accuracy is known."""
     simulated = simulated_leaderboard(seed=0)
     data, fit, comparison = simulated.data, simulated.fit, simulated.comparison
-    names = {
+    columns = {
         "system": "system", "true_accuracy": "true accuracy", "value": "estimate", "lower": "95 % from", "upper": "to",
         "p_best": "P(best)", "point_estimate": "by majority vote",
     }  # fmt: skip
     true_scores = simulated.true_scores[comparison.order]
     table = comparison.table.assign(true_accuracy=true_scores, p_best=comparison.p_best_texts)
     held = int(table["true_accuracy"].between(table["lower"], table["upper"]).sum())
-    table = table[list(names)].rename(columns=names)
+    table = table[list(columns)].rename(columns=columns)
     table.attrs["numbers"] = ("P(best)",)
     first, favourite = table.iloc[0], table.loc[table["by majority vote"].idxmax()]
     words = (
@@ -233,21 +279,35 @@ def leaderboard() -> Study:
         "three systems that learnt from this crowd is known here. Scoring them against the "
         f"majority vote, as is usual, claims {favourite['by majority vote']:.2f} for the system that "
         f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
-        f"system that {first['system']} is best with probability {first['P(best)']}, and the 95 % intervals hold "
-        f"the true accuracy of {held} of {len(table)} systems."
+        f"system that {first['system']} is best on these items with probability {first['P(best)']}, and the 95 % "
+        f"intervals hold the true accuracy of {held} of {len(table)} systems."
     )
     known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
     about = (
         "The system that slips gives the majority label, but a random one on every tenth item; the one that hesitates "
         "picks either of the two leading labels where they are at most one vote apart, and loses little by "
         "it, for there the vote itself is nearly a coin toss; the third repeats the label of one annotator, drawn for "
-        "each item. There is a limit that no evaluation against annotators alone can pass: a system that knew the "
-        f"truth, and not only what annotators say of it, would be given {known:.2f}. The comparison is told that these "
-        "systems know nothing but the annotations; of others it would have to be said where their answers come from."
+        "each item. An evaluation against annotators alone gives even a system that knows the truth, and whose true "
+        f"accuracy is 1, no more than {known:.2f}, and so prefers systems that follow the crowd. The comparison is "
+        "told that these systems know nothing but the annotations; of others it would have to be said where their "
+        "answers come from."
     )
-    figure = _with_true_scores(figures.leaderboard(comparison), simulated)
-    blocks = [words, table, figure, figures.beats_matrix(comparison), about, "Model: dirichlet."]
-    return Study(Section("A leaderboard whose truth is known", blocks), table, words)
+    target = (
+        f"Intervals are of the accuracy on these {data.num_items} items, of which the truth is uncertain, for that is "
+        "the accuracy that is known here. Beside them consilience compare counts that other items would have given "
+        "other scores. In Python: cs.compare(cs.fit(\"dirichlet\", …), systems, provenance=\"annotations\")."
+    )
+    shown = Table(table, f"Accuracy on these {data.num_items} items, the best system first.")
+    drawn = [_with_true_scores(figures.leaderboard(comparison), simulated), figures.beats_matrix(comparison)]
+    names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
+    claimed, true, value, low, high = (f"{favourite[name]:.2f}" for name in names)
+    number = {f"accuracy of a system that has {true} in truth ({low} to {high}, 95 %)": value}
+    finding = (
+        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}, "
+        f"and under the uncertain truth {value}, with 95 % between {low} and {high}."
+    )
+    section = Section("A leaderboard whose truth is known", [words, shown, *drawn, about, target])
+    return Study(section, shown, words, number, finding)
 
 
 def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
@@ -304,17 +364,20 @@ def toy() -> Study:
     )
     drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
     examples = {name: (drawn[:, split], plausibility[place[name]]) for name, split in marked.items()}
+    texts = {name: list(map(probability, table[name])) for name in map(str, table) if name.startswith("γ")}
+    shown = Table(table, "Certainty of the top condition, by reliability.", texts=texts)
     section = Section(
         "How much is an annotator to be trusted?",
         [
-            words, table, _certainty_over(x, frequency @ certainty.T, plausibility), _triangles(examples),
+            words, shown, _certainty_over(x, frequency @ certainty.T, plausibility), _triangles(examples),
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
             "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x where "
             "it is most frequent. Reliability is a choice, not an estimate: report conclusions at several. After "
-            "Stutz et al. (2023), Figure 2, with parameters of our own. Model: dirichlet.",
+            "Stutz et al. (2023), Figure 2, with parameters of our own. In Python: cs.fit(\"dirichlet\", …, "
+            "reliability=2).",
         ],
     )  # fmt: skip
-    return Study(section, table, words)
+    return Study(section, shown, words)
 
 
 @styled
@@ -386,8 +449,12 @@ def ratings() -> Study:
         "mean rating is on the right side stands beside the certainty:"
     )
     figure = _intervals(means, certainty, values["mean"])
-    section = Section("Ratings on a scale, and a threshold", [words, table, figure, "Model: normal-inverse-gamma."])
-    return Study(section, table, words)
+    shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
+    how = "In Python: cs.fit(\"normal-inverse-gamma\", …, threshold=0)."
+    section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how])
+    number = {"of the 95 % intervals of rated items hold the true mean": percent(held.mean())}
+    finding = f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}."
+    return Study(section, shown, words, number, finding)
 
 
 @styled
@@ -412,6 +479,8 @@ def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
 
 def people() -> Study:
     """Link two simulated files of the same people, with errors in every field."""
+    import pandas
+
     records, _ = block_linkage.simulate(
         7, num_records=600, num_values=(120, 200, 90, 12, 28), exponent=(1.0, 0.9, 0.1, 0.0, 0.0), distortion=0.05,
         missing=0.02, size_share=(0.7, 0.3), num_sources=2, repeats=False,
@@ -422,18 +491,32 @@ def people() -> Study:
         fit = cs.fit("block-linkage", records, restriction="across")
     scores, count = cs.score_partition(fit, records), fit.num_entities()
     low, high = count.interval
-    table = fit.patterns().rename(columns={"lower": "95 % from", "upper": "to"})
-    known = len(np.unique(records.entity))
+    known, size = len(np.unique(records.entity)), records.num_records
+    # No one is twice in a file, so that two records of one person are one of either file.
+    rows = {"people": (known, count.draws), "in both files": (size - known, size - count.draws)}
+    table = pandas.DataFrame([
+        {"what": name, "in truth": truth, "mean of draws": draws.mean()}
+        | dict(zip(("95 % from", "to"), np.quantile(draws, ends()), strict=True))
+        for name, (truth, draws) in rows.items()
+    ])  # fmt: skip
+    doubt = f"; {count.doubt}" if count.doubt else ""
     words = (
-        f"Two files describe {known:,} people in {records.num_records:,} records; one value in twenty is wrong, one in "
+        f"Two files describe {known:,} people in {size:,} records; one value in twenty is wrong, one in "
         "fifty missing, and nothing says who is who. Linked by all partitions of small groups of candidates, the files "
-        f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f} {count.doubt or count.how}); of the "
-        f"pairs that are joined {percent(scores['pairwise-precision'])} are right, and they are "
-        f"{percent(scores['pairwise-recall'])} of those there are."
+        f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). In the one partition that would be "
+        f"written they are {count.point:,.0f}; of the pairs that it joins {percent(scores['pairwise-precision'])} are "
+        f"right, and they are {percent(scores['pairwise-recall'])} of those there are."
     )
+    shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)
-    section = Section("Two files of the same people", [words, table, drawn, "Model: block-linkage."])
-    return Study(section, table, words)
+    how = "In Python: cs.link({\"clinic\": …, \"register\": …}, restriction=\"across\")."
+    section = Section("Two files of the same people", [words, shown, drawn, how])
+    number = {f"people in two files that have {known:,} ({low:,.0f} to {high:,.0f}, 95 %)": f"{count.value:,.0f}"}
+    finding = (
+        f"Two files of {size:,} records with errors hold {count.value:,.0f} people, with 95 % between {low:,.0f} and "
+        f"{high:,.0f}; in truth they are {known:,}."
+    )
+    return Study(section, shown, words, number, finding)
 
 
 STUDIES: tuple[Callable[[], Study], ...] = (anaesthetists, dermatologists, leaderboard, toy, ratings, people)

@@ -30,6 +30,9 @@ PALETTE = {"blue": BLUE, "vermillion": VERMILLION, "green": GREEN, "purple": PUR
 ON_DARK = dict(zip(PALETTE, ("#4ba3dc", "#f0803c", "#2fbf95", "#dd93c0", "#f2b233", "#8fd0f5"), strict=True))
 """What a dark page shows in their place."""
 
+WIDTH = 4.65
+"""Inches of a figure: at four fifths of its size, the least that texts are read at, it fits the page of a phone."""
+
 # More points than this are drawn as a picture, and curves are thinned to it: an SVG lists every single one.
 MOST_POINTS = 800
 
@@ -53,7 +56,7 @@ def styled(draw: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Ret
     return drawn
 
 
-def axes_of(ax: Any, width: float = 5.2, height: float = 3.2) -> Any:
+def axes_of(ax: Any, width: float = WIDTH, height: float = 3.2) -> Any:
     """Return the given axes, or those of a new figure of this size in inches."""
     if ax is not None:
         return ax

@@ -44,6 +44,7 @@ from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score, correlation
 from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth, truth_of
+from consilience.printing import counted
 
 # Figures of one kind of fit stand in files of their own, and are here too, by names that say of what they are.
 _ELSEWHERE = {
@@ -101,15 +102,16 @@ def _common_title(scores: Mapping[str, Score]) -> str:
 
 
 @styled
-def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None) -> Any:
+def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None, unit: str = "item") -> Any:
     """Draw certainties of all items, each curve sorted (Figures 3, 7 left, 8 left and 14).
 
     Parameters
     ----------
     scores : certainties by label, one curve each.
     ax : axes to draw into.
+    unit : what an item is called.
     """
-    return _sorted_curves(scores, ax, "Certainty of each item, each curve sorted", "certainty")
+    return _sorted_curves(scores, ax, f"Certainty of each {unit}, each curve sorted", "certainty", unit)
 
 
 @styled
@@ -127,7 +129,9 @@ def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str 
     return _sorted_curves(scores, ax, title, "score, averaged over draws")
 
 
-def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str) -> Any:
+def _sorted_curves(
+    scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str, unit: str = "item"
+) -> Any:  # fmt: skip
     scores = _as_mapping(scores)
     names = [shown_name(label) for label in scores]
     legend_rows = -(-len(names) // legend_columns(names, 4.6))
@@ -139,7 +143,7 @@ def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, yla
         marker = "o" if len(values) <= 30 else ""
         handles += ax.plot(kept + 1, values[kept], color=colour, marker=marker, markersize=4)
         longest = max(longest, len(values))
-    ax.set(title=title, xlabel="items, lowest first", ylabel=ylabel, ylim=(-0.02, 1.02))
+    ax.set(title=title, xlabel=f"{unit}s, lowest first", ylabel=ylabel, ylim=(-0.02, 1.02))
     ax.set_xlim(1 - 0.02 * longest, longest * 1.02)
     count_items(ax.xaxis)
     ax.grid(axis="y")
@@ -225,7 +229,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
     order = comparison.order
     table = comparison.table
-    ax = axes_of(ax, width=7.2, height=1.3 + 0.46 * len(order))
+    ax = axes_of(ax, width=5.6, height=1.3 + 0.46 * len(order))
     rows = np.arange(len(order))
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     ax.plot(table["value"], rows, "o", color=BLUE, markersize=6)
@@ -234,10 +238,10 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     thin: dict[str, np.ndarray] = {}
     if comparison.own_draws is not None:
         thin = {"if made from the annotations": comparison.draws, "if it looked itself": comparison.own_draws}
-    # Where the truth is a point there is one source, and the thick interval shows it.
-    elif comparison.truth_draws.shape[1] > 1:
-        thin = {"truth of these items uncertain": comparison.truth_draws}
-        thin |= {"items alone uncertain": comparison.item_draws}
+    # Where the truth is a point, or the thick interval is of these units alone, there is one source, which it shows.
+    elif comparison.truth_draws.shape[1] > 1 and comparison.draws is not comparison.truth_draws:
+        thin = {f"truth of these {comparison.unit}s uncertain": comparison.truth_draws}
+        thin |= {f"{comparison.unit}s alone uncertain": comparison.item_draws}
     counts = np.isfinite(table["value_own_look"].to_numpy())
     for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
         found = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
@@ -257,7 +261,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
-    ax.set(title=f"Leaderboard: {comparison.title}, {comparison.num_items:,} items", xlabel=comparison.title)
+    units = counted(comparison.num_items, f"{comparison.unit}s")
+    ax.set(title=f"Leaderboard: {comparison.title}, {units}", xlabel=comparison.title)
     legend_below(ax, handles, labels)
     return ax
 
@@ -349,18 +354,19 @@ def expected_risk_histogram(score: Score, ax: Any = None) -> Any:
 
 
 @styled
-def certainty_histogram(score: Score, ax: Any = None) -> Any:
+def certainty_histogram(score: Score, ax: Any = None, unit: str = "item") -> Any:
     """Draw the certainties of the items as a histogram.
 
     Parameters
     ----------
     score : of `consilience.certainty`.
     ax : axes to draw into.
+    unit : what an item is called.
     """
     ax = axes_of(ax)
     values = score.items[np.isfinite(score.items)]
     ax.hist(values, bins=np.linspace(0, 1, 21), color=BLUE, alpha=0.75)
-    ax.set(title=f"{score.title[:1].upper()}{score.title[1:]}", xlabel="certainty", ylabel="items", xlim=(0, 1))
+    ax.set(title=f"{score.title[:1].upper()}{score.title[1:]}", xlabel="certainty", ylabel=f"{unit}s", xlim=(0, 1))
     count_items(ax.yaxis)
     ax.grid(axis="y")
     return ax
@@ -459,7 +465,7 @@ def simplex(
 
 
 @styled
-def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) -> Any:
+def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12, unit: str = "item") -> Any:
     """Draw the plausibilities of the classes of one item (Figures 5 and 15).
 
     The classes that are not drawn, with those that nobody named, share one row where together they matter.
@@ -470,6 +476,7 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
     item : the user's id of the item; its position where items have no ids.
     ax : axes to draw into.
     most : how many classes to draw, those with the largest mean first.
+    unit : what an item is called.
     """
     from matplotlib.lines import Line2D
 
@@ -494,11 +501,11 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
         widths = np.append(widths, max(0.0, 1 - widths.sum()))[: len(rows)]
         handles += [ax.barh(rows, widths, height=0.72, color=ORANGE, alpha=0.55)]
         kinds += ["point estimate"]
-    dots = dots[:200]
+    dots = dots[: min(200, MOST_POINTS // dots.shape[1])]  # few enough for a vector, whose colour follows the page
     noise = np.random.default_rng(0).uniform(-0.26, 0.26, dots.shape)
-    ax.scatter(dots, rows + noise, s=4, color=BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > MOST_POINTS)
+    ax.scatter(dots, rows + noise, s=4, color=BLUE, alpha=0.5, linewidth=0)
     ax.set_yticks(rows, labels)
-    ax.set(title=f"Plausibilities of item {shown_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
+    ax.set(title=f"Plausibilities of {unit} {shown_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")

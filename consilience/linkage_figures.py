@@ -9,6 +9,7 @@ import numpy as np
 from consilience.drawing import BLUE, GRID, INK, SKY, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
 from consilience.figures import reliability_curve
 from consilience.printing import percent
+from consilience.rounding import probability
 
 
 @styled
@@ -29,7 +30,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
     if true_number is not None:  # wide, and under the others, which may be at the same place
         known = f"known {true_number:,}"
         ax.axvline(true_number, color=VERMILLION, linewidth=5, alpha=0.55, solid_capstyle="butt", label=known)
-    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.1f}")
+    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.0f}")
     ax.axvline(count.point, color=INK, linewidth=1.2, linestyle=":", label=f"estimate {count.point:,.0f}")
     ax.set(title="Number of entities", xlabel="entities", ylabel="draws of the partition")
     count_items(ax.xaxis)
@@ -51,7 +52,7 @@ def weights_of_fields(table: Any, ax: Any = None) -> Any:
     """
     table = table[table["outcome"] != "missing"]
     fields = list(dict.fromkeys(table["field"]))
-    ax = axes_of(ax, 5.2, 0.9 + 0.32 * len(fields))
+    ax = axes_of(ax, height=0.9 + 0.32 * len(fields))
     for outcome in [one for one in _OF_OUTCOME if one in set(table["outcome"])]:
         rows = table[(table["outcome"] == outcome) & np.isfinite(table["weight"])]
         places = [fields.index(field) for field in rows["field"]]
@@ -88,16 +89,16 @@ def explained_pair(table: Any, ax: Any = None) -> Any:
     ends = np.concatenate([[0.0], table["sum"]])
     finite = ends[np.isfinite(ends)]
     ends = np.clip(ends, finite.min() - 2, finite.max() + 2)  # a posterior of 0 or 1 has no finite odds
-    ax = axes_of(ax, 5.2, 0.8 + 0.28 * len(names))
-    step = np.diff(ends)
-    ax.barh(range(len(names)), step, left=ends[:-1], height=0.7, color=np.where(step < 0, VERMILLION, BLUE))
+    ax = axes_of(ax, height=0.8 + 0.28 * len(names))
+    start = np.append(ends[:-2], 0.0)  # the last bar is the sum
+    step = ends[1:] - start
+    ax.barh(range(len(names)), step, left=start, height=0.7, color=np.where(step < 0, VERMILLION, BLUE))
     for place, end in enumerate(ends[1:-1]):
         ax.plot([end, end], [place + 0.35, place + 0.65], color=INK, linewidth=0.7)
     ax.axvline(0, color=INK, linewidth=0.8)
     last = table["probability"].iloc[-1]
-    ax.set(
-        title=f"One entity with probability {last:.3g}", xlabel="log odds, summed up", ylim=(len(names) - 0.4, -0.6)
-    )
+    title = f"One entity with probability {probability(last)}"
+    ax.set(title=title, xlabel="log odds, summed up", ylim=(len(names) - 0.4, -0.6))
     ax.set_yticks(range(len(names)), names)
     return ax
 
@@ -136,6 +137,10 @@ def threshold_curves(table: Any, ax: Any = None) -> Any:
     ax = axes_of(ax)
     for name, colour, marker in (("precision", BLUE, "o-"), ("recall", VERMILLION, "s-")):
         ax.plot(table["threshold"], table[name], marker, color=colour, markersize=4, label=name)
+    ax.set_xscale("logit")  # most thresholds that matter are near 1
+    ticks = [tick for tick in (0.01, 0.1, 0.5, 0.9, 0.99, 0.999) if tick in table["threshold"].to_numpy()]
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+    ax.set_xticks([], minor=True)
     title = "If pairs above a threshold were linked"
     ax.set(title=title, xlabel="probability of the pair", ylabel="share of the pairs, of the links", ylim=(None, 1.01))
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=2, borderaxespad=0)

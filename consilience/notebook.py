@@ -20,7 +20,8 @@ def html(line: str, said: Iterable[str] = (), columns: Mapping[str, Any] | None 
     columns : of its table, of which the first rows are shown; or a data frame.
     others : what else it has.
     """
-    parts = [f'<p style="white-space:pre-line"><b>{escape(line)}</b></p>', *(f"<p>{escape(one)}</p>" for one in said)]
+    first, *more = map(escape, line.split("\n"))
+    parts = [f"<p>{'<br>'.join([f'<b>{first}</b>', *more])}</p>", *(f"<p>{escape(one)}</p>" for one in said)]
     if columns is not None and len(columns):
         head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
         listed = [[_cell(value) for value in list(columns[name][:SHOWN])] for name in columns]

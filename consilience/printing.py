@@ -36,15 +36,21 @@ def counted(size: int, plural: str) -> str:
     return f"{size:,} {singular if size == 1 else plural}"
 
 
+def numbered(code: Any) -> Any:
+    """Return the numbers of views or clusters as people read them, from 1; tables and JSON have codes, from 0."""
+    return code + 1
+
+
 def percent(share: float) -> str:
     """Write a share in per cent.
 
     Examples
     --------
-    >>> percent(0.9551), percent(1.0)
-    ('95.5 %', '100 %')
+    >>> percent(0.9551), percent(0.99), percent(1.0)
+    ('95.5 %', '99.0 %', '100 %')
     """
-    return f"{100 * share:.1f}".removesuffix(".0") + " %" if math.isfinite(share) else "unknown"
+    written = f"{100 * share:.1f}"
+    return f"{ {'100.0': '100', '0.0': '0'}.get(written, written)} %" if math.isfinite(share) else "unknown"
 
 
 def print_notes(notes: Iterable[Note]) -> None:

@@ -26,6 +26,8 @@ from consilience.drawing import (
     shown_name,
     styled,
 )
+from consilience.printing import numbered
+from consilience.rounding import probability as written
 
 _BEYOND = 1e-3       # Numbers of views that are less probable are not drawn at the ends.
 _LABEL = 46          # Characters in a line of the label of an axis.
@@ -46,7 +48,7 @@ def number_of_views(count: Any, ax: Any = None) -> Any:
     table = table.iloc[max(seen[0] - 1, 0) : seen[-1] + 2]
     ax = axes_of(ax, 2.6, 2.6)
     bars = ax.bar(table["views"], table["probability"], width=0.7, color=BLUE, alpha=0.75)
-    ax.bar_label(bars, [f"{value:.2f}" for value in table["probability"]], padding=2, fontsize=8.5)
+    ax.bar_label(bars, [written(value, 2) for value in table["probability"]], padding=2, fontsize=8.5)
     ax.set(title="Number of views", xlabel="views that some expert has", ylabel="probability", ylim=(0, 1.08))
     ax.set_xlim(table["views"].min() - 0.8, table["views"].max() + 0.8)
     count_items(ax.xaxis)
@@ -87,31 +89,34 @@ def restart_bounds(frame: Any, ax: Any = None) -> Any:
 
 
 @styled
-def expert_views(frame: Any, ax: Any = None) -> Any:
-    """Draw how probably each expert has each view, as a matrix whose ink is probability.
+def expert_views(
+    frame: Any, ax: Any = None, *, title: str = "View of each expert", across: str = "view", down: str = "expert"
+) -> Any:
+    """Draw how probably each expert has each view, or items are in each cluster, as a matrix whose ink is probability.
 
     Parameters
     ----------
-    frame : data frame with a row for each expert, named by its index, and a column for each view.
+    frame : data frame with a row for each expert, named by its index, and a column for each view, named by its code.
     ax : axes to draw into.
+    title, across, down : what is shown, and what columns and rows are.
     """
     from matplotlib import colormaps
 
     probability = frame.to_numpy(float)
-    num_experts, num_views = probability.shape
+    num_rows, num_columns = probability.shape
     names = [shown_name(name) for name in frame.index]
     longest = max(map(len, names))
-    ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_views) + 0.065 * longest, 1.0 + 0.24 * max(num_experts, 3))
+    ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_columns) + 0.065 * longest, 1.0 + 0.24 * max(num_rows, 3))
     colours = colormaps["Blues"](0.9 * probability)[..., :3]
     ax.pcolormesh(colours, edgecolors=GRID, linewidth=0.6)
-    for row, view in np.argwhere(probability >= 0.005):
-        ink = "#111111" if colours[row, view] @ (0.3, 0.59, 0.11) > 0.5 else "#ffffff"
-        text = f"{probability[row, view]:.2f}"
-        ax.text(view + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8, color=ink)
-    ax.set_yticks(np.arange(num_experts) + 0.5, names)
-    ax.set_xticks(np.arange(num_views) + 0.5, [str(name) for name in frame.columns])
+    for row, column in np.argwhere(probability >= 0.005):
+        ink = "#111111" if colours[row, column] @ (0.3, 0.59, 0.11) > 0.5 else "#ffffff"
+        text = written(probability[row, column], 2)
+        ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8, color=ink)
+    ax.set_yticks(np.arange(num_rows) + 0.5, names)
+    ax.set_xticks(np.arange(num_columns) + 0.5, [str(numbered(code)) for code in frame.columns])
     ax.tick_params(length=0)
-    ax.set(title="View of each expert", xlabel="view", ylabel="expert", ylim=(num_experts, 0))
+    ax.set(title=title, xlabel=across, ylabel=down, ylim=(num_rows, 0))
     ax.spines[:].set_visible(False)
     return ax
 
@@ -152,9 +157,10 @@ def reliability(frame: Any, ax: Any = None) -> Any:
         ax.axhline(row + 0.5, color=INK, linewidth=0.6, alpha=0.6)
     _write_beside(ax, rows, 42, "answers", [f"{number:,.0f}" for number in frame["answers"]])
     _write_beside(ax, rows, 78, "weight", [f"{number:.1f}" for number in frame["weight"]])
-    _write_beside(ax, rows, 102, "view", [str(view) for view in frame["view"]])
+    _write_beside(ax, rows, 102, "view", [str(numbered(view)) for view in frame["view"]])
     ax.set_yticks(rows, [shown_name(name) for name in frame["expert"]])
-    least = min(0.5, *(np.nanmin(frame[f"{site}_lower"].to_numpy(float)) for site in ("sensitivity", "specificity")))
+    lows = [name for name in frame if name.endswith("_lower") and name.startswith(("sensitivity", "specificity"))]
+    least = min(0.5, *(np.nanmin(frame[name].to_numpy(float)) for name in lows))
     ax.set(title="Sensitivity and specificity", xlabel="probability", xlim=(np.floor(10 * least) / 10 - 0.01, 1.01))
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -205,7 +211,7 @@ def clusters(
     for cluster, hue in enumerate(colours_of(num_clusters)):
         if (code == cluster).any():
             handles.append(Line2D([], [], color=hue, marker="o", markersize=4.5, linestyle=""))
-            labels.append(f"cluster {cluster}")
+            labels.append(f"cluster {numbered(cluster)}")
     if (~judged).any():
         handles.append(Line2D([], [], color=INK, marker="x", markersize=4.5, linestyle=""))
         labels.append("never judged")

@@ -119,7 +119,7 @@ ENTRIES = {
         "How often every two annotators agree.", "figures.annotator_matrix(found.pairs())",
     ),
     "figures.learning_curve": (
-        "Agreement as annotations arrive.", "figures.learning_curve(found.curve())",
+        "Agreement as annotations arrive.", "figures.learning_curve(found.curve()[[\"num_annotations\", \"flat\"]])",
     ),
     "figures.monitoring": (
         "Agreement over items in their order, with a band that holds at all times at once.",
@@ -176,7 +176,7 @@ ENTRIES = {
         "The items of one view over two features, fainter where the cluster is less certain.",
         "probability = views.truth.cluster_probability[:, 0]\n"
         "judged = np.isin(np.arange(60), views.truth.judged)\n"
-        'figures.view_clusters(experts.feature, probability, judged, ("width", "height"), "View 0")',
+        'figures.view_clusters(experts.feature, probability, judged, ("width", "height"), "View 1")',
     ),
 }  # fmt: skip
 
@@ -206,7 +206,7 @@ def page(folder: Path) -> str:
         if (title := f"## {TITLES[home]}") not in parts:
             parts.append(title)
         parts += [
-            f"### {figure}",
+            f"### {figure.replace('_', ' ').capitalize()}",
             f'```{{raw}} html\n<figure class="drawn">{drawn[name].read_text(encoding="utf-8")}</figure>\n```', sentence,
             f"```python\n{code}\n```",
         ]  # fmt: skip
@@ -225,3 +225,5 @@ def draw(folder: Path) -> None:
             exec("\n".join(before), names)
             axes = eval(last, names)
             (folder / f"{name}.svg").write_text(svg_of(axes.figure, f"f{number}-"), encoding="utf-8")
+    front = (folder / "figures.leaderboard.svg").read_text(encoding="utf-8")
+    (folder / "front.html").write_text(f'<style>{STYLE}</style>\n<figure class="drawn">{front}</figure>\n', "utf-8")

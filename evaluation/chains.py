@@ -271,7 +271,14 @@ def _places(block: Int[np.ndarray, " entity"]) -> Int[np.ndarray, " entity"]:
 
 # Names ----------------------------------------------------------------------------------------------------------------
 
-_LINES = {**{name: f"F of {name.upper()}" for name in BASES}, "non-referring": "F of mentions that refer to nothing"}
+WRITTEN = {
+    "conll": "CoNLL", "muc": "MUC", "b3": "B³", "ceafe": "CEAF-e", "ceafm": "CEAF-m", "blanc": "BLANC", "lea": "LEA",
+}  # fmt: skip
+"""How the names of scores are written for people."""
+
+_LINES = {name: f"F of {WRITTEN.get(name, name)}" for name in BASES} | {
+    "non-referring": "F of mentions that refer to nothing"
+}
 
 
 def _register() -> None:
@@ -319,8 +326,9 @@ def value_of(name: str, of_sums: Mapping[str, np.ndarray]) -> Float[np.ndarray, 
 def title_of(name: str, *, singletons: bool) -> str:
     """Return what a score is called in words."""
     base = name.removesuffix("-recall").removesuffix("-precision")
-    line = _LINES.get(base, _form(base).line)
-    title = f"{name}, {line}" if base == name else f"{base} {name.removeprefix(f'{base}-')}"
+    written = WRITTEN.get(base, base)
+    of_all = _LINES.get(base, f"{written}, {_form(base).line}")
+    title = of_all if base == name else f"{written} {name.removeprefix(f'{base}-')}"
     return title if singletons else f"{title}, singletons excluded"
 
 

@@ -45,6 +45,9 @@ MEMBERS: dict[str, MemberPlace] = {
 }
 """Every member by name; nothing is imported before it is asked for."""
 
+FIRST = {True: "dawid-skene", False: "dirichlet"}
+"""The member to begin with for annotations, by whether it is known who gave them."""
+
 
 def names() -> tuple[str, ...]:
     """Return the names of all members."""

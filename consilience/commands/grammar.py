@@ -539,7 +539,7 @@ def _build_table(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
     _add_json(sub)
-    sub.add_argument("--view", type=count, metavar="N", help="of views of experts: the rows of this view alone")
+    sub.add_argument("--view", type=count, metavar="N", help="of views of experts: the rows of this view alone, from 1")
     sub.add_argument("--quiet", action="store_true", help="print no rows; with --csv")
     _add_csv(sub, "the whole table")
 

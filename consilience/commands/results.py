@@ -8,7 +8,7 @@ from typing import Any
 from consilience.commands.files import write_csv
 from consilience.commands.reading import load, refuse_views
 from consilience.errors import UnsupportedRequest
-from consilience.printing import Columns, columns_of, json_text, rows_of, table_text
+from consilience.printing import Columns, columns_of, json_text, numbered, rows_of, table_text
 
 # Items that are shown as the least certain ones.
 _LEAST = 10
@@ -20,23 +20,35 @@ def table(arguments: Arguments) -> None:
     name = arguments.name or next(iter(fitted.member.table_names))
     columns = fitted.table_columns(name)
     columns = columns if arguments.view is None else _of_view(columns, name, arguments.view)
-    show(columns, arguments)
+    show(columns, arguments, of_views="num_views" in fitted.member.measure_names)
 
 
-def show(columns: Columns, arguments: Arguments) -> None:
-    """Print the first rows of a table, or all of it as JSON, and write it where that is asked for."""
+def show(columns: Columns, arguments: Arguments, *, of_views: bool = False) -> None:
+    """Print the first rows of a table, or all of it as JSON, and write it where that is asked for.
+
+    In text views and clusters of experts have numbers, from 1; JSON and CSV have codes, from 0.
+    """
     write_csv(columns, arguments)
-    if not getattr(arguments, "quiet", False):
-        print(json_text(rows_of(columns)) if arguments.json else table_text(columns, hint="use --json or --csv FILE"))
+    if getattr(arguments, "quiet", False):
+        return
+    if arguments.json:
+        print(json_text(rows_of(columns)))
+        return
+    coded = [name for name in ("view", "cluster") if of_views and name in columns]
+    columns = {name: numbered(values) if name in coded else values for name, values in columns.items()}
+    print(table_text(columns, hint="use --json or --csv FILE"))
+    if coded:
+        print(f"\n{' and '.join(coded)}: numbered from {numbered(0)}; in JSON and CSV from 0")
 
 
 def _of_view(columns: dict[str, Any], name: str, view: int) -> dict[str, Any]:
     """Return the rows of one view."""
     if "view" not in columns:
         raise UnsupportedRequest(f"the table '{name}' has no column 'view'; leave out --view")
-    chosen = columns["view"] == view
+    number = numbered(columns["view"])
+    chosen = number == view
     if not chosen.any():
-        known = ", ".join(map(str, sorted(set(columns["view"].tolist())))) or "none"
+        known = ", ".join(map(str, sorted(set(number.tolist())))) or "none"
         raise UnsupportedRequest(f"the table '{name}' has no view {view}; it has {known}")
     return {column: values[chosen] for column, values in columns.items()}
 
@@ -95,7 +107,7 @@ def predict(arguments: Arguments) -> None:
         raise UnsupportedRequest(f"'{fitted.member.name}' predicts nothing from features; a fit of constraints does")
     choice = {"all_views": arguments.all_views}
     columns = columns_of(fitted.measure("predict", arguments.features, **choice))
-    show(columns, arguments)
+    show(columns, arguments, of_views=True)
 
 
 def score_row(score: Any) -> dict[str, Any]:

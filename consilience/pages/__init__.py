@@ -337,7 +337,8 @@ def _table(table: Table) -> dict[str, Any]:
     frame, caption = table.frame.iloc[:MOST_ROWS], table.caption
     total = len(table.frame) if table.total is None else table.total
     if len(frame) < total:
-        caption += f" Shown are {len(frame):,} of {total:,}" + (f"; fit.{table.of}() has all." if table.of else ".")
+        more = f"; the table “{table.of}” of the fit has all" if table.of else ""
+        caption += f" Shown are {len(frame):,} of {total:,}{more}."
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     written = frame.attrs.get("numbers", ())
     numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from consilience import agreement_figures
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
+from consilience.models import FIRST
 from consilience.pages import Action, Page, Section, Table
 from consilience.printing import counted
-from consilience.rounding import decimals, within
+from consilience.rounding import within
 
 # A page shows so many rows of a table; the library and the command have them all.
 _MOST_ROWS = 30
@@ -33,23 +35,32 @@ def agreement_page(found: Agreement) -> Page:
     if not found.num_usable:
         said = "No item has two annotations, so that nothing is known of the agreement."
         return Page(title, line, findings=[said])
-    name = "agreement (SPA)" if _alike(found.schemes()) else f"agreement (SPA, {SCHEME_WORDS[found.weights]})"
+    alike = _alike(found.schemes())
+    name = "agreement (SPA)" if alike else f"agreement (SPA, {SCHEME_WORDS[found.weights]})"
     numbers: dict[str, Any] = {}
+    # The wider interval: most readers want to know of other annotators.
+    others = found.interval_of_others
+    whose = "annotators like these" if others or found.annotators_random else "these annotators"
+    (low, high), hold = others or found.interval, f"{100 * found.level:g} %"
     value, *ends = within(found.value, low, high)
-    if others := found.interval_of_others:  # the wider one first: most readers want to know of other annotators
-        digits = decimals(low, high)
-        ends = [f"{one:.{digits}f}" for one in others]
-        numbers[f"{name}, for annotators like these ({ends[0]} to {ends[1]}, {100 * found.level:g} %)"] = value
-    if not found.annotators_random:
-        value, *ends = within(found.value, low, high)
-        numbers[f"{name}, for these annotators ({ends[0]} to {ends[1]}, {100 * found.level:g} %)"] = value
+    numbers[f"{name}, for {whose} ({ends[0]} to {ends[1]}, {hold})"] = value
+    findings = [
+        f"Two annotators give an item the same label with probability {value}, with {hold} between {ends[0]} and "
+        f"{ends[1]} for {whose}."
+    ]
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
     if len(alpha):
+        expected = f"{alpha['expected'].iloc[0]:.2f}"
         value, *ends = within(*alpha[["value", "lower", "upper"]].iloc[0])
-        numbers[f"Krippendorff's alpha ({ends[0]} to {ends[1]}, {100 * found.level:g} %)"] = value
+        numbers["agreement of labels at random, as frequent as these are"] = expected
+        numbers[f"Krippendorff's alpha, for these annotators ({ends[0]} to {ends[1]}, {hold})"] = value
+        findings[0] += f" Labels at random, as frequent as these are, would agree with probability {expected}."
     numbers["items with two annotations or more"] = found.num_usable
-    findings: list[str] = []
+    with contextlib.suppress(UnsupportedRequest):
+        each = found.annotators()
+        if len(each := each[each["pairs"] > 0]) > 1:
+            findings.append(f"Who agrees least with the others: {_least(each, 'annotator', '').strip()}.")
     if found.dependence.found and found.weights != "flat":
         findings.append(
             f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
@@ -58,9 +69,9 @@ def agreement_page(found: Agreement) -> Page:
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section="What more annotations would give"),
-        Action("Infer the labels:", "consilience fit MODEL labels.csv -o run"),
+        Action("Infer the labels:", f"consilience fit {FIRST['annotators' in known]} FILE -o run"),
     ]  # fmt: skip
-    findings.append(str(found.dependence))
+    findings += [] if alike else [str(found.dependence)]
     return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)
 
 
@@ -83,17 +94,17 @@ def _schemes(found: Agreement) -> Section:
         "of annotations; flat counts all items alike. Intervals are for items like these and "
         + ("annotators like these." if found.annotators_random else "these annotators.")
     )
-    alike, said = _alike(schemes), [str(found.dependence)]
-    if alike:
-        words += " Weights make no difference here."
-        schemes, said = schemes.iloc[:1], []
-    schemes = schemes.assign(weights=schemes["scheme"].map(SCHEME_WORDS))
-    table = Table(_words(schemes, found), "Agreement by weighting scheme.")
-    drawn = agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme")
+    alike = _alike(schemes)
+    said = ["Weights make no difference here." if alike else str(found.dependence)]
+    shown: list[Any] = []
+    if not alike:
+        schemes = schemes.assign(weights=schemes["scheme"].map(SCHEME_WORDS))
+        shown = [Table(_words(schemes, found), "Agreement by weighting scheme.")]
+        shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme"))
     gist = f"SPA {_with_ends(found.value, *found.interval)}"
     if (others := found.interval_of_others) and not found.annotators_random:
         gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
-    return Section("Agreement", [words, *said, table, *([] if alike else [drawn])], gist)
+    return Section("Agreement", [words, *said, *shown], gist)
 
 
 def _alike(schemes: Any) -> bool:
@@ -109,7 +120,7 @@ def _labels(found: Agreement) -> Section:
         "what two annotators who label at random would reach is the share of the label."
     )
     drawn = agreement_figures.agreement_by_name(
-        ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first"
+        ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first", chance="share"
     )
     table = Table(_words(ordered, found), "Labels, the most frequent first.")
     gist = _least(labels, "label", "least on")

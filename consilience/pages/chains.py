@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience import figures
 from consilience.data import Chains
+from consilience.data.codes import object_array
 from consilience.data.conll_text import match_documents
+from consilience.data.mentions import MENTION_TYPES
 from consilience.data.words import read_words
+from consilience.drawing import PALETTE, shown_name
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.chains import WRITTEN
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.scores import Score
 from consilience.evaluation.silver import SilverChains, silver_chains
 from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
-from consilience.pages import Alert, Section, Span, Table, Text
+from consilience.pages import Alert, Code, Section, Span, Table, Text, tile
 from consilience.pages.items import below, leading_classes
 from consilience.pages.systems import verdict
 from consilience.printing import counted
@@ -26,26 +33,25 @@ from consilience.printing import counted
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
 _SURE = 0.9
 _OF_PARTITIONS = (
-    "They are of a system that knows no more than the crowd: one that looked at the text is better; to count it "
-    "as a witness, evaluate it with --responses annotator. The interval is what the annotations leave open, and "
-    "still too sure: in six simulated crowds on LitBank 90 % intervals of the silver chains' score held the true one "
-    "for 80 to 92 % of documents, and for all documents together in 6 of 18; the mean was 0.1 to 1.0 points too high."
+    "They are of a system that knows no more than the crowd: one that looked at the text is better. Intervals of the "
+    "truth alone are what the annotations leave open, and still too sure: in six simulated crowds on LitBank those of "
+    "90 % held the true score of the silver chains for 80 to 92 % of documents, and for all documents together in 6 of "
+    "18; the mean was 0.1 to 1.0 points too high. To count a system as a witness that looked at the text itself:"
 )
+_WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
     "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to 16 "
     "points below 1 in simulation, and no interval is given, for none is known to hold. Compare systems with each "
     "other, not with 1."
 )
+_ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
-    True: "They are of systems that know no more than the crowd, and their intervals, of truth and documents, are "
-    "still too sure: see Systems.",
+    True: "They are of systems that know no more than the crowd, and their intervals are still too sure: see Systems.",
     False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to 16 "
     "points below 1. Compare systems with each other: see Systems.",
 }
 """What a reader must know of them, by whether whole chains were drawn."""
-
-_NAMES = {"conll": "CoNLL"}
 
 # Documents whose text is shown, and mentions or tokens of each.
 _MOST_DOCUMENTS, _MOST_TOKENS = 5, 1_500
@@ -76,12 +82,13 @@ def chain_sections(fit: Any, top: Score, text: Any) -> tuple[list[Section], dict
         if text is not None:
             raise UnsupportedRequest("text= shows mentions in their documents, and this fit has none") from None
         return [], {}
-    numbers: dict[str, Any] = {"mentions": len(chains.entity), **_entities(fit, chains)}
+    unsure = f"mentions with certainty below {_SURE}, of {len(chains.entity):,}"
+    numbers: dict[str, Any] = {**_entities(fit, chains), unsure: below(top)}
     parts = [_text(fit, chains, top.items, text)]
     if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
         number = readings["item"].nunique()
-        numbers["mentions with two readings true at once"] = number
+        numbers |= {"mentions with two readings true at once": number} if number else {}
         words = "Mentions of which two or more readings are each more probably true than not, the most even first."
         table = Table(readings.rename(columns={
             "item": "mention", "label": "candidate reading", "chosen_by": "chosen by", "phi": "true by itself"
@@ -89,17 +96,48 @@ def chain_sections(fit: Any, top: Score, text: Any) -> tuple[list[Section], dict
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
         parts += [Section("Mentions with two readings", [words, table], gist)] if number else []
     if chains.together is not None:
-        numbers["entities whose links hold with less than 0.9"] = len(np.unique(chains.entity[chains.together < _SURE]))
-    return parts, numbers | {"mentions with certainty below 0.9": below(top)}
+        loose = len(np.unique(chains.entity[chains.together < _SURE]))
+        numbers[f"entities whose links hold with less than {_SURE}"] = loose
+    return parts, numbers
 
 
 def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
-    """Return how many entities there are: on average over draws with their interval, where draws are of chains."""
-    if chains.together is None:
-        return {"entities, of the most probable links": f"{chains.num_entities:,}"}
-    value = np.asarray(fit.posterior.value("num_entities"), float)
-    low, high = np.quantile(value, ends())
-    return {f"entities ({low:,.0f} to {high:,.0f}, 95 %)": f"{value.mean():,.0f}"}
+    """Return how many entities the text below has; with the interval of draws, where they are of chains."""
+    name = "entities, by the most probable links"
+    if chains.together is not None:
+        low, high = np.quantile(np.asarray(fit.posterior.value("num_entities"), float), ends())
+        name += f" ({low:,.0f} to {high:,.0f} in 95 % of draws)"
+    return {name: f"{chains.num_entities:,}"}
+
+
+def _words_of(data: Any, source: Any) -> dict[int, Sequence[str]]:
+    """Return the words of the documents that a text has, by their codes."""
+    if source is None or data.start is None:
+        return {}
+    names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
+    words = read_words(source)
+    known = list(words.values())
+    return {code: known[place] for code, place in enumerate(match_documents(names, words)) if place >= 0}
+
+
+_WRITTEN = {"DN": "new", "DO": "→ {}", "PR": "property of {}", "NR": "refers to nothing"}
+
+
+def worded(fit: Any, truth: Any, text: Any) -> Any:
+    """Return a truth whose mentions and labels are written for people, in the words of a text where it has them."""
+    if fit.data.unit != "mention":
+        return truth
+    data, words, chains = fit.data, _words_of(fit.data, text), fit.truth.read_as(CHAINS.name)
+    labels: Any = chains.labels
+    names = [str(name) for name in truth.names()]
+    for place, code in enumerate(np.asarray(data.document).tolist()):
+        if code in words and (said := words[code][data.start[place] : data.end[place] + 1]):
+            names[place] = f"{shown_name(' '.join(said))} ({names[place]})"
+    codes = zip(labels.type.tolist(), labels.antecedent.tolist(), strict=True)
+    written = [_WRITTEN[MENTION_TYPES[kind]].format(names[aim]) for kind, aim in codes]
+    named = copy.copy(truth)
+    named.ids = {**truth.ids, "item": object_array(names), "class": object_array(written)}
+    return named
 
 
 def _text(fit: Any, chains: SilverChains, certainty: np.ndarray, source: Any) -> Section:
@@ -109,23 +147,22 @@ def _text(fit: Any, chains: SilverChains, certainty: np.ndarray, source: Any) ->
     unsure = np.bincount(document[certainty < _SURE], minlength=data.num_documents)
     chosen = np.argsort(-unsure, kind="stable")[: min(_MOST_DOCUMENTS, data.num_documents)]
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
-    words = {} if source is None or data.start is None else read_words(source)
-    which = match_documents(names, words)
-    known = list(words.values())
+    words, truth = _words_of(data, source), worded(fit, fit.truth, source)
     blocks: list[Any] = [
         "Mentions are underlined in the colour of their chain, whose number follows; the line is dashed where the best "
-        f"reading has a probability below {_SURE}. Candidate readings show on hover or focus. Chains are made of the "
-        "most probable link of each mention: where one is uncertain, so are all mentions that hang on it."
+        f"reading has a probability below {_SURE}, and the colours come again, in thicker lines, from chain "
+        f"{len(PALETTE) + 1} on. Candidate readings show on hover or focus. Chains are made of the most probable link "
+        "of each mention: where one is uncertain, so are all mentions that hang on it."
     ]
     if not words:
         why = "text= of the report gives them" if data.start is not None else "mentions have no start and end"
         blocks.append(f"The words of the documents are not known ({why}); ids of mentions stand in their place.")
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
-        tokens = known[which[code]][:_MOST_TOKENS] if which[code] >= 0 else [str(one) for one in fit.truth.names()[own]]
-        ends = (data.start, data.end) if which[code] >= 0 else (_places(len(certainty), own),) * 2
+        tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in fit.truth.names()[own]]
+        ends = (data.start, data.end) if code in words else (_places(len(certainty), own),) * 2
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
-        blocks.append(Text(title, tokens, _spans(fit, chains, certainty, own, ends, len(tokens))))
+        blocks.append(Text(title, tokens, _spans(truth, chains, certainty, own, ends, len(tokens))))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
     gist += f"; {chains.num_entities:,} entities by the most probable links"
     return Section("Text", blocks, gist)
@@ -138,13 +175,13 @@ def _places(number: int, own: np.ndarray) -> np.ndarray:
 
 
 def _spans(
-    fit: Any, chains: SilverChains, certainty: np.ndarray, own: np.ndarray, ends: Sequence[Any], length: int
+    truth: Any, chains: SilverChains, certainty: np.ndarray, own: np.ndarray, ends: Sequence[Any], length: int
 ) -> list[Span]:
     start, end = (np.asarray(one)[own] for one in ends)
     own, start, end = (values[end < length] for values in (own, start, end))
     _, number = np.unique(chains.entity[own], return_inverse=True)
-    names = fit.truth.names()[own]
-    readings = leading_classes(fit.truth, own)
+    names = truth.names()[own]
+    readings = leading_classes(truth, own)
     rows = zip(start.tolist(), end.tolist(), number.tolist(), own.tolist(), names, readings, strict=True)
     return [
         Span(first, last, chain + 1, bool(certainty[item] >= _SURE), f"{name}: {said}")
@@ -180,22 +217,32 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         return ChainScores([], {}, [], [])
     import pandas
 
-    of_chains, rows, metrics = hasattr(truth_of(fit), "witnessed"), [], list(metrics or _METRICS)
-    for name, system in systems.items():
-        for metric, score in evaluate(fit, system, metrics, singletons=singletons).items():
-            rows.append({"system": name, "metric": metric, "score": score.value})
+    of_chains, metrics = hasattr(truth_of(fit), "witnessed"), list(metrics or _METRICS)
+    board = compare(fit, systems, metric=metrics[0], singletons=singletons)
+    alone = board.num_items == 1  # a single document tells nothing of others: what is uncertain is its truth
+    board = dataclasses.replace(board, draws=board.truth_draws) if alone else board
+    table, rows = board.table, []
+    for name in table["system"]:
+        for metric, score in evaluate(fit, systems[name], metrics, singletons=singletons).items():
+            rows.append({"system": name, "metric": WRITTEN.get(metric, metric), "score": score.value})
             if of_chains:
                 rows[-1] |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True))
             rows[-1]["against the most likely chains"] = score.point
-    board = compare(fit, systems, metric=metrics[0], singletons=singletons)
-    first, named = board.table.iloc[0], _NAMES.get(metrics[0], metrics[0])
+    first, named = table.iloc[0], board.title.partition(",")[0]
     best = f"{named} of “{first['system']}”" + (f", best of {len(systems)}" if len(systems) > 1 else "")
-    value, said, interval = f"{first['value']:.3f}", [], ""
+    number, said, blocks = {best: f"{first['value']:.3f}"}, [], []
     if of_chains:
-        said, interval = [verdict(board)], f", 95 % from {first['lower']:.3f} to {first['upper']:.3f}"
+        number = tile(best, first["value"], first["lower"], first["upper"])
+        said = [f"On this document alone, {verdict(board)} {_ONE}" if alone else verdict(board)]
+        shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": "P(best)"}
+        shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
+        shown.attrs["numbers"] = ("P(best)",)
+        blocks = [Table(shown, "Systems, the best first."), figures.leaderboard(board)]
     words = f"Scores over draws of the chains, singletons {'included' if singletons else 'excluded'}. "
-    words += _OF_PARTITIONS if of_chains else _OF_LINKS
-    table = Table(pandas.DataFrame(rows), "Systems against the crowd's chains.")
-    section = Section("Systems", [*said, *board.notes, words, table], f"{best} {value}{interval}")
+    told: list[Any] = [words + (_OF_PARTITIONS if of_chains else _OF_LINKS)]
+    told += [Code(_WITNESS, "To count a system as a witness")] if of_chains else []
+    scores = Table(pandas.DataFrame(rows), "Systems against the crowd's chains.")
+    (what, value), *_ = number.items()
+    section = Section("Systems", [*said, *blocks, *told, scores], f"{value} {what}")
     alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
-    return ChainScores([section], {best + interval: value}, said, [alert])
+    return ChainScores([section], number, said, [alert])

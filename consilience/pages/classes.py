@@ -30,7 +30,7 @@ from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
-from consilience.pages.chains import chain_scores, chain_sections, split_systems
+from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded
 from consilience.pages.crowd import annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import (
@@ -79,7 +79,7 @@ def classes_page(
     parts = [
         *read, *scored.sections,
         *([] if gold is None else [gold_section(gold)]),
-        *(rated or [items_section(fit, found.truth, found.certainties, found.annotators)]),
+        *(rated or [items_section(fit, worded(fit, found.truth, text), found.certainties, found.annotators)]),
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)

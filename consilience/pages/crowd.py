@@ -197,6 +197,9 @@ def _profiles(frame: Any) -> Section:
     high = frame["sensitivity_upper"].to_numpy(float)
     if (end := np.nanmax(high)) < 1 and (number := int(np.isclose(high, end, atol=1e-6).sum())) > 1:
         words += f" {number:,} of them end at {end:.2f}, the largest sensitivity that is looked at: read “or more”."
+    low = frame["sensitivity_lower"].to_numpy(float)
+    if (end := np.nanmin(low)) > 0 and (number := int(np.isclose(low, end, atol=1e-6).sum())) > 1:
+        words += f" {number:,} of them begin at {end:.2f}, the smallest that is looked at: read “or less”."
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
     scatter: list[Any] = []
     drawn: list[Any] = []

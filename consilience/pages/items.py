@@ -29,8 +29,8 @@ _MOST_BARS = 100
 _MANY_DRAWS = 1_000
 
 _KINDS = (
-    "DN is a mention of something new, DO(m) one of what mention m refers to, PR(m) a property of that, NR one that "
-    "refers to nothing."
+    "“New” (DN in the data) is the first mention of something; an arrow (DO) leads to an earlier mention of the same, "
+    "whose property others say (PR), and some refer to nothing (NR)."
 )
 """What labels of mentions stand for."""
 
@@ -59,7 +59,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     blocks: list[Any] = [_of_votes(best, truth, unit) if vote else _trust(best, truth, unit, class_word(fit))]
     if truth.num_draws > 1 and not vote:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
-        blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(best)])
+        blocks.append([figures.sorted_certainty(curves, unit=unit), figures.certainty_histogram(best, unit=unit)])
         blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
     blocks += [_KINDS] if unit == "mention" else []
     shown = np.argsort(best.items, kind="stable")

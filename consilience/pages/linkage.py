@@ -31,8 +31,7 @@ _SHOWN = 0.02  # Records that belong to an uncertain one with less probability a
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
 _LINKS = {
-    "threshold": "pairs are candidates from these log odds on", "entities": "entities, of the candidates alone",
-    "entities_corrected": "entities, with the links not looked at", "links_cut": "links in the pairs given up",
+    "threshold": "the estimate looked at pairs from these log odds on", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
 }
 _COUNTS = ("merge-moves", "merge-pairs")
@@ -146,12 +145,10 @@ def _number(fit: Any) -> Section:
         words = f"Interval: not available by {method}, because {why}{sampler}."
         return Section("Clusters", [words, shown, *least], f"{count.value:,.0f} entities expected")
     low, high = count.interval
-    words = f"The number of entities, and how far its interval holds: {count.doubt or count.how}."
-    words += (
-        f" Draws have {count.value:,.1f} entities on average, of which the interval is; the estimate that is written "
-        "has "
-        f"{count.point:,.0f}. Numbers under “Lost to blocking” are of the estimated parameters alone, without their "
-        "doubt."
+    words = (
+        f"Draws of who is one entity have {count.value:,.0f} entities on average, and 95 % of them {low:,.0f} to "
+        f"{high:,.0f}; the estimate that is written has {count.point:,.0f}. The interval "
+        f"{f'is not to be trusted: {count.doubt}' if count.doubt else f'holds {count.how}'}."
     )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")
@@ -197,6 +194,8 @@ def _unlinkable(fit: Any) -> Section | None:
     with contextlib.suppress(UnsupportedRequest):
         table = fit.table("unlinkable")
         even = float(np.interp(0, table["threshold"], table["share"], left=0, right=1))
+        if not even:
+            return None
         words = (
             "Records that would not even be linked with a copy of themselves: their values are common, or missing. The "
             "curve is the share whose log odds with a copy stay below each value."
@@ -228,11 +227,17 @@ def _lost(fit: Any) -> Section | None:
         "Only pairs that agree enough to be candidates were looked at. Below is what the model expects that to leave "
         "out. It is valid only if linked pairs look as the model predicts."
     )
-    frame = table[~table["quantity"].isin(["found_share", "completed"]) & (table["value"] != 0)]
+    known = table.set_index("quantity")["value"]
+    frame = table[~table["quantity"].isin(["found_share", "completed", "entities"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
         words += " Learning counted these links too."
     shown = frame["value"].where(frame["quantity"] != "threshold", -frame["value"])
-    values = ["not known" if np.isnan(value) else f"{value:,.4g}" for value in shown]
+    change = frame["quantity"] == "entities_corrected"
+    shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))
+    values = [
+        "not known" if np.isnan(value) else f"{value:+,.1f}" if moved else f"{value:,.{0 if value % 1 == 0 else 2}f}"
+        for value, moved in zip(shown, change, strict=True)
+    ]
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
     shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
@@ -256,7 +261,7 @@ def _uncertain(fit: Any) -> Section | None:
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
         "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
     )
-    more = f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL} in fit.entities()."
+    more = f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: see “entities”."
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
@@ -301,12 +306,11 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
         before = row.sum
     alone = terms[-1]
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
-    caption = (
-        f"{one} and {other}: log odds {alone.sum:+.2f}, probability {alone.probability:.3f} by themselves; "
-        f"{last.probability:.3f} with what the other records, the restriction and labels add."
-    )
+    own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
+    caption = f"{one} and {other}: log odds {alone.sum:+.2f}, probability {own}"
+    caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
     heads = ("field and values", "log odds, summed up, with the probability", "added")
-    return Bars(rows, caption, heads, reach=reach, words=_odds)
+    return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
 
 
 def doubtful_records(fit: Any) -> np.ndarray:
@@ -393,10 +397,11 @@ def _fields(fit: Any) -> Section | None:
         if "weights" in fit.member.table_names:
             links = float(fit.truth.pairs().probability.sum())
             weights = _with_intervals(fit.table("weights"), links)
+            weights = weights[(weights["outcome"] != "missing") | (weights[["m", "u"]].sum(axis=1) > 0)]
             names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u", "lower": "95 % from", "upper": "to"}
             how = (
                 "How probable an outcome of a field is among links (m) and among other pairs (u), and what it adds to "
-                "the log odds of a pair, on the average. fit.explain(a, b) tells how one pair comes about. Intervals "
+                "the log odds of a pair, on the average. Intervals "
                 f"are those of a share m that is seen in {links:,.0f} links, so many as are expected; u, of far more "
                 "pairs, is taken as known."
             )

@@ -13,6 +13,8 @@ from consilience.drawing import GRID, INK, PALETTE, STYLE
 _OF_PAGE = {INK: "currentColor", GRID: "var(--grid)"}
 _OF_PAGE |= {colour.lower(): f"var(--{name})" for name, colour in PALETTE.items()}
 
+_SMALLEST = 0.8  # of its size, on a narrow screen: smaller texts cannot be read, and the reader scrolls instead
+
 
 def svg_of(figure: Any, prefix: str) -> Any:
     """Return a figure as SVG to be put into a page.
@@ -35,7 +37,8 @@ def svg_of(figure: Any, prefix: str) -> Any:
     label = " ".join(axes.get_title(loc="left") for axes in figure.axes).strip()
     _adapt(root, prefix)
     width, _ = root.attrib.pop("width"), root.attrib.pop("height")
-    root.attrib.update({"role": "img", "aria-label": label, "style": f"width: {width}"})
+    style = f"width: {width}; min-width: calc({_SMALLEST} * {width})"
+    root.attrib.update({"role": "img", "aria-label": label, "style": style})
     return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704
 
 

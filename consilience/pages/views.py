@@ -12,17 +12,21 @@ from consilience import views_figures
 from consilience.drawing import shown_name
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.intervals import ends
+from consilience.models.truth.views import ladders_apart
 from consilience.pages import Action, Page, Section, Table
 from consilience.pages.crowd import shown_annotators
 from consilience.pages.run import line_of
-from consilience.printing import counted
+from consilience.pages.systems import in_words
+from consilience.printing import counted, numbered
 from consilience.rounding import probability
 
 _MOST_EXPERTS, _MOST_VIEWS = 40, 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
 _LOOKED_AT = 1_000    # Answers that go against the others.
+_MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and uncertain ones that are drawn.
+_FEW_TRIPS = 10       # Round trips of replicas, below which they say less than that ladders agree.
 _MOST_FEATURES = 4    # Of the table of features of each view.
-_NAMED = 3            # Features that are named at an axis.
+_MOST_FOUND = _NAMED = 3    # Views of which the first screen tells; features that are named at an axis.
 _SURE = 0.9           # Of the view of an expert.
 _WITHIN = 1.0         # Nats.
 _ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
@@ -34,8 +38,12 @@ _TO_ASK = (
 )
 """What to do, by the title of its section; one without such pairs has another title."""
 
+_LISTED = (
+    "Items are listed under their most probable cluster, the surest first; a probability below "
+    f"{_SURE} stands behind the item. The table “views” of the fit has all."
+)
 _FIXED = "\u00a0"      # A space at which no line ends.
-_FIRST = "probability of cluster 0"
+_FIRST = f"probability of cluster {numbered(0)}"
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
     "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
@@ -58,9 +66,8 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     unsure, against = int((frame["probability"] < _SURE).sum()), len(fit.table("contradictions", limit=_LOOKED_AT))
     parts, expected = views_sections(fit), _expected_against(fit, frame)
     hoped = "" if expected is None else f", {expected:,.0f} expected from the estimated error rates"
-    number = {f"views ({low:,.0f} to {high:,.0f}, 95 %)": f"{count.value:.1f}"}
-    if high == low:  # of so many draws
-        number = {f"views, with probability {_share_of(count, low)}": f"{low:,.0f}"}
+    most, spread = _most_probable(count), "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
+    number = {f"views, with probability {_share_of(count, most)}{spread}": f"{most:,}"}
     return Page(
         f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), parts, numbers={
             **number, "experts": data.num_experts, "experts without a sure view": unsure,
@@ -69,12 +76,19 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         findings=[
             f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
             f"probability of {_SURE} or more, as far as the model holds. {_how_many(count)}.",
+            *(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in _held(fit.truth)[:_MOST_FOUND]),
         ],
         actions=[
+            Action("See which items belong together", section=f"View {numbered(0)}"),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             Action("See how reliable each expert is", section="How reliable each expert is"),
+            Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
         ],
     )  # fmt: skip
+
+
+def _most_probable(count: Any) -> int:
+    return int(np.bincount(np.asarray(count.draws, int)).argmax())
 
 
 def _share_of(count: Any, number: float) -> str:
@@ -84,11 +98,10 @@ def _share_of(count: Any, number: float) -> str:
 
 def _how_many(count: Any) -> str:
     """Say how many views there are."""
-    low, high = count.interval
-    if low == high:
-        is_ = "There is" if low == 1 else "There are"
-        return f"{is_} {counted(int(low), 'views')} with probability {_share_of(count, low)}"
-    return f"On average over draws there are {count.value:.1f} views, with 95 % between {low:,.0f} and {high:,.0f}"
+    (low, high), most = count.interval, _most_probable(count)
+    spread = "" if low == high else f"; 95 % of draws have {low:,.0f} to {high:,.0f}"
+    is_ = "There is" if most == 1 else "There are"
+    return f"{is_} {counted(most, 'views')} with probability {in_words(_share_of(count, most))}{spread}"
 
 
 def _expected_against(fit: Any, frame: Any) -> float | None:
@@ -131,15 +144,25 @@ def _number(fit: Any) -> Section:
 
 
 def _ladder_words(fit: Any) -> str:
-    words = "These are draws of a sampler, which has no restarts; how it mixed is said under “What was run”."
+    words = "These are draws of a sampler; how it mixed is said under “What was run”."
     trips = np.asarray(fit.posterior.hidden.get("ladder_trips", ()))
     if not len(trips) or fit.options.get("rungs") == 1:
         return words
+    number, apart = int(trips.sum()), ladders_apart(fit.posterior.value("view_of_expert"), len(trips))
+    words += (
+        f" Its {counted(len(trips), 'ladders')} of replicas believe the answers more or less. "
+        f"{f'{number:,} times one of these' if number else 'None of these'} went from full answers to none and back, "
+        "bringing a grouping that owes nothing to the last"
+    )
+    if number < _FEW_TRIPS and np.isfinite(apart):
+        words += (
+            ": that is rare where the grouping is sure. What speaks for this grouping is then that the ladders agree, "
+            "one begun at draws of the prior, the other where the best of several searches ended: on how probably two "
+            f"experts share a view they differ by {apart:.2f} at most"
+        )
     return words + (
-        f" Its {len(trips)} ladders have replicas that believe the answers more or less; {int(trips.sum())} times one "
-        "of them went from full answers to none and back, bringing a grouping of the experts that owes nothing to the "
-        "one before. It too is a little too sure: on data drawn from the model 90 % intervals of accuracies held 89 %, "
-        "and pairs of experts who share a view with a probability of 0.93 did so in 92 of 100."
+        ". The sampler is a little too sure: on data drawn from the model 90 % intervals of accuracies held 89 %, and "
+        "pairs of experts who share a view with a probability of 0.93 did so in 92 of 100."
     )
 
 
@@ -190,7 +213,7 @@ def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
 
 
 def _listed_views(views: list[int]) -> str:
-    return f"view{'' if len(views) == 1 else 's'} {', '.join(map(str, views))}"
+    return f"view{'' if len(views) == 1 else 's'} {', '.join(str(numbered(view)) for view in views)}"
 
 
 def _reliability(fit: Any, frame: Any) -> Section:
@@ -223,7 +246,7 @@ def _reliability(fit: Any, frame: Any) -> Section:
             "and the busiest. The table “experts” of the fit has all of them."
         )
     blocks.append(views_figures.reliability(frame))
-    columns, texts = {"expert": frame["expert"], "view": frame["view"]}, {}
+    columns, texts = {"expert": frame["expert"], "view": numbered(frame["view"])}, {}
     for site in ("sensitivity", "specificity", "weight"):
         spread = zip(frame[f"{site}_lower"], frame[f"{site}_upper"], strict=True)
         digits = 1 if site == "weight" else 2
@@ -231,6 +254,7 @@ def _reliability(fit: Any, frame: Any) -> Section:
         texts[site] = [f"{value:.{digits}f}" for value in frame[site]]
         columns[f"95 % of {site}"] = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
     table = _frame(columns | {"answers": frame["answers"]})
+    table.attrs["numbers"] = [name for name in columns if name.startswith("95 %")]
     gist = f"{counted(len(spammers), 'experts')} tell next to nothing" if spammers else ""
     blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
     return Section("How reliable each expert is", blocks, gist)
@@ -343,29 +367,35 @@ def _views(fit: Any) -> list[Section]:
     used = _held(fit.truth)
     sections = []
     for number, view in enumerate(used[:_MOST_VIEWS]):
-        words = _view_words(fit, int(view))
+        words = f"{_named(fit, view)}: the experts in brackets most probably have it. {_LISTED}"
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
-        blocks = [words, *_picture(fit, int(view)), _size_table(fit, int(view)), *_feature_table(fit, int(view))]
-        sections.append(Section(f"View {view}", blocks))
+        blocks = [words, *_clusters(fit, view), *_picture(fit, view), *_feature_table(fit, view)]
+        sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
     return sections
 
 
-def _held(truth: Any) -> np.ndarray:
+def _held(truth: Any) -> list[int]:
     """Return the views that are more probably used than not and that some expert most probably has."""
     used = truth.used_views()
-    return np.asarray(used[np.isin(used, truth.view_probability.argmax(axis=1))])
+    return [view for view in used.tolist() if view in truth.view_probability.argmax(axis=1)]
 
 
-def _view_words(fit: Any, view: int) -> str:
+def _named(fit: Any, view: int) -> str:
+    """Return the number of a view with the experts whose view it most probably is."""
+    own = np.flatnonzero(fit.truth.view_probability.argmax(axis=1) == view)
+    names = ", ".join(map(str, fit.truth.names("expert", fit.truth.num_experts)[own[:10]]))
+    return f"View {numbered(view)} ({names}{f', …, {len(own)} in all' if len(own) > 10 else ''})"
+
+
+def _sizes_of(fit: Any, view: int) -> str:
+    """Say how large the clusters of a view are, and how many items have no sure one."""
     truth = fit.truth
-    own = np.flatnonzero(truth.view_probability.argmax(axis=1) == view)
-    names = [str(code if "expert" not in truth.ids else truth.ids["expert"][code]) for code in own[:10]]
-    listed = ", ".join(names) + (", …" if len(own) > 10 else "")
-    probability = truth.cluster_probability[:, view].max(axis=1)
+    size = np.bincount(truth.consensus(view))
+    unsure = int((truth.cluster_probability[:, view].max(axis=1) < _SURE).sum())
     return (
-        f"Experts whose view this most probably is: {listed} ({len(own)} in all). The cluster of "
-        f"{int((probability < _SURE).sum()):,} of {truth.num_units:,} items is uncertain (probability below {_SURE})."
+        f"{counted(int((size > 0).sum()), 'clusters')} of {' + '.join(f'{one:,}' for one in size[size > 0])} items; "
+        f"the cluster of {unsure:,} of {counted(truth.num_units, 'items')} is uncertain (probability below {_SURE})"
     )
 
 
@@ -373,7 +403,7 @@ def _picture(fit: Any, view: int) -> list[Any]:
     data, truth = fit.data, fit.truth
     feature = np.asarray(data.feature)
     if not data.num_features:
-        return ["There are no features, so that this view has no picture."]
+        return _unsure(fit, view)
     probability = truth.cluster_probability[:, view]
     names = np.arange(data.num_features) if data.features is None else data.features
     try:
@@ -388,7 +418,8 @@ def _picture(fit: Any, view: int) -> list[Any]:
         shown = np.sort(np.random.default_rng(0).choice(data.num_items, _MOST_POINTS, replace=False))
         cut = [f"Shown are {_MOST_POINTS:,} random items of {data.num_items:,}."]
     judged = np.isin(shown, truth.judged)
-    drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, f"View {view}")
+    title = f"View {numbered(view)}"
+    drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, title)
     words = "Each item has the colour of its most probable cluster, and is the fainter the less certain that is. "
     return [words + how, *cut, drawn]
 
@@ -416,22 +447,37 @@ def _apart(feature: np.ndarray, names: Any, probability: np.ndarray) -> Plane:
     return Plane(np.stack([feature[:, 0], probability[:, 0]], axis=1), (first, _FIRST))
 
 
-def _size_table(fit: Any, view: int) -> Any:
-    """Tabulate how many items each cluster has, over draws."""
+def _clusters(fit: Any, view: int) -> list[str]:
+    """List the items of each cluster, the surest first, and how many it has over draws."""
     truth = fit.truth
     drawn = truth.clusters(view, slice(0, _MOST_DRAWS))
-    size = np.stack([(drawn == cluster).sum(axis=1) for cluster in range(truth.most_clusters)], axis=1)
-    lower, upper = np.quantile(size, ends(), axis=0)
-    frame = _frame({
-        "cluster": np.arange(truth.most_clusters),
-        "items, most probable": np.bincount(truth.consensus(view), minlength=truth.most_clusters),
-        "items, mean": size.mean(axis=0),
-        "95 % of draws": [
-            f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f} in nearly all draws"
-            for low, high in zip(lower, upper, strict=True)
-        ],
-    })  # fmt: skip
-    return Table(frame, "Sizes of the clusters.", texts={"items, mean": [f"{mean:,.1f}" for mean in size.mean(axis=0)]})
+    label, sure = truth.consensus(view), truth.cluster_probability[:, view].max(axis=1)
+    names, listed = truth.names(), []
+    for cluster in range(truth.most_clusters):
+        own = np.flatnonzero(label == cluster)
+        own = own[np.argsort(-sure[own], kind="stable")]
+        texts = [f"{names[one]}" + (f" ({sure[one]:.2f})" if sure[one] < _SURE else "") for one in own]
+        if len(own) > _MOST_NAMES:
+            texts = [*texts[: _MOST_NAMES // 2], "…", *texts[-_MOST_NAMES // 2 :]]
+        low, high = np.quantile((drawn == cluster).sum(axis=1), ends())
+        spread = f" ({low:,.0f} to {high:,.0f} in 95 % of draws)" if high > low else ""
+        size = f"{counted(len(own), 'items')}{spread}"
+        listed.append(f"Cluster {numbered(cluster)}, {size}: {', '.join(texts) or 'none'}.")
+    return listed
+
+
+def _unsure(fit: Any, view: int) -> list[Any]:
+    """Draw the items whose cluster is least certain."""
+    import pandas
+
+    probability = fit.truth.cluster_probability[:, view]
+    sure = probability.max(axis=1)
+    least = np.argsort(sure, kind="stable")[:_MOST_UNSURE]
+    least = least[sure[least] < _SURE]
+    if not len(least):
+        return []
+    frame, title = pandas.DataFrame(probability[least], fit.truth.names()[least]), f"View {numbered(view)}, items"
+    return [views_figures.expert_views(frame, title=f"{title} in doubt", across="cluster", down="item")]
 
 
 def _feature_table(fit: Any, view: int) -> list[Any]:
@@ -454,10 +500,10 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
         "What one unit of a feature, as it stands in the file, adds to the log odds of each cluster against the "
         f"average of all, with 95 % intervals; the {len(wide)} features of {fit.data.num_features:,} that tell most:"
     )
-    columns = {f"cluster {cluster}": wide[cluster].tolist() for cluster in wide.columns}
+    columns = {f"cluster {numbered(cluster)}": wide[cluster].tolist() for cluster in wide.columns}
     frame = _frame({"feature": list(wide.index)} | columns)
     frame.attrs["numbers"] = tuple(columns)
-    return [words, Table(frame, "Weights of the features.")]
+    return [words, Table(frame, f"Weights of the features, view {numbered(view)}.")]
 
 
 # What to look at, and what to ask -------------------------------------------------------------------------------------
@@ -479,9 +525,10 @@ def _contradictions(fit: Any) -> Section:
         "“Gain” is what another answer, of the best expert of the view, is expected to tell, in nats. Where it is next "
         "to nothing the others have settled the matter"
     )
-    first = _shown_pairs(table.head(_FEW_ROWS), "The least probable answers.")
+    first = _shown_pairs(table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
     if not len(again):
-        return Section(title, [words, first, f"{gain}, as they have for all of these: there is no need to ask again."])
+        settled = "The other answers have settled the matter of all of these: there is no need to ask again."
+        return Section(title, [words, first, settled])
     which = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     then = f"{gain}. The {min(len(again), _FEW_ROWS)} of {which} with the largest gain:"
     return Section(title, [words, first, then, _shown_pairs(again.head(_FEW_ROWS), "Those with the largest gain.")])
@@ -520,7 +567,12 @@ def _without_repeats(table: Any) -> Any:
 
 def _shown_pairs(table: Any, caption: str) -> Table:
     texts = {name: list(map(probability, table[name])) for name in ("probability", "together") if name in table}
-    return Table(table.rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
+    return Table(_shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
+
+
+def _shown_codes(table: Any) -> Any:
+    """Return a table with views and clusters as people number them."""
+    return table.assign(**{name: numbered(table[name]) for name in ("view", "cluster") if name in table})
 
 
 def _silent(fit: Any) -> list[Section]:
@@ -538,7 +590,7 @@ def _silent(fit: Any) -> list[Section]:
         f"{len(table):,} predictions (one for each item and view) are below {_SURE}. The {len(shown)} least certain:"
     )
     texts = {"probability": list(map(probability, shown["probability"]))}
-    table = Table(shown, "The least certain predictions.", texts=texts)
+    table = Table(_shown_codes(shown), "The least certain predictions.", texts=texts)
     return [Section("Items that nobody judged", [words, table])]
 
 

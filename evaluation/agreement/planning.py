@@ -109,15 +109,16 @@ class Plan(NamedTuple):
                 "Items do not seem to differ in how much people agree on them: more annotations per item make more of "
                 f"a budget, at least up to the {best} seen here."
             )
+        if math.isinf(self.optimum_upper):
+            return (
+                f"On items like these, at least {math.floor(self.optimum_lower)} annotations per item make the most of "
+                f"a budget, with {100 * self.level:g} %; the best guess is {best}, and the data give no upper end."
+            )
         return (
             f"On items like these, about {best} annotations per item make the most of a budget (optimum "
-            f"{self.optimum:.1f}, {100 * self.level:g} % {self._range_text()}); beyond that, more items tell more than "
-            "more annotations per item."
+            f"{self.optimum:.1f}, {100 * self.level:g} % from {self.optimum_lower:.1f} to {self.optimum_upper:.1f}); "
+            "beyond that, more items tell more than more annotations per item."
         )
-
-    def _range_text(self) -> str:
-        upper = f"to {self.optimum_upper:.1f}" if math.isfinite(self.optimum_upper) else "on, without an upper end"
-        return f"from {self.optimum_lower:.1f} {upper}"
 
     def _width_text(self, design: Design) -> str:
         now = f"with flat weights the {100 * self.level:g} % interval is {self.current_width:.3g} wide now"

@@ -337,8 +337,8 @@ def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
     taken, other = "hit-miss", "error-classes"
     if not len(posterior.tried):
         text = (
-            f"the likelihood {taken} was taken, of independent errors in fields: data and model disagree by "
-            f"{float(posterior.disagreement):.2f}, of at most 1, so that {other} was not tried"
+            f"errors in the fields of a record were taken as independent (likelihood {taken}); data and model disagree "
+            f"by {float(posterior.disagreement):.2f} on a scale to 1, so that classes of errors were not tried"
         )
         yield Note(Level.note, text)
         return
@@ -347,8 +347,8 @@ def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
         taken, other, own, rest = other, taken, rest, own
     text = (
         f"the likelihood {taken} was taken: its log evidence is {abs(own[0] - rest[0]):,.1f} "
-        f"{'above' if own[0] > rest[0] else 'below'} that of {other}, its disagreement {own[1]:.2f} and "
-        f"not {rest[1]:.2f}; by {other} there would be {rest[2]:,.0f} entities"
+        f"{'above' if own[0] > rest[0] else 'below'} that of {other}, its disagreement with the data {own[1]:.2f} and "
+        f"not {rest[1]:.2f} on a scale to 1; by {other} there would be {rest[2]:,.0f} entities"
     )
     # Error classes fit nearly any errors: where they are taken, the number is as certain as that errors have classes.
     yield Note(Level.warning if len(posterior.class_share) else Level.note, text)
@@ -392,7 +392,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
-    return f"{expected}; with the others there would be {corrected:,.1f} entities on average, and not {mean:,.1f}"
+    return f"{expected}; those not looked at would make the number of entities smaller by {mean - corrected:,.1f}"
 
 
 MODEL = Model(

@@ -83,13 +83,14 @@ from consilience.models.expert_views.truth import truth
 from consilience.models.interface import Account, Generic, Measure, Model, Simulation
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth.views import ladders_apart
 from consilience.notes import Level, Note, Remedy
 
 __all__ = ["MODEL", "PAPER_PRIORS", "BetaPrior", "Priors", "Settings", "model", "simulate"]
 
 _FEW_ANSWERS = 50
 _FEW_TRIPS = 10
-_AGREE, _MOST_COMPARED = 0.15, 200    # How far ladders that agree may differ; experts whose pairs are looked at.
+_AGREE = 0.15    # How far ladders that agree may differ.
 _WITHIN = 1.0
 _FEW_RESTARTS = 0.1
 _SAMPLER = Remedy("method", "gibbs")
@@ -110,7 +111,7 @@ def says(account: Account) -> Iterator[Note]:
     trips = account.posterior.hidden.get("ladder_trips", ())
     if len(trips) and account.resolved.settings.rungs != 1 and sum(trips) < _FEW_TRIPS:
         # Of a grouping that is sure few ladders make round trips: that starts of their own agree says more.
-        apart = _ladders_apart(account.posterior.value("view_of_expert"), len(trips))
+        apart = ladders_apart(account.posterior.value("view_of_expert"), len(trips))
         if apart > _AGREE:
             known = f", and ladders differ by {apart:.2f} on who shares a view" if np.isfinite(apart) else ""
             text = (
@@ -120,16 +121,6 @@ def says(account: Account) -> Iterator[Note]:
             yield Note(Level.note, text, (Remedy("draws"),))
     for text in _left_to_priors(account):
         yield Note(Level.note, text)
-
-
-def _ladders_apart(view: np.ndarray, ladders: int) -> float:
-    """Return by how much ladders differ at most on how probably two experts share a view; infinite of a single one."""
-    if ladders < 2:
-        return np.inf
-    one, other = np.triu_indices(min(view.shape[-1], _MOST_COMPARED), 1)
-    of_ladder = np.asarray(view).reshape(ladders, -1, view.shape[-1])
-    same = np.stack([(own[:, one] == own[:, other]).mean(axis=0) for own in of_ladder])
-    return float(np.ptp(same, axis=0).max(initial=0.0))
 
 
 def _left_to_priors(account: Account) -> Iterator[str]:

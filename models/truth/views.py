@@ -13,8 +13,8 @@ from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.truth.partitions import Pairs, PartitionTruth, first_in_rows, first_members
 from consilience.models.truth.truth import PARTITION, VIEWS, Block, Question, Truth
 
-# Pairs of all items that are listed when nobody says which.
-_MOST_PAIRS = 2_000_000
+# Pairs of all items that are listed when nobody says which; experts whose pairs are looked at.
+_MOST_PAIRS, _MOST_COMPARED = 2_000_000, 200
 
 _SEVERAL = (
     "the truth of this fit is several partitions of the items, one for each view; take one of them, "
@@ -156,3 +156,13 @@ class ViewPartition(PartitionTruth):
         if view is None:
             view = int(self.views.view_probability[self.expert].argmax())
         return first_members(self.views.consensus(view))
+
+
+def ladders_apart(view: np.ndarray, ladders: int) -> float:
+    """Return by how much ladders differ at most on how probably two experts share a view; infinite of a single one."""
+    if ladders < 2:
+        return np.inf
+    one, other = np.triu_indices(min(view.shape[-1], _MOST_COMPARED), 1)
+    of_ladder = np.asarray(view).reshape(ladders, -1, view.shape[-1])
+    same = np.stack([(own[:, one] == own[:, other]).mean(axis=0) for own in of_ladder])
+    return float(np.ptp(same, axis=0).max(initial=0.0))

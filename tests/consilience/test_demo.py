@@ -25,22 +25,25 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
         assert study.section.title in page
         assert study.words in " ".join(shown.split())
     assert page.count("<svg") == 11
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
+    assert [page.count(f"<li>{study.finding}</li>") for study in studies.values()] == [1, 0, 1, 0, 1, 1]
     assert not re.search(r"\bnan\b", shown + re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
     assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
 
 
 def test_two_files_are_linked(studies):
-    table, words = studies["people"].table, studies["people"].words
-    assert table["sources"].tolist() == ["file_1", "file_2", "file_1 + file_2"]
+    table, words = studies["people"].table.frame, studies["people"].words
     assert "Two files describe 455 people in 600 records" in words
-    # 145 of the people are in both files.
-    assert abs(table["entities"][2] - 145) < 10
+    assert table["in truth"].tolist() == [455, 145]
+    assert table["mean of draws"].sum() == pytest.approx(600)
+    assert (table["95 % from"] <= table["in truth"]).all()
+    assert (table["in truth"] <= table["to"]).all()
 
 
 def test_the_least_certain_patients_come_first(studies):
-    table = studies["anaesthetists"].table
-    fit = cs.fit("dirichlet", cs.load("dawid-skene-1979"))
-    certainty = cs.certainty(fit, exact=True)
+    table = studies["anaesthetists"].table.frame
+    fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"))
+    certainty = cs.certainty(fit)
     assert table["certainty"].is_monotonic_increasing
     assert table["certainty"][0] == pytest.approx(certainty.items.min())
     assert f"{(certainty.items >= 0.99).sum()} patients" in studies["anaesthetists"].words
@@ -49,7 +52,7 @@ def test_the_least_certain_patients_come_first(studies):
 
 
 def test_the_printed_cases_come_out_as_printed(studies):
-    table = studies["dermatologists"].table
+    table = studies["dermatologists"].table.frame
     # The paper's own figures are from 1,000 draws and rounded to two digits.
     np.testing.assert_allclose(table["here, published-code"], table["printed in the paper"], atol=0.05)
     # Four standard errors of 10,000 draws.
@@ -69,16 +72,22 @@ def test_the_uncertain_truth_covers_the_true_scores_and_the_majority_vote_does_n
 
 def test_the_words_about_the_leaderboard_follow_its_table(studies):
     study, simulated = studies["leaderboard"], demo.simulated_leaderboard(0)
-    true_scores = dict(zip(simulated.comparison.systems, simulated.true_scores, strict=True))
-    np.testing.assert_array_equal(study.table["true accuracy"], [true_scores[name] for name in study.table["system"]])
-    favourite = study.table.loc[study.table["by majority vote"].idxmax()]
+    table, true_scores = study.table.frame, dict(
+        zip(simulated.comparison.systems, simulated.true_scores, strict=True)
+    )  # fmt: skip
+    np.testing.assert_array_equal(table["true accuracy"], [true_scores[name] for name in table["system"]])
+    # Intervals are of the accuracy on these items, as the true one is.
+    lowest = np.quantile(simulated.comparison.truth_draws, 0.025, axis=1)
+    np.testing.assert_allclose(table["95 % from"], lowest[simulated.comparison.order])
+    favourite = table.loc[table["by majority vote"].idxmax()]
     assert f"claims {favourite['by majority vote']:.2f} for the system that {favourite['system']}" in study.words
-    first = study.table.iloc[0]
-    assert f"the system that {first['system']} is best with probability {first['P(best)']}" in study.words
+    first = table.iloc[0]
+    assert f"the system that {first['system']} is best on these items" in study.words
+    assert f"with probability {first['P(best)']}" in study.words
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):
-    table = studies["toy"].table
+    table = studies["toy"].table.frame
     certainty = table.filter(like="γ").to_numpy()
     assert np.all(certainty[0] > 0.97)
     assert np.all(certainty[1] < 0.5)
@@ -87,7 +96,7 @@ def test_the_toy_has_an_example_of_each_kind(studies):
 
 
 def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):
-    table = studies["ratings"].table
+    table = studies["ratings"].table.frame
     assert table["items"].sum() == 120
     expected, right = table["mean certainty"], table["mean rating on the right side"]
     # The mean rating is not the posterior mean, but shrinking towards the centre of the prior changes few sides.

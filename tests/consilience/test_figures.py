@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 import consilience as cs
 from consilience import figures
+from consilience.drawing import MOST_POINTS
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.truth import Entries, LabelDraws, PlausibilityDraws, PointTruth
 from consilience.models.truth.plausibilities import OtherMass
@@ -160,6 +161,9 @@ def test_simplex_puts_corners_in_the_corners():
 def test_plausibility_bars_take_ids_as_they_are(fit, item):
     axes = drawn(figures.plausibility_bars(fit, str(fit.truth.ids["item"][STRANGE.index(item)])))
     assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(1)
+    dots = axes.collections[0]  # a picture would keep its colours on a dark page
+    assert len(dots.get_offsets()) <= MOST_POINTS
+    assert not dots.get_rasterized()
 
 
 def test_plausibility_bars_of_an_unknown_item_say_which_exist(fit):

@@ -280,7 +280,7 @@ def test_every_kind_of_block_is_rendered(tmp_path):
     assert "1,234" in page.text["dd"]
     assert page.text["sub"] == ["3", ", 1"]  # spans that cross another are left out
     assert page.text["h3"] == ["d", "<h>"]
-    assert page.text["caption"] == ["<s>", "b", "long Shown are 2 of 9; fit.x() has all."]
+    assert page.text["caption"] == ["<s>", "b", "long Shown are 2 of 9; the table “x” of the fit has all."]
     with pytest.raises(UnsupportedRequest, match="a block is int"):
         write_page(pages.Page("t", "", [Section("s", [3])]), tmp_path / "page.html")
 
@@ -323,7 +323,7 @@ def test_a_page_of_agreement(tmp_path):
     page = checked(cs.report(found, path=tmp_path / "agreement.html"))
     assert page.headings == AGREEMENT_PARTS
     assert page.tags.count("svg") == 6
-    assert f"{found.value:.3f}" in page.text["dd"]
+    assert f"{found.value:.2f}" in page.text["dd"]  # with the digits of the interval of others like them
     assert str(found.dependence) in page.text["li"]
     with pytest.raises(UnsupportedRequest, match="report a fit"):
         cs.report(found, predictions(cs.fit("dirichlet", crowd(), draws=8)), path=tmp_path / "no.html")

@@ -271,18 +271,20 @@ def test_commands_for_one_truth_say_what_serves_for_views(folder, refused, words
 def test_one_view_is_scored_by_the_command(folder, made, tmp_path, printed, refused):
     """By the words that the refusal names."""
     clusterings, _, _ = made
-    rows = json.loads(printed("table", folder / "run", "views", "--view", "0", "--json"))
+    rows = json.loads(printed("table", folder / "run", "views", "--view", "1", "--json"))
     assert {row["view"] for row in rows} == {0}
     assert len(rows) == 41
     written = tmp_path / "view.csv"
-    printed("table", folder / "run", "views", "--view", "0", "--csv", written)
+    shown = printed("table", folder / "run", "views", "--view", "1", "--csv", written)
+    assert {line.split()[1] for line in shown.splitlines() if line.startswith("s")} == {"1"}
+    assert "view and cluster: numbered from 1; in JSON and CSV from 0" in shown
     key = [(f"s{item}", int(cluster)) for item, cluster in enumerate(clusterings.label[0])]
     write(tmp_path / "key.csv", ["id", "entity"], key)
     assert "pairwise" in printed("score", tmp_path / "key.csv", written, "--columns", "record=item")
     for words, message in (
-        (["views", "--view", "7"], "the table 'views' has no view 7; it has 0, 1"),
+        (["views", "--view", "7"], "the table 'views' has no view 7; it has 1, 2"),
         (["experts", "--view", "7"], "the table 'experts' has no view 7"),
-        (["same_view", "--view", "0"], "has no column 'view'"),
+        (["same_view", "--view", "1"], "has no column 'view'"),
     ):
         assert message in refused("table", folder / "run", *words)
 

@@ -22,7 +22,7 @@ from consilience.pages.views import most_telling, views_page, views_sections
 
 STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
 TITLES = [
-    "Which experts share a view", "How many views", "How reliable each expert is", "View 0", "View 1",
+    "Which experts share a view", "How many views", "How reliable each expert is", "View 1", "View 2",
     "Answers worth asking again", "Pairs to ask next", "Items that nobody judged",
 ]  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_numbers_of_views_that_nothing_speaks_for_are_not_drawn():
     count = SimpleNamespace(table=pandas.DataFrame({"views": range(1, 9), "probability": [0, 0, 0, 0.3, 0.7, 0, 0, 0]}))
     axes = drawn(views_figures.number_of_views(count))
     assert [bar.get_height() for bar in axes.patches] == [0, 0.3, 0.7, 0]
-    assert [text.get_text() for text in axes.texts] == ["0.00", "0.30", "0.70", "0.00"]
+    assert [text.get_text() for text in axes.texts] == ["< 0.01", "0.30", "0.70", "< 0.01"]
 
 
 def test_restarts_are_marked_by_their_grouping():
@@ -130,7 +130,7 @@ def test_restarts_are_marked_by_their_grouping():
 def test_matrix_shows_what_is_probable_and_no_more():
     frame = pandas.DataFrame([[0.998, 0.002], [0.4, 0.6]], index=STRANGE[1:3], columns=[0, 1])
     axes = drawn(views_figures.expert_views(frame))
-    assert [text.get_text() for text in axes.texts] == ["1.00", "0.40", "0.60"]
+    assert [text.get_text() for text in axes.texts] == ["> 0.99", "0.40", "0.60"]
     ink = axes.collections[0].get_facecolor()[:, :3].sum(axis=1)
     assert ink[0] < ink[3] < ink[2] < ink[1]
 
@@ -153,14 +153,14 @@ def test_prior_is_drawn_behind_the_accuracies(fit):
 def test_what_is_uncertain_is_pale_and_what_was_not_judged_is_a_cross():
     probability = np.array([[1.0, 0.0], [0.6, 0.4], [0.1, 0.9], [0.5, 0.5]])
     judged = np.array([True, True, True, False])
-    axes = drawn(views_figures.clusters(np.arange(8.0).reshape(4, 2), probability, judged, ("a$b", "b" * 99), "View 0"))
+    axes = drawn(views_figures.clusters(np.arange(8.0).reshape(4, 2), probability, judged, ("a$b", "b" * 99), "View 1"))
     dots, crosses = axes.collections
     opacity = dots.get_facecolor()[:, 3]
     assert opacity[0] == 1
     assert opacity[1] < opacity[2] < 1
     assert crosses.get_edgecolor()[0, 3] == pytest.approx(0.15)
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["cluster 0", "cluster 1", "never judged"]
+    assert labels == ["cluster 1", "cluster 2", "never judged"]
 
 
 # ---- directions ----
@@ -198,7 +198,7 @@ def test_sum_on_an_axis_is_what_its_name_says():
     weight = np.array([[1.0, -1.0], [-0.1, 0.1]])
     probability = np.random.default_rng(3).dirichlet([1, 1], 30)
     found = most_telling(feature, ["a", "b"], weight, probability)
-    assert found.names[1] == "probability of cluster 0"
+    assert found.names[1] == "probability of cluster 1"
     np.testing.assert_array_equal(found.place[:, 1], probability[:, 0])
     terms = re.fullmatch(r"([\d.]+)\s×\s(\w) −\s([\d.]+)\s×\s(\w)", found.names[0])
     slope = {terms[2]: float(terms[1]), terms[4]: -float(terms[3])}
@@ -224,7 +224,7 @@ def test_page_of_coordinate_ascent(fit, tmp_path):
 def test_page_of_a_sampler_has_no_restarts(fit):
     parts = views_sections(sampled(fit))
     assert [part.title for part in parts] == TITLES
-    assert "no restarts" in words(parts[1])
+    assert "draws of a sampler" in words(parts[1])
     assert "Coordinate ascent" not in words(parts[0])
 
 
@@ -290,8 +290,8 @@ def test_view_that_nobody_most_probably_has_is_no_section():
     unsure = made(num_views=3, view_probability=probability)
     assert unsure.truth.used_views().tolist() == [0, 1, 2]
     parts = views_sections(unsure)
-    assert [part.title for part in parts if part.title.startswith("View")] == ["View 0"]
-    assert "nobody most probably has views 1, 2" in words(parts[0])
+    assert [part.title for part in parts if part.title.startswith("View")] == ["View 1"]
+    assert "nobody most probably has views 2, 3" in words(parts[0])
     assert "views whose use is more probable than not: 3" in repr(unsure.num_views())
 
 
@@ -312,7 +312,7 @@ def test_long_tables_say_how_much_was_cut():
 
 def test_questions_ask_of_every_view_and_of_no_item_twice():
     table = tables(section(views_sections(made()), "Pairs to ask next"))[0]
-    assert set(table["view"]) == {0, 1}
+    assert set(table["view"]) == {1, 2}
     for _, own in table.groupby("view"):
         items = [*own["item a"], *own["item b"]]
         assert len(set(items)) == len(items)
@@ -321,21 +321,31 @@ def test_questions_ask_of_every_view_and_of_no_item_twice():
 def test_many_views_are_not_all_drawn():
     parts = views_sections(made(num_experts=16, num_views=8))
     assert sum(part.title.startswith("View") for part in parts) == 6
-    assert "Shown are 6 of 8 views" in words(section(parts, "View 0"))
+    assert "Shown are 6 of 8 views" in words(section(parts, "View 1"))
 
 
 def test_one_expert_two_clusters_one_feature(tmp_path):
     """The least that there can be; nobody is silent, and nothing is left to compare restarts with."""
     fit = made(num_experts=1, num_views=1, clusters=2, num_features=1, num_items=30, num_restarts=1)
     titles = [part.title for part in views_sections(fit)]
-    assert "View 1" not in titles
+    assert "View 2" not in titles
     assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 4
 
 
-def test_without_features_there_is_no_picture():
-    part = section(views_sections(made(num_features=0)), "View 0")
-    assert "no picture" in words(part)
-    assert len(part.blocks) == 3
+def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
+    one = made(num_features=0)
+    part = section(views_sections(one), "View 1")
+    listed = [block for block in part.blocks if isinstance(block, str) and block.startswith("Cluster ")]
+    sure = one.truth.cluster_probability[:, 0].max(axis=1)
+    for cluster, text in enumerate(listed):
+        named = dict(re.findall(r"(item \d+)(?: \(([\d.]+)\))?", text))
+        own = np.flatnonzero(one.truth.consensus(0) == cluster)
+        assert named == {f"item {item}": f"{sure[item]:.2f}" if sure[item] < 0.9 else "" for item in own}
+        assert text.startswith(f"Cluster {cluster + 1}, {len(own)} items")
+    assert len(listed) == 3
+    # Without features the picture is of the items whose cluster is least certain.
+    drawn_items = [text.get_text() for text in part.blocks[-1].get_yticklabels()]
+    assert drawn_items == [f"item {item}" for item in np.argsort(sure, kind="stable")[:20]]
 
 
 def test_link_of_your_own_has_the_features_that_differ_most():
@@ -349,7 +359,7 @@ def test_link_of_your_own_has_the_features_that_differ_most():
     }
     fit = sampled(fitted(base.data, Closed(base.posterior.factors, base.posterior.hidden | changed), 3, 2))
     fit = fitted(fit.data, fit.posterior, 3, 2, "gibbs", Priors(logits=lambda weight, inputs: inputs @ weight))
-    part = section(views_sections(fit), "View 0")
+    part = section(views_sections(fit), "View 1")
     assert "differs most between the clusters" in words(part)
     axes = next(block for block in part.blocks if hasattr(block, "get_xlabel"))
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("size_1", "size_0")
@@ -357,11 +367,11 @@ def test_link_of_your_own_has_the_features_that_differ_most():
 
 def test_weights_of_features_in_large_units_keep_their_digits(fit):
     """The third feature has numbers three hundred times as large as the first, and weights as much smaller."""
-    table = tables(section(views_sections(fit), "View 0"))[1].set_index("feature")
+    table = tables(section(views_sections(fit), "View 1"))[0].set_index("feature")
     known = fit.directions()
     known = known[(known["view"] == 0) & (known["cluster"] == 0)].set_index("feature")
     for feature, rounding in (("size_0", 0.06), ("size_2", 0.0006)):
-        mean, lower, upper = re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", table.loc[feature, "cluster 0"]).groups()
+        mean, lower, upper = re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", table.loc[feature, "cluster 1"]).groups()
         for text, name in ((mean, "weight"), (lower, "lower"), (upper, "upper")):
             assert float(text.replace("−", "-")) == pytest.approx(known.loc[feature, name], abs=rounding)
 

@@ -258,7 +258,7 @@ def test_conll_is_the_score_that_nobody_asked_for():
     assert list(score.table) == ["document", "score", "mcse"]
     assert score.table["document"].tolist() == ["one", "two"]
     assert score.row()["documents"] == 2
-    assert repr(score).startswith(f"conll, mean F of MUC, B³ and CEAF-e: {score.value:.4f}")
+    assert repr(score).startswith(f"CoNLL, mean F of MUC, B³ and CEAF-e: {score.value:.4f}")
     assert ", 2 documents;" in repr(score)
     assert score.interval[0] <= score.value <= score.interval[1]
 
@@ -439,7 +439,7 @@ def test_the_leaderboard_ranks_by_conll_and_prints_documents(fit):
     assert table["system"].tolist() == ["silver", "A"]
     assert table["point_estimate"][0] == pytest.approx(1)
     np.testing.assert_allclose(comparison.truth_draws[0], cs.evaluate(fit, system()).draws)
-    assert repr(comparison).startswith("conll, mean F of MUC, B³ and CEAF-e, 2 documents\n")
+    assert repr(comparison).startswith("CoNLL, mean F of MUC, B³ and CEAF-e, 2 documents\n")
     assert table["p_best"].sum() == pytest.approx(1)
     assert len(comparison.pairs) == 1
 

@@ -77,7 +77,7 @@ class DrawnLinks(DrawnPartitions):
     @property
     def basis(self) -> str:  # type: ignore[override]
         """What the number of entities rests on."""
-        errors = "error classes" if "class_share" in self.draws else "hit-miss errors"
+        errors = "error classes" if "class_share" in self.draws else "independent errors"
         if np.isnan(self.links_outside):
             return f"{errors}; the pairs given"
         graph = f"pairs with log odds above {-self.threshold:g}"

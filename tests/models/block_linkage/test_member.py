@@ -125,7 +125,7 @@ def test_records_lead_back_to_their_files():
 
 def test_what_the_interval_holds(fitted, simulated, monkeypatch):
     """That of the links alone where too few are linked to tell more; none where next to nothing was looked at."""
-    assert "as far as the model holds (hit-miss errors" in repr(fitted.num_entities())
+    assert "as far as the model holds (independent errors" in repr(fitted.num_entities())
     monkeypatch.setattr(entity_interval, "MOST_RECORDS", 50)
     count = fitted_quietly(simulated(100)).num_entities()
     assert count.links_alone

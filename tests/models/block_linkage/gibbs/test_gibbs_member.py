@@ -77,7 +77,8 @@ def test_the_interval_carries_its_label(fitted):
     assert not count.links_alone
     outside = fitted.truth.links_outside
     assert count.basis == (
-        f"hit-miss errors; pairs with log odds above -10, {outside:,.1f} links expected outside; effective sample size "
+        f"independent errors; pairs with log odds above -10, {outside:,.1f} links expected outside; "
+        "effective sample size "
         f"{table['ess_bulk']['num_entities']:,.0f}"
     )
     assert f"as far as the model holds ({count.basis})" in repr(count)
