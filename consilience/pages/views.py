@@ -161,8 +161,8 @@ def _ladder_words(fit: Any) -> str:
             f"experts share a view they differ by {apart:.2f} at most"
         )
     return words + (
-        ". The sampler is a little too sure: on data drawn from the model 90 % intervals of accuracies held 89 %, and "
-        "pairs of experts who share a view with a probability of 0.93 did so in 92 of 100."
+        ". On data drawn from the model 90 % intervals of accuracies held 90 %, and pairs of experts who share a view "
+        "with a probability of 0.93 did so in 92 of 100."
     )
 
 

@@ -270,7 +270,7 @@ class BlockPartition(PartitionTruth):
         found = interval_of_entities(self.resolved, self.posterior, self.estimate(), larger, seed)
         if found is None:
             return None
-        errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
+        errors = self.basis or ("error classes" if len(self.posterior.class_share) else "independent errors")
         return found._replace(basis=f"{errors}; {found.basis}")
 
     def _of_laplace(self) -> CountedClusters | None:

