@@ -156,7 +156,7 @@ def test_what_the_command_writes(folder):
     assert all(note.words()[1:] in shown for note in fit.findings())
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
-    for words in ("how far its interval holds", "links among the pairs looked at", "≠ "):
+    for words in ("The interval holds ", "links among the pairs looked at", "≠ "):
         assert words in page
 
 
