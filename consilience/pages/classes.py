@@ -268,7 +268,8 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     else:
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
-            f"Gold labels of {number} were not used in the fit: "
+            f"Gold labels of {number} were not used in the fit"
+            f"{', but for how much annotators err together' if gold.score.fitted_on else ''}: "
             f"{gold.right_text.replace('right', 'of its labels are right')} "
             f"with 95 %, and {gold.score.certainty:.3f} are expected."
         )

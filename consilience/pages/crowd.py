@@ -23,6 +23,7 @@ _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
 
 # More classes make no readable matrix: the most frequent confusions are tabulated.
 _MOST_CLASSES, _MOST_CONFUSIONS = 8, 25
+_FEWEST_ANNOTATIONS = 10  # of a true label, of which fewer leave the prior to speak
 
 _MOST_ITEMS = 25
 
@@ -160,7 +161,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         if frame["accuracy_lower"].isna().all():
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
-            words += " Intervals hold 95 %" + (" only if annotators are as the prior expects them." if leans else ".")
+            held = ", by an approximation whose spread is as a rule too small." if fit.method == "cavi" else "."
+            words += " Intervals hold 95 %" + (" only if annotators are as the prior expects them." if leans else held)
     blind, number = _without_evidence(fit)
     if number:
         words += (
@@ -221,7 +223,8 @@ def _profiles(frame: Any) -> Section:
     )}  # fmt: skip
     table = frame.sort_values("sensitivity", kind="stable").rename(columns=named)
     profiles = Table(table, "Profiles of annotators, the lowest sensitivity first.", of="annotators")
-    gist = f"{int(below.sum()):,} of {len(frame):,} profiles below chance"
+    gist = f"sensitivity {frame['sensitivity'].min():.2f} to {frame['sensitivity'].max():.2f}"
+    gist = f"{int(below.sum()):,} of {len(frame):,} profiles below chance" if both else gist
     return Section("Annotators", [words, *scatter, *hidden, drawn, profiles], gist)
 
 
@@ -257,7 +260,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
         for name, title in titles.items()
     ]
-    wrong = crowd[crowd["true_label"] != crowd["label"]]
+    wrong = crowd[(crowd["true_label"] != crowd["label"]) & (crowd["annotations"] >= _FEWEST_ANNOTATIONS)]
     most = wrong.loc[wrong["probability"].idxmax()] if len(wrong) else None
     gist = ""
     if most is not None:

@@ -262,7 +262,8 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets) -> list[Section]:
     table = frame.drop(columns="variance").rename(columns={"lower": "95 % from", "upper": "to"})
     table.insert(1, "side", np.where(frame["mean"] >= threshold, "above", "below"))
     table.insert(2, "certainty of the side", best.items)
-    shown = Table(table.iloc[order], "Items, the least certain side first.", of="means")
+    texts = {"certainty of the side": [probability(one) for one in best.items[order].tolist()]}
+    shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} have a certainty of the side below {_SURE}"
     items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
     return [items, *([_offsets(offsets)] if len(offsets.mean) else [])]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from consilience.inference.fitting import Fit
+from consilience.inference.posterior import poor_diagnostics
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, stored_priors
 from consilience.models import MEMBERS
@@ -131,6 +132,7 @@ def _how_it_ended(fit: Fit) -> str:
         return "Diagnostics: " + "; ".join(problems) + "."
     # What is doubtful, by a warning or in a box of its own, follows in words.
     doubtful = any(note.level > Level.note or note.title for note in fit.findings())
+    doubtful |= bool(poor_diagnostics(fit.worst, fit.run))
     if isinstance(fit.member.engine(fit.method), Exact):
         computed = f"The estimate was computed directly, with the result “{fit.result}”"
         return f"{computed}{'' if doubtful else ', and nothing of it is poor'}."

@@ -74,7 +74,8 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit) -> dict[str, str]:
     score = tile(title, first["value"], first["lower"], first["upper"])
     if len(comparison.table) == 1:
         return score
-    best = {f"P(“{first['system']}” is the best system)": comparison.p_best_texts[0]}
+    kind = ", if all come from one kind of source" if _of_one_kind(comparison) else ""
+    best = {f"P(“{first['system']}” is the best system){kind}": comparison.p_best_texts[0]}
     if len(comparison.table) == 2:  # where that it beats the other is the same
         return score | best
     pair = comparison.pairs.iloc[0]
@@ -93,6 +94,11 @@ def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
 def is_open(comparison: Comparison) -> bool:
     """Return whether scores depend on where predictions come from, and nobody said."""
     return comparison.own_draws is not None and bool({"unknown", "mixed"} & set(comparison.provenance))
+
+
+def _of_one_kind(comparison: Comparison) -> bool:
+    """Return whether P(best) supposes that all systems are of one provenance, which nobody said."""
+    return is_open(comparison) and "mixed" not in comparison.provenance and not comparison.takes_for_copies
 
 
 def verdict(comparison: Comparison, fit: Any = None) -> str:
@@ -119,6 +125,7 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
         ))  # fmt: skip
         assumed = comparison.takes_for_copies
         it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
+        it = "If all systems come from one kind of source it is" if _of_one_kind(comparison) else it
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}."
     if "point_estimate" in table:
@@ -157,8 +164,8 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
             f"The truth of {below(top, 0.99):,} of {counted(truth.num_units, 'items')} is not certain (certainty "
             "below 0.99), so the score of a system changes from one draw of the truth to the next. Another "
             f"{counted(comparison.num_items, 'items')} would also have given other scores (“sd from items”, Bayesian "
-            "bootstrap). Intervals are of the score among all such items; what items share, such as the errors of "
-            "annotators, widens them."
+            "bootstrap). Intervals are of the score among all such items"
+            + ("." if too_narrow(comparison, fit) else "; what items share, such as annotators' errors, widens them.")
         )
     read = ""
     if len(comparison.systems) > 1:
@@ -166,6 +173,11 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
             "All systems are scored on the same draws and the same items, so P(best) and P(row beats column) compare "
             "them pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these "
             "data do not say which of two systems is better. "
+        )
+    if _of_one_kind(comparison) and len(comparison.systems) > 1:
+        read += (
+            "P(best) takes all systems for made from these annotations, or all for independent of them. Where some are "
+            "the one and some the other say so (`compare --provenance`); where nobody knows, “mixed” gives a range. "
         )
     if any("–" in text for text in comparison.p_best_texts):
         read += (

@@ -456,7 +456,7 @@ def _clusters(fit: Any, view: int) -> list[str]:
     for cluster in range(truth.most_clusters):
         own = np.flatnonzero(label == cluster)
         own = own[np.argsort(-sure[own], kind="stable")]
-        texts = [f"{names[one]}" + (f" ({sure[one]:.2f})" if sure[one] < _SURE else "") for one in own]
+        texts = [f"{names[one]}" + (f" ({min(sure[one], 0.89):.2f})" if sure[one] < _SURE else "") for one in own]
         if len(own) > _MOST_NAMES:
             texts = [*texts[: _MOST_NAMES // 2], "…", *texts[-_MOST_NAMES // 2 :]]
         low, high = np.quantile((drawn == cluster).sum(axis=1), ends())
