@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,10 @@ _READINGS = (
     "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
     "annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so "
     "(provenance= in Python, --provenance in the shell); or {}."
+)
+_ONE_KIND = (
+    "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all with an "
+    "own look. “mixed” takes each for itself, and gives a range."
 )
 _ANCHOR = 'anchor the scores on gold labels of 20 random items or more, which the fit has not seen: gold="use"'
 _SEEN = 'fit with gold="ignore", so that scores can be anchored on the gold labels: compare(…, gold="use")'
@@ -352,7 +356,13 @@ def _own_look(
     notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
     first = [_READINGS.format(_SEEN if _has_seen_gold(fit) else _ANCHOR)] if is_open else []
+    first += [_ONE_KIND] if of_one_kind(origin.values()) else []
     return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, first + notes
+
+
+def of_one_kind(provenance: Collection[str]) -> bool:
+    """Return whether P(best) supposes that systems are of one provenance, which nobody said."""
+    return list(provenance).count("unknown") > 1 and "mixed" not in provenance
 
 
 def _has_seen_gold(fit: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience import figures
 from consilience.evaluation.classes import Metric
-from consilience.evaluation.comparison import TOO_NARROW
+from consilience.evaluation.comparison import TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score
@@ -98,7 +98,7 @@ def is_open(comparison: Comparison) -> bool:
 
 def _of_one_kind(comparison: Comparison) -> bool:
     """Return whether P(best) supposes that all systems are of one provenance, which nobody said."""
-    return is_open(comparison) and "mixed" not in comparison.provenance and not comparison.takes_for_copies
+    return is_open(comparison) and of_one_kind(comparison.provenance) and not comparison.takes_for_copies
 
 
 def verdict(comparison: Comparison, fit: Any = None) -> str:
@@ -173,11 +173,6 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
             "All systems are scored on the same draws and the same items, so P(best) and P(row beats column) compare "
             "them pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these "
             "data do not say which of two systems is better. "
-        )
-    if _of_one_kind(comparison) and len(comparison.systems) > 1:
-        read += (
-            "P(best) takes all systems for made from these annotations, or all for independent of them. Where some are "
-            "the one and some the other say so (`compare --provenance`); where nobody knows, “mixed” gives a range. "
         )
     if any("–" in text for text in comparison.p_best_texts):
         read += (
