@@ -88,11 +88,15 @@ def agreement_sections(found: Agreement) -> list[Section]:
 
 def _schemes(found: Agreement) -> Section:
     schemes = found.schemes()
+    gist = _with_ends(found.value, *found.interval)
+    if (others := found.interval_of_others) and not found.annotators_random:
+        gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of the {found.num_usable:,} items with two "
         f"annotations or more, of {found.counts.num_items:,}. Schemes differ in how much an item counts by its number "
         "of annotations; flat counts all items alike. Intervals are for items like these and "
         + ("annotators like these." if found.annotators_random else "these annotators.")
+        + f" It is {gist}."
     )
     alike = _alike(schemes)
     said = ["Weights make no difference here." if alike else str(found.dependence)]
@@ -101,10 +105,7 @@ def _schemes(found: Agreement) -> Section:
         schemes = schemes.assign(weights=schemes["scheme"].map(SCHEME_WORDS))
         shown = [Table(_words(schemes, found), "Agreement by weighting scheme.")]
         shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme"))
-    gist = f"SPA {_with_ends(found.value, *found.interval)}"
-    if (others := found.interval_of_others) and not found.annotators_random:
-        gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
-    return Section("Agreement", [words, *said, *shown], gist)
+    return Section("Agreement", [words, *said, *shown], f"SPA {gist}")
 
 
 def _alike(schemes: Any) -> bool:

@@ -261,6 +261,8 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
     said = [verdict(found.comparison, found.fit)] if found.systems else []
+    if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation":  # elsewhere a tile says it
+        said.append(f"{below(found.top):,} of {counted(truth.num_units, f'{found.unit}s')} have a certainty below 0.9.")
     said += found.offsets.finding if found.fit.data.rows == "rating" else []
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
