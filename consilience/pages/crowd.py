@@ -16,6 +16,7 @@ from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
 from consilience.models.truth import Truth
 from consilience.pages import Section, Table
+from consilience.pages.run import is_vote
 from consilience.printing import counted
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
@@ -142,7 +143,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
 
 
 def _accuracy_words(fit: Fit, frame: Any) -> str:
-    if fit.member.density is None:  # a vote, of annotators of whom nothing is modelled
+    if is_vote(fit):  # nothing is modelled of annotators
         data: Any = fit.data
         words = (
             "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
