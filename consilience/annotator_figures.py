@@ -193,8 +193,9 @@ def probability_matrix(
         cells[layer, place[0], place[1]] = frame[name]
     amounts = [""] * len(rows)
     if amount is not None:
-        amounts = [f" ({number:,.0f})" for number in frame.groupby(row, sort=False)[amount].first()]
-        cells[:, [of == " (0)" for of in amounts]] = np.nan
+        known_of = frame.groupby(row, sort=False)[amount].first().to_numpy(float)
+        amounts = [f" ({number:,.0f})" for number in known_of]
+        cells[:, np.round(known_of) == 0] = np.nan
     mean, width = cells[0], np.nan_to_num(cells[2] - cells[1])
     longest = max(len(shown_name(one)) for one in rows)
     ax = axes_of(ax, 1.3 + 0.66 * len(columns) + 0.06 * longest, 1.2 + 0.42 * len(rows))

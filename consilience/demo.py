@@ -6,7 +6,6 @@ practice, can be laid beside what was inferred.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 import textwrap
@@ -234,7 +233,7 @@ def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
     comparison = cs.compare(fit, systems, provenance="annotations")  # all that they know is what the crowd said
     # The true accuracy is that of these items, and so is the score.
-    comparison = dataclasses.replace(comparison, draws=comparison.truth_draws)
+    comparison = comparison.of_these()
     true_scores = np.array([(labels == truth).mean() for labels in answers.values()])
     return Simulated(data, truth, fit, comparison, true_scores)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -212,6 +212,10 @@ class Comparison:
         """P(best) as it is printed, best first: a number, or a range where readings put it far apart."""
         ranges = zip(self.table["p_best_lower"], self.table["p_best_upper"], strict=True)
         return [range_text(low, high, self.digits) for low, high in ranges]
+
+    def of_these(self) -> Comparison:
+        """Return the comparison on these units alone, where what is uncertain is their truth."""
+        return replace(self, draws=self.truth_draws)
 
     @property
     def takes_for_copies(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ from consilience.pages.items import below, leading_classes
 from consilience.pages.systems import verdict
 from consilience.printing import counted
 
+Words = Mapping[int, Sequence[str]]  # of the documents that a text has, by their codes
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
 _SURE = 0.9
 _OF_PARTITIONS = (
@@ -63,38 +63,33 @@ def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     return {name: system for name, system in systems.items() if name not in chains}, chains
 
 
-def chain_sections(fit: Any, top: Score, text: Any) -> tuple[list[Section], dict[str, Any]]:
+def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list[Section], dict[str, Any]]:
     """Return the sections on the chains of a fit of mentions, and its key figures; nothing of a fit of anything else.
 
     Parameters
     ----------
     fit : the fit.
+    named : its truth, as `worded` writes it.
     top : certainty of the leading label of each mention.
-    text : words of the documents, as `read_words` takes them, or None.
-
-    Raises
-    ------
-    UnsupportedRequest : a text is given to a fit that is not of mentions.
+    words : those of `words_of`.
     """
     try:
         chains = silver_chains(fit)
     except UnsupportedRequest:
-        if text is not None:
-            raise UnsupportedRequest("text= shows mentions in their documents, and this fit has none") from None
         return [], {}
     unsure = f"mentions with certainty below {_SURE}, of {len(chains.entity):,}"
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: below(top)}
-    parts = [_text(fit, chains, top.items, text)]
+    parts = [_text(named, chains, top.items, words)]
     if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
         number = readings["item"].nunique()
         numbers |= {"mentions with two readings true at once": number} if number else {}
-        words = "Mentions of which two or more readings are each more probably true than not, the most even first."
+        what = "Mentions of which two or more readings are each more probably true than not, the most even first."
         table = Table(readings.rename(columns={
             "item": "mention", "label": "candidate reading", "chosen_by": "chosen by", "phi": "true by itself"
         }), "Candidate readings of mentions with two.", of="ambiguous")  # fmt: skip
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
-        parts += [Section("Mentions with two readings", [words, table], gist)] if number else []
+        parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     if chains.together is not None:
         loose = len(np.unique(chains.entity[chains.together < _SURE]))
         numbers[f"entities whose links hold with less than {_SURE}"] = loose
@@ -110,8 +105,10 @@ def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
     return {name: f"{chains.num_entities:,}"}
 
 
-def _words_of(data: Any, source: Any) -> dict[int, Sequence[str]]:
-    """Return the words of the documents that a text has, by their codes."""
+def words_of(data: Any, source: Any) -> Words:
+    """Return the words that `read_words` finds; raises UnsupportedRequest for data that are not of mentions."""
+    if source is not None and data.unit != "mention":
+        raise UnsupportedRequest("text= shows mentions in their documents, and this fit has none")
     if source is None or data.start is None:
         return {}
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
@@ -123,12 +120,11 @@ def _words_of(data: Any, source: Any) -> dict[int, Sequence[str]]:
 _WRITTEN = {"DN": "new", "DO": "→ {}", "PR": "property of {}", "NR": "refers to nothing"}
 
 
-def worded(fit: Any, truth: Any, text: Any) -> Any:
-    """Return a truth whose mentions and labels are written for people, in the words of a text where it has them."""
+def worded(fit: Any, truth: Any, words: Words) -> Any:
+    """Return a truth whose mentions and labels are written for people, in the words where there are any."""
     if fit.data.unit != "mention":
         return truth
-    data, words, chains = fit.data, _words_of(fit.data, text), fit.truth.read_as(CHAINS.name)
-    labels: Any = chains.labels
+    data, labels = fit.data, fit.truth.read_as(CHAINS.name).labels
     names = [str(name) for name in truth.names()]
     for place, code in enumerate(np.asarray(data.document).tolist()):
         if code in words and (said := words[code][data.start[place] : data.end[place] + 1]):
@@ -140,14 +136,13 @@ def worded(fit: Any, truth: Any, text: Any) -> Any:
     return named
 
 
-def _text(fit: Any, chains: SilverChains, certainty: np.ndarray, source: Any) -> Section:
+def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words) -> Section:
     """Show the documents with most uncertain mentions, each mention in the colour of its chain."""
     data = chains.data
     document = np.asarray(data.document)
     unsure = np.bincount(document[certainty < _SURE], minlength=data.num_documents)
     chosen = np.argsort(-unsure, kind="stable")[: min(_MOST_DOCUMENTS, data.num_documents)]
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
-    words, truth = _words_of(data, source), worded(fit, fit.truth, source)
     blocks: list[Any] = [
         "Mentions are underlined in the colour of their chain, whose number follows; the line is dashed where the best "
         f"reading has a probability below {_SURE}, and the colours come again, in thicker lines, from chain "
@@ -159,10 +154,10 @@ def _text(fit: Any, chains: SilverChains, certainty: np.ndarray, source: Any) ->
         blocks.append(f"The words of the documents are not known ({why}); ids of mentions stand in their place.")
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
-        tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in fit.truth.names()[own]]
+        tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
         ends = (data.start, data.end) if code in words else (_places(len(certainty), own),) * 2
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
-        blocks.append(Text(title, tokens, _spans(truth, chains, certainty, own, ends, len(tokens))))
+        blocks.append(Text(title, tokens, _spans(named, chains, certainty, own, ends, len(tokens))))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
     gist += f"; {chains.num_entities:,} entities by the most probable links"
     return Section("Text", blocks, gist)
@@ -220,7 +215,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     of_chains, metrics = hasattr(truth_of(fit), "witnessed"), list(metrics or _METRICS)
     board = compare(fit, systems, metric=metrics[0], singletons=singletons)
     alone = board.num_items == 1  # a single document tells nothing of others: what is uncertain is its truth
-    board = dataclasses.replace(board, draws=board.truth_draws) if alone else board
+    board = board.of_these() if alone else board
     table, rows = board.table, []
     for name in table["system"]:
         for metric, score in evaluate(fit, systems[name], metrics, singletons=singletons).items():

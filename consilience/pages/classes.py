@@ -30,7 +30,7 @@ from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
-from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded
+from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
 from consilience.pages.crowd import annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import (
@@ -72,14 +72,15 @@ def classes_page(
     gold = beside_gold(fit)
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
     rated = scale_sections(fit, found.top, found.offsets) if "means" in fit.member.table_names else []
-    read, numbers = chain_sections(fit, found.top, text)
+    named = worded(fit, found.truth, words := words_of(fit.data, text))
+    read, numbers = chain_sections(fit, named, found.top, words)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
     # Of four key figures the last is theirs.
     numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
     parts = [
         *read, *scored.sections,
         *([] if gold is None else [gold_section(gold)]),
-        *(rated or [items_section(fit, worded(fit, found.truth, text), found.certainties, found.annotators)]),
+        *(rated or [items_section(fit, named, found.certainties, found.annotators)]),
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)

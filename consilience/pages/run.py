@@ -50,6 +50,7 @@ def _setting(value: Any) -> str:
 
 
 _MOST_NAMED = 3  # files in a title
+_CALLED, _UNTOLD = {"reports": "rankings"}, {"rows", "entries"}  # sizes by other names, and of no reader's count
 
 _ENDINGS = {
     Result.interrupted: "The run was interrupted before its end.",
@@ -105,10 +106,8 @@ def name_of(fit: Fit) -> str:
 
 def line_of(fit: Fit) -> str:
     """Return the line under the title of a page: sizes of the data, model and method, date."""
-    called = {"reports": "rankings", "rows": "", "entries": ""}  # the last are of no reader's count
-    counts = {called.get(name, name).replace("_", " "): size for name, size in fit.data.counts.items() if size}
-    counts.pop("", None)
-    named = ", ".join(counted(size, name) for name, size in counts.items())
+    counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size}
+    named = ", ".join(counted(size, _CALLED.get(name, name)) for name, size in counts.items() if name not in _UNTOLD)
     today = datetime.date.today()
     return f"{named} · {fit.member.name} ({fit.member.title}), method {fit.method} · {today.day} {today:%B %Y}"
 

@@ -98,7 +98,7 @@ def is_open(comparison: Comparison) -> bool:
 
 def _of_one_kind(comparison: Comparison) -> bool:
     """Return whether P(best) supposes that all systems are of one provenance, which nobody said."""
-    return is_open(comparison) and of_one_kind(comparison.provenance) and not comparison.takes_for_copies
+    return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
 def verdict(comparison: Comparison, fit: Any = None) -> str:
@@ -124,8 +124,8 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
         ))  # fmt: skip
         assumed = comparison.takes_for_copies
-        it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
-        it = "If all systems come from one kind of source it is" if _of_one_kind(comparison) else it
+        it = "If all systems come from one kind of source it is" if _of_one_kind(comparison) else "It is"
+        it = "Were all predictions made from these annotations, it would be" if assumed else it
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}."
     if "point_estimate" in table:

@@ -27,7 +27,7 @@ _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and u
 _FEW_TRIPS = 10       # Round trips of replicas, below which they say less than that ladders agree.
 _MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_FOUND = _NAMED = 3    # Views of which the first screen tells; features that are named at an axis.
-_SURE = 0.9           # Of the view of an expert.
+_SURE, _BELOW = 0.9, 0.89  # Of the view of an expert; and how what is just below is written.
 _WITHIN = 1.0         # Nats.
 _ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
 _LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
@@ -456,7 +456,7 @@ def _clusters(fit: Any, view: int) -> list[str]:
     for cluster in range(truth.most_clusters):
         own = np.flatnonzero(label == cluster)
         own = own[np.argsort(-sure[own], kind="stable")]
-        texts = [f"{names[one]}" + (f" ({min(sure[one], 0.89):.2f})" if sure[one] < _SURE else "") for one in own]
+        texts = [f"{names[one]}" + (f" ({min(sure[one], _BELOW):.2f})" if sure[one] < _SURE else "") for one in own]
         if len(own) > _MOST_NAMES:
             texts = [*texts[: _MOST_NAMES // 2], "…", *texts[-_MOST_NAMES // 2 :]]
         low, high = np.quantile((drawn == cluster).sum(axis=1), ends())

@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.cli import ExitCode
-from consilience.pages.chains import worded
+from consilience.pages.chains import worded, words_of
 from consilience.pages.items import leading_classes
 
 ROWS = """\
@@ -51,7 +51,7 @@ def test_mentions_are_fitted_and_looked_at(run, printed, tmp_path):
 def test_mentions_and_labels_are_written_in_the_words_of_the_text():
     fit = cs.fit("majority-vote", cs.read_mentions("mentions.csv"))
     text = {"document": ["d1"] * 6, "token": list(range(6)), "word": "Mira said that she likes it".split()}
-    named = worded(fit, fit.truth, text)
+    named = worded(fit, fit.truth, words_of(fit.data, text))
     assert named.names().tolist() == ["Mira (d1/m1)", "she (d1/m2)", "it (d1/m3)", "d2/m1", "d2/m2"]
     said = leading_classes(named, np.arange(5))
     assert [one.partition(" (0")[0].partition(" (1")[0] for one in said[:2]] == ["new", "→ Mira (d1/m1)"]
