@@ -137,7 +137,10 @@ class _Found:
         most = min(3, max(1, self.truth.num_classes - 1)) if self.truth.answers(Ranked(2)) else 1
         found = certainty(self.truth, top=range(1, most + 1)).values()
         # How they were computed stands under the table of items, once.
-        return [dataclasses.replace(score, title=score.title.removesuffix(", exact")) for score in found]
+        names = [score.title.removesuffix(", exact") for score in found]
+        if class_word(self.fit) == "label":
+            names = [name.replace("classes", "labels").replace("class", "label") for name in names]
+        return [dataclasses.replace(score, title=name) for score, name in zip(found, names, strict=True)]
 
     @property
     def top(self) -> Score:
@@ -221,14 +224,15 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
         assumed = _assumed(fit) if numbers else ""  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
-        numbers |= {f"{fit.data.unit}s with certainty below 0.9{assumed}": below(top)}
+        of = counted(truth.num_units, f"{fit.data.unit}s")
+        numbers |= {f"of {of} have a certainty below 0.9{assumed}": below(top)}
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit)
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     numbers |= doubtful_annotators(fit, found.annotators)
     classes = "labels" if class_word(fit) == "label" else "classes"
-    sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
+    sizes = {"annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
 
 
@@ -262,7 +266,7 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
     said = [verdict(found.comparison, found.fit)] if found.systems else []
-    if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation":  # elsewhere a tile says it
+    if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation" and not is_vote(found.fit):
         said.append(f"{below(found.top):,} of {counted(truth.num_units, f'{found.unit}s')} have a certainty below 0.9.")
     said += found.offsets.finding if found.fit.data.rows == "rating" else []
     said += [words] if (words := _were_it_less(found)) else []
