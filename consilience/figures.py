@@ -38,6 +38,7 @@ from consilience.drawing import (
     inked,
     legend_below,
     legend_columns,
+    room_for,
     shown_name,
     styled,
 )
@@ -233,7 +234,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
     order = comparison.order
     table = comparison.table
-    ax = axes_of(ax, width=5.6, height=1.3 + 0.46 * len(order))
+    names = [shown_name(comparison.systems[place]) for place in order]
+    ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(order))
     rows = np.arange(len(order))
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     ax.plot(table["value"], rows, "o", color=BLUE, markersize=6)
@@ -258,7 +260,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     if comparison.points is not None:
         handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
         labels += ["against the point estimate"]
-    ax.set_yticks(rows, [shown_name(comparison.systems[place]) for place in order])
+    ax.set_yticks(rows, names)
     ax.set_ylim(len(order) - 0.4, -0.5)
     low, high = ax.get_xlim()
     ax.set_xlim(min(low, (low + high) / 2 - 0.01), max(high, (low + high) / 2 + 0.01))

@@ -31,7 +31,7 @@ from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
-from consilience.pages.crowd import annotator_sections, doubtful_annotators, next_label_sections
+from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import (
     Offsets,
@@ -230,7 +230,7 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit)
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
-    numbers |= doubtful_annotators(fit, found.annotators)
+    numbers |= doubtful_annotators(fit, found.annotators) | accuracies(found.annotators)
     classes = "labels" if class_word(fit) == "label" else "classes"
     sizes = {"annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}

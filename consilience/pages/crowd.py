@@ -49,6 +49,14 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
     return parts
 
 
+def accuracies(frame: Any) -> dict[str, str]:
+    """Return the range of the annotators' accuracies, by what it is; nothing where the model has none."""
+    known = frame["accuracy"][frame["annotations"] > 0] if "accuracy" in frame else ()
+    if not len(known):
+        return {}
+    return {"accuracy of annotators, lowest to highest": f"{known.min():.2f} to {known.max():.2f}"}
+
+
 def doubtful_annotators(fit: Fit, frame: Any) -> dict[str, int]:
     """Return how many annotators may be no better than chance, by what that means; nothing where there are none.
 
@@ -141,7 +149,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
     z = [f"{value:.1f}" if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators", texts={"agreement z": z}))
-    gist = [f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}"]
+    gist = [f"accuracy {text}" for text in accuracies(frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
 

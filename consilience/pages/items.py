@@ -70,14 +70,15 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     blocks.append(_table(fit, truth, certainties, annotators, shown))
     blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}")]
     of = counted(truth.num_units, f"{unit}s")
-    gist = f"{below(best, 1):,} of {of} open" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
+    gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
 
 
 def _of_votes(best: Score, truth: Any, unit: str) -> str:
     return (
-        f"The share of draws of a label says which {unit}s are open in a vote, {below(best, 1):,} of "
-        f"{truth.num_units:,}, and not how sure the others are: those are 1 in all draws by any majority."
+        f"A vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, those that are tied. The "
+        "label of any other is the same in all draws, whether it won by 3 votes to 1 or by 30 to none: the share of "
+        "draws does not say how sure it is."
     )
 
 

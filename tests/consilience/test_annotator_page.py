@@ -191,7 +191,8 @@ def test_mentions_have_a_scatter_and_a_figure_for_each_class(tmp_path):
     mentions = cs.read_mentions(dict(zip(names, zip(*rows, strict=True), strict=True)))
     found, html = page(cs.fit("mpa", mentions, coreference="links"), tmp_path)
     assert found == [NEXT, WHO]
-    assert all(title in html for title in ("Sensitivity to two classes, 4 annotators", "Class discourse-new", "Class discourse-old"))
+    titles = ("Sensitivity to two classes, 4 annotators", "Class discourse-new", "Class discourse-old")
+    assert all(title in html for title in titles)
 
 
 def test_the_scatter_marks_who_is_below_chance_in_a_class_that_it_shows():
