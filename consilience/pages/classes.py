@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
+from consilience.inference.posterior import LEAST_ESS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
@@ -288,11 +290,14 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
-    file = fit.attributes.get("data_file", f"{_TASK[fit.data.rows]}.csv")
+    file = fit.attributes.get("data_file", "mentions.csv" if unit == "mention" else f"{_TASK[fit.data.rows]}.csv")
     others = [
         Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
         for note in fit.findings() if note.model
     ]  # fmt: skip
+    if "chains" in fit.attributes and fit.worst is not None and fit.worst.short and fit.worst.size > 0:
+        more = math.ceil(LEAST_ESS / fit.worst.size) * fit.draws
+        others.append(Action("Ask for more draws:", f"consilience fit {fit.member.name} {file} --draws {more}"))
     actions = [
         *others,
         Action("Read the text with its uncertain mentions", section="Text"),
