@@ -18,7 +18,7 @@ from consilience.models.truth import Truth
 from consilience.pages import Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import probability, within
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
@@ -54,7 +54,8 @@ def accuracies(frame: Any) -> dict[str, str]:
     known = frame["accuracy"][frame["annotations"] > 0] if "accuracy" in frame else ()
     if not len(known):
         return {}
-    return {"accuracy of annotators, lowest to highest": f"{known.min():.2f} to {known.max():.2f}"}
+    low, high = (probability(end, 2) for end in (known.min(), known.max()))
+    return {"accuracy of annotators, lowest to highest": f"{low} to {high}"}
 
 
 def doubtful_annotators(fit: Fit, frame: Any) -> dict[str, int]:
