@@ -51,9 +51,9 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
 
 def accuracies(frame: Any) -> dict[str, str]:
     """Return the range of the annotators' accuracies, by what it is; nothing where the model has none."""
-    known = frame["accuracy"][frame["annotations"] > 0] if "accuracy" in frame else ()
-    if not len(known):
+    if "accuracy" not in frame or not (frame["annotations"] > 0).any():
         return {}
+    known = frame["accuracy"][frame["annotations"] > 0]
     low, high = (probability(end, 2) for end in (known.min(), known.max()))
     return {"accuracy of annotators, lowest to highest": f"{low} to {high}"}
 
