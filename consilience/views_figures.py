@@ -18,13 +18,10 @@ from consilience.drawing import (
     GRID,
     INK,
     MOST_POINTS,
-    SMALL,
     VERMILLION,
     axes_of,
     colours_of,
     count_items,
-    inches,
-    inked,
     legend_below,
     shown_name,
     styled,
@@ -103,14 +100,19 @@ def expert_views(
     ax : axes to draw into.
     title, across, down : what is shown, and what columns and rows are.
     """
+    from matplotlib import colormaps
+
     probability = frame.to_numpy(float)
     num_rows, num_columns = probability.shape
     names = [shown_name(name) for name in frame.index]
-    ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_columns) + inches(names), 1.0 + 0.24 * max(num_rows, 3))
-    ax.pcolormesh(inked(probability), edgecolors=GRID, linewidth=0.6)
+    longest = max(map(len, names))
+    ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_columns) + 0.065 * longest, 1.0 + 0.24 * max(num_rows, 3))
+    colours = colormaps["Blues"](0.9 * probability)[..., :3]
+    ax.pcolormesh(colours, edgecolors=GRID, linewidth=0.6)
     for row, column in np.argwhere(probability >= 0.005):
+        ink = "#111111" if colours[row, column] @ (0.3, 0.59, 0.11) > 0.5 else "#ffffff"
         text = written(probability[row, column], 2)
-        ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=SMALL)
+        ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8, color=ink)
     ax.set_yticks(np.arange(num_rows) + 0.5, names)
     ax.set_xticks(np.arange(num_columns) + 0.5, [str(numbered(code)) for code in frame.columns])
     ax.tick_params(length=0)
