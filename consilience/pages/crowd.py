@@ -18,7 +18,7 @@ from consilience.models.truth import Truth
 from consilience.pages import Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import probability, within
+from consilience.rounding import within
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
@@ -54,8 +54,8 @@ def accuracies(frame: Any) -> dict[str, str]:
     if "accuracy" not in frame or not (frame["annotations"] > 0).any():
         return {}
     known = frame["accuracy"][frame["annotations"] > 0]
-    low, high = (probability(end, 2) for end in (known.min(), known.max()))
-    return {"accuracy of annotators, lowest to highest": f"{low} to {high}"}
+    low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
+    return {"accuracy of annotators, lowest to highest": f"{low} to {'> 0.99' if high == '1.00' else high}"}
 
 
 def doubtful_annotators(fit: Fit, frame: Any) -> dict[str, int]:
