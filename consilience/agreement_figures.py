@@ -10,21 +10,22 @@ from consilience.drawing import (
     BLUE,
     GRID,
     INK,
+    SMALL,
     VERMILLION,
     axes_of,
     colours_of,
     count_items,
+    inches,
+    inked,
     legend_below,
+    room_for,
     shown_name,
     styled,
 )
 from consilience.evaluation.agreement import PosteriorAgreement
 
 # A matrix of more annotators cannot be read; those who share most items with others are drawn.
-MOST_ANNOTATORS = 30
-
-# Cells of so many can be written on.
-_MOST_WRITTEN = 16
+MOST_ANNOTATORS = 16
 
 
 @styled
@@ -45,14 +46,15 @@ def agreement_by_name(
     frame = frame[frame[value].notna()]
     if len(frame) > most:
         frame = frame.iloc[np.linspace(0, len(frame) - 1, most).round().astype(int)]
-    ax = axes_of(ax, height=1.1 + 0.24 * max(2, len(frame)))
+    names = [shown_name(text) for text in frame[name]]
+    ax = axes_of(ax, room_for(names), 1.1 + 0.24 * max(2, len(frame)))
     rows = np.arange(len(frame))
     ax.hlines(rows, frame["lower"], frame["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     handles = ax.plot(frame[value], rows, "o", color=BLUE, markersize=5)
+    ax.set_yticks(rows, names)
     if chance:
         handles += ax.plot(frame[chance], rows, "|", color=VERMILLION, markersize=11, markeredgewidth=2)
         legend_below(ax, handles, ["agreement, with its interval", "labels at random"])
-    ax.set_yticks(rows, [shown_name(text) for text in frame[name]])
     ax.set(title=title, xlabel="agreement")
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -62,52 +64,50 @@ def agreement_by_name(
 
 @styled
 def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
-    """Draw how often every two annotators agree on the items that both labelled; white where they share none.
+    """Draw how often every two annotators agree on the items that both labelled, and below it how many these are.
 
-    Cells of few annotators show the agreement, and below it how many items it is of.
+    Who agrees least with the others stands first. Ink is agreement and fades as its interval widens, so that cells of
+    few items have little; a dash stands where two share none.
 
     Parameters
     ----------
-    pairs : data frame of `Agreement.pairs`: ``annotator_a, annotator_b, items, agreement``; of those who share most
-        items, or of all.
+    pairs : data frame of `Agreement.pairs`: ``annotator_a, annotator_b, items, agreement, lower, upper``; of those who
+        share most items, or of all.
     ax : axes to draw into.
     """
-    from matplotlib import colormaps
-
     both = np.concatenate([pairs["annotator_a"].to_numpy(object), pairs["annotator_b"].to_numpy(object)])
     names, code = np.unique(both.astype(str), return_inverse=True)
-    shared = np.bincount(code, np.tile(pairs["items"], 2), len(names))
-    kept = np.sort(np.argsort(-shared, kind="stable")[:MOST_ANNOTATORS])
+    frame = pairs.assign(ink=pairs["agreement"] * (1 - pairs["upper"] + pairs["lower"]))
+    shared, agreed = (
+        np.bincount(code, np.tile(one, 2), len(names)) for one in (frame["items"], frame["items"] * frame["agreement"])
+    )
+    kept = np.argsort(-shared, kind="stable")[:MOST_ANNOTATORS]
+    kept = kept[np.argsort(agreed[kept] / shared[kept], kind="stable")]
     place = np.full(len(names), -1)
     place[kept] = np.arange(len(kept))
-    first, second = place[code[: len(pairs)]], place[code[len(pairs) :]]
+    first, second = place[code[: len(frame)]], place[code[len(frame) :]]
     drawn = (first >= 0) & (second >= 0)
-    matrix, items = np.full((2, len(kept), len(kept)), np.nan)
-    for cells, values in ((matrix, pairs["agreement"]), (items, pairs["items"])):
-        cells[first[drawn], second[drawn]] = cells[second[drawn], first[drawn]] = values.to_numpy()[drawn]
-    written = len(kept) <= _MOST_WRITTEN
-    side = 1.6 + (0.44 if written else 0.17) * len(kept)
-    ax = axes_of(ax, side + (0.0 if written else 0.7), side)
-    colours = colormaps["Blues"].with_extremes(bad="none")
-    cells = ax.pcolormesh(np.ma.masked_invalid(0.9 * matrix), vmin=0, vmax=1, cmap=colours, edgecolors=GRID)
-    cells.set_linewidth(0.6)
-    for row, column in np.argwhere(np.isfinite(matrix)) if written else ():
-        value, ink = matrix[row, column], "#111111" if matrix[row, column] < 0.6 else "#ffffff"
-        look: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
-        ax.text(column + 0.5, row + 0.36, f"{value:.2f}", fontsize=8.5, **look)
-        ax.text(column + 0.5, row + 0.74, f"{items[row, column]:,.0f}", fontsize=7, **look)
+    ink, matrix, items = np.full((3, len(kept), len(kept)), np.nan)
+    for cells, column in ((ink, "ink"), (matrix, "agreement"), (items, "items")):
+        cells[first[drawn], second[drawn]] = cells[second[drawn], first[drawn]] = frame[column].to_numpy()[drawn]
     labels = [shown_name(name) for name in names[kept]]
+    side = 1.0 + inches(labels) + 0.46 * len(kept)
+    ax = axes_of(ax, side, side)
+    ax.pcolormesh(inked(ink), edgecolors=GRID, linewidth=0.6)
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
+    for row, column in np.argwhere(~np.eye(len(kept), dtype=bool)):
+        known = np.isfinite(matrix[row, column])
+        texts = (f"{matrix[row, column]:.2f}", f"{items[row, column]:,.0f}") if known else ("–",)
+        for text, down in zip(texts, (0.33, 0.74) if known else (0.5,), strict=True):
+            ax.text(column + 0.5, row + down, text, **look)
     ax.set_xticks(np.arange(len(kept)) + 0.5, labels, rotation=90)
     ax.set_yticks(np.arange(len(kept)) + 0.5, labels)
     ax.set(aspect="equal", ylim=(len(kept), 0))
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     total = pairs.attrs.get("annotators", len(names))
-    which = f":\nthe {len(kept)} of {total} annotators who share most items" if len(kept) < total else ""
-    ax.set(title="Agreement of every two annotators" + which + (", and number of common items" if written else ""))
-    if not written:
-        bar = ax.figure.colorbar(cells, ax=ax, shrink=0.7, label="share of common items with equal labels")
-        bar.set_ticks(0.9 * np.linspace(0, 1, 6), labels=[f"{value:.1f}" for value in np.linspace(0, 1, 6)])
+    which = f" ({len(kept)} of {total:,})" if len(kept) < total else ""
+    ax.set(title=f"Agreement of every two annotators{which}, and number of common items")
     return ax
 
 

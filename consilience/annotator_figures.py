@@ -23,12 +23,18 @@ from consilience.drawing import (
     GRID,
     INK,
     MOST_POINTS,
+    SMALL,
     VERMILLION,
     axes_of,
+    inches,
+    inked,
     legend_below,
+    room_for,
     shown_name,
     styled,
 )
+
+_CELL = (0.74, 0.44)  # inches of a cell of a matrix, which hold a probability and its interval
 
 # A scatter of more annotators shows the intervals of so many: those who annotated most.
 _MOST_INTERVALS, _MOST_NAMED = 20, 12
@@ -61,7 +67,8 @@ def reliability(
     from matplotlib.lines import Line2D
 
     series = dict(series or {"accuracy": "accuracy"})
-    ax = axes_of(ax, height=1.3 + 0.21 * max(3, len(frame)))
+    shown = [shown_name(name) for name in frame["annotator"]]
+    ax = axes_of(ax, room_for(shown), 1.4 + 0.21 * max(3, len(frame)))
     rows = np.arange(len(frame))
     first = frame[next(iter(series.values()))].to_numpy(float)
     if below is None:
@@ -84,8 +91,9 @@ def reliability(
         handles.append(ax.axvline(chance, color=INK, linewidth=0.8, linestyle=(0, (2, 2))))
         names.append("chance")
     _write_amounts(ax, rows, frame[amount].to_numpy(float), amount)
-    ax.set_yticks(rows, [shown_name(name) for name in frame["annotator"]])
-    ax.set(title=title, xlabel=names[0] if len(series) == 1 else "probability", xlim=(-0.02, 1.02))
+    ax.set_yticks(rows, shown)
+    ax.set_title(title, pad=20)  # above the head of the amounts
+    ax.set(xlabel=names[0] if len(series) == 1 else "probability", xlim=(-0.02, 1.02))
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
@@ -104,10 +112,12 @@ def _ends(frame: Any, name: str, number: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _write_amounts(ax: Any, rows: np.ndarray, amounts: np.ndarray, words: str) -> None:
     """Write how much each annotator annotated at the right of the axes."""
-    at_right: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": 7.5}
-    for row, number in zip(rows, amounts, strict=True):
-        ax.annotate(f"{number:,.0f}", (1.0, row), (34, 0), ha="right", va="center", **at_right)
-    ax.annotate(words, (1.0, 1.0), (34, 3), ha="right", **{**at_right, "xycoords": "axes fraction"})
+    texts = [f"{number:,.0f}" for number in amounts]
+    end, across = 8 + 72 * inches(texts, SMALL), ("axes fraction", "data")
+    at_right: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "ha": "right"}
+    for row, text in zip(rows, texts, strict=True):
+        ax.annotate(text, (1.0, row), (end, 0), xycoords=across, va="center", **at_right)
+    ax.annotate(words, (1.0, 1.0), (end, 4), xycoords="axes fraction", **at_right)
 
 
 @styled
@@ -149,7 +159,7 @@ def sensitivity_scatter(
                 handles.append(Line2D([], [], color=colour, marker=marker, markersize=5, linestyle=""))
                 names.append(words)
         for name, *place in zip(wide.index[:_MOST_NAMED], across, up, strict=False):
-            ax.annotate(shown_name(name), place, (5, 4), textcoords="offset points", fontsize=8)
+            ax.annotate(shown_name(name), place, (5, 4), textcoords="offset points", fontsize=SMALL)
     ax.set(xlabel=f"{value} to {shown_name(x)}", ylabel=f"{value} to {shown_name(y)}", aspect="equal")
     ax.set(title=f"{value.capitalize()} to two classes, {len(wide):,} annotators")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
@@ -184,8 +194,6 @@ def probability_matrix(
     amount : a column of how much is known of each row, shown beside its name; one of nothing, the prior's, is blank.
     ax : axes to draw into.
     """
-    from matplotlib import colormaps
-
     rows, columns = (list(dict.fromkeys(frame[name])) for name in (row, column))
     place = [[names.index(one) for one in frame[name]] for name, names in ((row, rows), (column, columns))]
     cells = np.full((3, len(rows), len(columns)), np.nan)
@@ -197,26 +205,25 @@ def probability_matrix(
         amounts = [f" ({number:,.0f})" for number in known_of]
         cells[:, np.round(known_of) == 0] = np.nan
     mean, width = cells[0], np.nan_to_num(cells[2] - cells[1])
-    longest = max(len(shown_name(one)) for one in rows)
-    ax = axes_of(ax, 1.3 + 0.66 * len(columns) + 0.06 * longest, 1.2 + 0.42 * len(rows))
-    colours = colormaps["Blues"](np.nan_to_num(mean) * (1 - width))
-    colours[np.isnan(mean)] = 0
-    ax.pcolormesh(colours, edgecolors=GRID, linewidth=0.6)
+    names = [f"{shown_name(one)}{of}" for one, of in zip(rows, amounts, strict=True)]
+    given = [shown_name(one) for one in columns]
+    turned = inches(given) > _CELL[0]  # these hang from the axis, and to the left of it
+    below = 0.64 * inches(given) if turned else 0.0
+    ax = axes_of(
+        ax, 0.5 + max(inches(names), below) + _CELL[0] * len(columns), 0.95 + below + _CELL[1] * len(rows)
+    )  # fmt: skip
+    ax.pcolormesh(inked(mean * (1 - width)), edgecolors=GRID, linewidth=0.6)
     for r, c in np.argwhere(np.isfinite(mean)):
-        ink = "#111111" if colours[r, c, :3] @ (0.3, 0.59, 0.11) > 0.42 else "#ffffff"
         known = np.isfinite(cells[1, r, c])
-        look: dict[str, Any] = {"ha": "center", "color": ink}
-        ax.text(c + 0.5, r + (0.4 if known else 0.5), f"{mean[r, c]:.2f}", va="center", fontsize=8.5, **look)
+        look: dict[str, Any] = {"ha": "center", "va": "center"}
+        ax.text(c + 0.5, r + (0.31 if known else 0.5), f"{mean[r, c]:.2f}", fontsize=9.5, weight="bold", **look)
         if known:
-            interval = f"{cells[1, r, c]:.2f}–{cells[2, r, c]:.2f}"
-            ax.text(c + 0.5, r + 0.76, interval, va="center", fontsize=6.3, **look)
+            ax.text(c + 0.5, r + 0.71, f"{cells[1, r, c]:.2f}–{cells[2, r, c]:.2f}", fontsize=SMALL, **look)
         if row == "true_label" and rows[r] == columns[c]:
             ax.plot([c, c + 1, c + 1, c, c], [r, r, r + 1, r + 1, r], color=INK, linewidth=1.2)
-    names = [f"{shown_name(one)}{of}" for one, of in zip(rows, amounts, strict=True)]
     ax.set_yticks(np.arange(len(rows)) + 0.5, names)
-    long = max(len(shown_name(one)) for one in columns) > 7
-    turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    ax.set_xticks(np.arange(len(columns)) + 0.5, [shown_name(one) for one in columns], **turned)
+    way = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    ax.set_xticks(np.arange(len(columns)) + 0.5, given, **way)
     ax.tick_params(length=0)
     ax.set(title=title, xlabel=f"{column} given", ylabel=row.replace("_", " "), ylim=(len(rows), 0))
     ax.spines[:].set_visible(False)

@@ -12,13 +12,16 @@ import numpy as np
 INK, GRID = "#262626", "#d9d9d9"
 """Colours of text and of guiding lines; the report replaces them by those of the reader's light or dark page."""
 
+SMALL = 8.5
+"""Points of the smallest texts: at four fifths of their size, as on a phone, these are nine pixels high."""
+
 STYLE: dict[Any, Any] = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.titlepad": 8, "axes.labelsize": 9,
     "axes.titley": 1.0,  # none has anything above it, and to look for that would measure all texts again
     "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.axisbelow": True,
     "grid.color": GRID, "grid.linewidth": 0.6, "xtick.major.width": 0.7, "ytick.major.width": 0.7,
-    "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.5, "figure.facecolor": "none",
+    "legend.frameon": False, "legend.fontsize": SMALL, "lines.linewidth": 1.5, "figure.facecolor": "none",
     "axes.facecolor": "none", "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none",
 }  # fmt: skip
 """Settings of matplotlib under which all figures are drawn."""
@@ -67,6 +70,11 @@ def axes_of(ax: Any, width: float = WIDTH, height: float = 3.2) -> Any:
     return ax
 
 
+def room_for(names: Sequence[str]) -> float:
+    """Return the width of a figure whose rows have such names: long ones leave the axes half of it."""
+    return WIDTH + max(0.0, inches(names) - 1.5)
+
+
 def shown_name(text: Any) -> str:
     """Make an id fit for drawing: no characters that no file format knows, and not too long."""
     name = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "\ufffd", str(text))
@@ -93,6 +101,26 @@ def colours_of(number: int) -> list[Any]:
     return list(matplotlib.colormaps["viridis"](np.linspace(0.2, 0.92, number)))  # darker ones are lost on a dark page
 
 
+def inches(texts: Sequence[Any], size: float = 9) -> float:
+    """Return the width of the widest of some texts, of so many points, in the fonts of matplotlib."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size)
+    return max((text_to_path.get_text_width_height_descent(str(one), font, False)[0] for one in texts), default=0) / 72
+
+
+def inked(share: Any) -> Any:
+    """Return colours of cells, blue by how much ink they have, from 0 to 1, and vermillion by how far this is below 0.
+
+    That of the page shows through, light or dark; on the fullest of them its texts can be read.
+    """
+    from matplotlib.colors import to_rgb
+
+    share = np.nan_to_num(share)[..., None]
+    return np.concatenate([np.where(share < 0, to_rgb(VERMILLION), to_rgb(BLUE)), 0.6 * np.abs(share)], axis=-1)
+
+
 def legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
     """Place a legend under the axis label, at the same distance whatever the height of the axes."""
     from matplotlib.transforms import ScaledTranslation
@@ -100,7 +128,7 @@ def legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None
     below = ax.transAxes + ScaledTranslation(0, -0.5, ax.figure.dpi_scale_trans)
     # The layout is not known before drawing: most of the figure's width, less the names on the left.
     share = ax.get_position().width / 0.775
-    left = 0.35 + 0.065 * max((len(tick.get_text()) for tick in ax.get_yticklabels()), default=0)
+    left = 0.35 + inches([tick.get_text() for tick in ax.get_yticklabels()])
     columns = legend_columns(labels, ax.figure.get_figwidth() * share - left)
     ax.legend(
         handles, labels, loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, ncols=columns,
@@ -108,7 +136,7 @@ def legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None
     )  # fmt: skip
 
 
-def legend_columns(labels: Sequence[str], inches: float) -> int:
-    """Return how many columns fit: a legend wider than the axes would squeeze them."""
-    characters = 16 * inches
-    return int(np.clip(characters // (max(map(len, labels), default=0) + 5), 1, 4))
+def legend_columns(labels: Sequence[str], room: float) -> int:
+    """Return how many columns fit into so many inches: a legend wider than the axes would squeeze them."""
+    mark, between = (2.4 * SMALL / 72, 1.4 * SMALL / 72)  # line and gap before a text, gap before the next column
+    return int(np.clip((room + between) // (mark + inches(labels, SMALL) + between), 1, 4))

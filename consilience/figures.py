@@ -29,12 +29,16 @@ from consilience.drawing import (
     INK,
     MOST_POINTS,
     ORANGE,
+    SMALL,
     VERMILLION,
     axes_of,
     colours_of,
     count_items,
+    inches,
+    inked,
     legend_below,
     legend_columns,
+    room_for,
     shown_name,
     styled,
 )
@@ -111,7 +115,8 @@ def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None, unit: 
     ax : axes to draw into.
     unit : what an item is called.
     """
-    return _sorted_curves(scores, ax, f"Certainty of each {unit}, each curve sorted", "certainty", unit)
+    several = "each curve " * (len(_as_mapping(scores)) > 1)
+    return _sorted_curves(scores, ax, f"Certainty of each {unit}, {several}sorted", "certainty", unit)
 
 
 @styled
@@ -229,7 +234,8 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
     order = comparison.order
     table = comparison.table
-    ax = axes_of(ax, width=5.6, height=1.3 + 0.46 * len(order))
+    names = [shown_name(comparison.systems[place]) for place in order]
+    ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(order))
     rows = np.arange(len(order))
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     ax.plot(table["value"], rows, "o", color=BLUE, markersize=6)
@@ -254,7 +260,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     if comparison.points is not None:
         handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
         labels += ["against the point estimate"]
-    ax.set_yticks(rows, [shown_name(comparison.systems[place]) for place in order])
+    ax.set_yticks(rows, names)
     ax.set_ylim(len(order) - 0.4, -0.5)
     low, high = ax.get_xlim()
     ax.set_xlim(min(low, (low + high) / 2 - 0.01), max(high, (low + high) / 2 + 0.01))
@@ -276,26 +282,18 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
     comparison : of `compare`. Where readings put a probability far apart there is a range, in the colour of its middle.
     ax : axes to draw into.
     """
-    from matplotlib.colors import LinearSegmentedColormap, to_rgb
-
     beats = comparison.beats
     wins, names = np.full(beats.shape, np.nan), [shown_name(name) for name in beats.index]
-    side = 0.55 * len(names)
-    ax = axes_of(ax, width=2.2 + side, height=1.6 + side)
-    # Not quite vermillion and blue, which a dark page replaces: the texts on these have their colours from here.
-    colours = LinearSegmentedColormap.from_list("wins", ["#d45d00", "#f7f7f7", "#0071b2"])
+    side = 0.75 * len(names)
+    ax = axes_of(ax, width=1.2 + side + inches(names), height=1.0 + side + 0.64 * inches(names))
     place = {name: number for number, name in enumerate(beats.index)}
     for pair in comparison.pairs.itertuples():
         low, high = pair.p_a_beats_b_lower, pair.p_a_beats_b_upper
         for row, column, ends_ in ((pair.a, pair.b, (low, high)), (pair.b, pair.a, (1 - high, 1 - low))):
-            wins[place[row], place[column]] = value = sum(ends_) / 2
-            light = np.dot(to_rgb(colours(value)), (0.3, 0.59, 0.11)) > 0.55
-            ink = INK if np.isnan(value) else "#111111" if light else "#ffffff"
-            ax.text(
-                place[column] + 0.5, place[row] + 0.5, range_text(*ends_), ha="center", va="center",
-                fontsize=6.5 if np.isnan(beats.loc[row, column]) else 8.5, color=ink,
-            )  # fmt: skip
-    ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
+            wins[place[row], place[column]] = sum(ends_) / 2
+            middle = (place[column] + 0.5, place[row] + 0.5)
+            ax.text(*middle, range_text(*ends_), ha="center", va="center", fontsize=SMALL)
+    ax.pcolormesh(inked(2 * wins - 1), edgecolors=GRID, linewidth=0.6)
     places = np.arange(len(names)) + 0.5
     ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")
     ax.set_yticks(places, names)

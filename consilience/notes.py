@@ -82,6 +82,12 @@ class Note:
         """Return the text with its remedies as arguments of Python, or as flags of the command."""
         return phrased(self.text, self.remedies, voice)
 
+    @property
+    def heading(self) -> str:
+        """The title; of a note without one the words in front of the first colon."""
+        words = self.words().partition(":")[0]
+        return self.title or f"{words[:1].upper()}{words[1:]}."
+
     def __str__(self) -> str:
         return self.words()
 

@@ -31,8 +31,9 @@ _ROWS = 65_536  # of a large table that are written at a time
 
 
 def counted(size: int, plural: str) -> str:
-    """Return how many there are in words: 1 class, 2,000 items."""
+    """Return how many there are in words: 1 class, 1 entity, 2,000 items."""
     singular = plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
+    singular = f"{plural[:-3]}y" if plural.endswith("ies") else singular
     return f"{size:,} {singular if size == 1 else plural}"
 
 

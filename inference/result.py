@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
 
-_UNSETTLED = "The runs of the sampler have not come together."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -489,7 +488,7 @@ class Fit:
                 least = min(least, self.worst.draws / 2)
             for note in posterior.poor_diagnostics(self.worst, self.run, least=least):
                 grave = apart and note.level > Level.note  # chains that start apart on purpose may not meet
-                found.append(dataclasses.replace(note, level=Level.note, title=_UNSETTLED) if grave else note)
+                found.append(dataclasses.replace(note, level=Level.note, title=note.heading) if grave else note)
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:

@@ -19,6 +19,9 @@ from consilience.rounding import within
 # A page shows so many rows of a table; the library and the command have them all.
 _MOST_ROWS = 30
 
+# Where two annotators share fewer items than this, in the median, how often they agree is chance.
+_FEWEST_SHARED = 5
+
 # Values of schemes that differ by less are one.
 _SAME = 1e-12
 
@@ -148,10 +151,12 @@ def _annotators(found: Agreement) -> Section | None:
     )
     title = "Agreement of annotators, lowest first"
     drawn = [agreement_figures.agreement_by_name(ordered, "annotator", "agreement", title)]
-    if len(pairs):
+    if len(pairs) and (median := pairs["items"].median()) >= _FEWEST_SHARED:
         drawn.append(agreement_figures.annotator_matrix(pairs))
+        random += " In the matrix, ink is agreement and fades as its interval widens."
     else:
-        random += " Those who share most items with others share none with each other, so no matrix of them is drawn."
+        few = f"{median:g} items in common, in the median" if len(pairs) else "no items in common"
+        random += f" Two of those who share most items have {few}: too few for a matrix of pairs."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every = busiest.sort_values("agreement", kind="stable")
     table = Table(_words(every, found), "Annotators, the lowest agreement first.")

@@ -77,7 +77,7 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         chains = silver_chains(fit)
     except UnsupportedRequest:
         return [], {}
-    unsure = f"mentions with certainty below {_SURE}, of {len(chains.entity):,}"
+    unsure = f"of {counted(len(chains.entity), 'mentions')} have a certainty below {_SURE}"
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: below(top)}
     parts = [_text(named, chains, top.items, words)]
     if "ambiguous" in fit.member.table_names:
@@ -92,7 +92,7 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     if chains.together is not None:
         loose = len(np.unique(chains.entity[chains.together < _SURE]))
-        numbers[f"entities whose links hold with less than {_SURE}"] = loose
+        numbers[f"of {counted(chains.num_entities, 'entities')} have a link that holds with less than {_SURE}"] = loose
     return parts, numbers
 
 
@@ -159,7 +159,7 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words)
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
         blocks.append(Text(title, tokens, _spans(named, chains, certainty, own, ends, len(tokens))))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
-    gist += f"; {chains.num_entities:,} entities by the most probable links"
+    gist += f"; {counted(chains.num_entities, 'entities')} by the most probable links"
     return Section("Text", blocks, gist)
 
 

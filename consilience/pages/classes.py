@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
+from consilience.inference.posterior import LEAST_ESS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
@@ -31,7 +33,7 @@ from consilience.notes import Level
 from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
-from consilience.pages.crowd import annotator_sections, doubtful_annotators, next_label_sections
+from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import (
     Offsets,
@@ -137,7 +139,10 @@ class _Found:
         most = min(3, max(1, self.truth.num_classes - 1)) if self.truth.answers(Ranked(2)) else 1
         found = certainty(self.truth, top=range(1, most + 1)).values()
         # How they were computed stands under the table of items, once.
-        return [dataclasses.replace(score, title=score.title.removesuffix(", exact")) for score in found]
+        names = [score.title.removesuffix(", exact") for score in found]
+        if class_word(self.fit) == "label":
+            names = [name.replace("classes", "labels").replace("class", "label") for name in names]
+        return [dataclasses.replace(score, title=name) for score, name in zip(found, names, strict=True)]
 
     @property
     def top(self) -> Score:
@@ -221,14 +226,15 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
         assumed = _assumed(fit) if numbers else ""  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
-        numbers |= {f"{fit.data.unit}s with certainty below 0.9{assumed}": below(top)}
+        of = counted(truth.num_units, f"{fit.data.unit}s")
+        numbers |= {f"of {of} have a certainty below 0.9{assumed}": below(top)}
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit)
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
-    numbers |= doubtful_annotators(fit, found.annotators)
+    numbers |= doubtful_annotators(fit, found.annotators) | accuracies(found.annotators)
     classes = "labels" if class_word(fit) == "label" else "classes"
-    sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
+    sizes = {"annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
 
 
@@ -262,7 +268,7 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
     said = [verdict(found.comparison, found.fit)] if found.systems else []
-    if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation":  # elsewhere a tile says it
+    if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation" and not is_vote(found.fit):
         said.append(f"{below(found.top):,} of {counted(truth.num_units, f'{found.unit}s')} have a certainty below 0.9.")
     said += found.offsets.finding if found.fit.data.rows == "rating" else []
     said += [words] if (words := _were_it_less(found)) else []
@@ -284,11 +290,14 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
-    file = fit.attributes.get("data_file", f"{_TASK[fit.data.rows]}.csv")
+    file = fit.attributes.get("data_file", "mentions.csv" if unit == "mention" else f"{_TASK[fit.data.rows]}.csv")
     others = [
         Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
         for note in fit.findings() if note.model
     ]  # fmt: skip
+    if "chains" in fit.attributes and fit.worst is not None and fit.worst.short and fit.worst.size > 0:
+        more = math.ceil(LEAST_ESS / fit.worst.size) * fit.draws
+        others.append(Action("Ask for more draws:", f"consilience fit {fit.member.name} {file} --draws {more}"))
     actions = [
         *others,
         Action("Read the text with its uncertain mentions", section="Text"),

@@ -18,6 +18,7 @@ from consilience.models.truth import Truth
 from consilience.pages import Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
+from consilience.rounding import within
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
@@ -25,6 +26,8 @@ _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
 # More classes make no readable matrix: the most frequent confusions are tabulated.
 _MOST_CLASSES, _MOST_CONFUSIONS = 8, 25
 _FEWEST_ANNOTATIONS = 10  # of a true label, of which fewer leave the prior to speak
+
+_OF_MENTIONS = {"DN": "discourse-new", "DO": "discourse-old", "PR": "property", "NR": "non-referring"}
 
 _MOST_ITEMS = 25
 
@@ -34,7 +37,8 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
     if "accuracy" in frame:
         parts = [_accuracy(fit, frame)]
     elif "sensitivity" in frame:
-        parts = [_profiles(frame)]
+        mentions = fit.data.unit == "mention"
+        parts = [_profiles(frame.replace({"class": _OF_MENTIONS}) if mentions else frame, mentions=mentions)]
     else:
         return []
     if {"crowd", "confusion"} <= set(fit.member.table_names):
@@ -43,6 +47,15 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
     if "guesses" in fit.member.table_names:
         parts.append(_guesses(fit, frame))
     return parts
+
+
+def accuracies(frame: Any) -> dict[str, str]:
+    """Return the range of the annotators' accuracies, by what it is; nothing where the model has none."""
+    if "accuracy" not in frame or not (frame["annotations"] > 0).any():
+        return {}
+    known = frame["accuracy"][frame["annotations"] > 0]
+    low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
+    return {"accuracy of annotators, lowest to highest": f"{low} to {'> 0.99' if high == '1.00' else high}"}
 
 
 def doubtful_annotators(fit: Fit, frame: Any) -> dict[str, int]:
@@ -132,12 +145,12 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     drawn = annotator_figures.reliability(shown, "Accuracy of each annotator", series, chance=chance)
     blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
     names = {"accuracy_lower": "95 % from", "accuracy_upper": "to", "share_lower": "share, 95 % from"}
-    names |= {"share_upper": "share, to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
+    names |= {"share_upper": "to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
     table = frame.sort_values("accuracy", kind="stable").dropna(axis="columns", how="all")
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
     z = [f"{value:.1f}" if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators", texts={"agreement z": z}))
-    gist = [f"accuracy {frame['accuracy'].min():.2f} to {frame['accuracy'].max():.2f}"]
+    gist = [f"accuracy {text}" for text in accuracies(frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
 
@@ -168,7 +181,12 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
     if number:
         words += (
             f" {number - blind:,} of {counted(number, 'annotators')} agree with the others more than by chance, by two "
-            "standard errors or more; that rests on no model."
+            f"standard errors or more{' (“agreement z”)' if 'agreement_z' in frame else ''}; that rests on no model."
+        )
+    if "share_right" in frame:
+        words += (
+            " “Share right” is how many of the annotator's own labels are right, as far as one knows; accuracy is of "
+            "any item, and keeps closer to the prior where annotations are few."
         )
     if "competence" in frame:
         words += (
@@ -187,9 +205,14 @@ def _left_out(frame: Any, shown: Any, amount: str) -> list[str]:
     ]
 
 
-def _profiles(frame: Any) -> Section:
+def _profiles(frame: Any, *, mentions: bool = False) -> Section:
     below, both = frame["sensitivity"] + frame["specificity"] < 1, frame["specificity"].notna().any()
     words = "Sensitivity is how often the annotator chooses a candidate of the class when it is true. "
+    if mentions:
+        words += (
+            "A discourse-new mention names something for the first time; a discourse-old one leads to an earlier one. "
+        )
+    words += "Decisions are the candidates of the class that the annotator chose or left alone. "
     if both:
         words += (
             "Specificity is how often it is left alone when it is false. Where both add up to less than one the "
@@ -219,9 +242,8 @@ def _profiles(frame: Any) -> Section:
         worse = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
         title = f"Class {shown_name(name)}"
         drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="decisions"))
-    named = {f"{name}_{end}": word for name in ("sensitivity", "specificity") for end, word in (
-        ("lower", f"95 % of {name}, from"), ("upper", f"{name}, to")
-    )}  # fmt: skip
+    named = {f"{name}_upper": "to" for name in ("sensitivity", "specificity")}
+    named |= {"sensitivity_lower": "95 % from", "specificity_lower": "specificity, 95 % from"}
     table = frame.sort_values("sensitivity", kind="stable").rename(columns=named)
     profiles = Table(table, "Profiles of annotators, the lowest sensitivity first.", of="annotators")
     gist = f"sensitivity {frame['sensitivity'].min():.2f} to {frame['sensitivity'].max():.2f}"
@@ -254,19 +276,37 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         )
         return Section("Confusions", [what, Table(table, "The most frequent confusions.")])
     drawn = [annotator_figures.probability_matrix(crowd, "The crowd as a whole", amount="annotations")]
+    blocks: list[Any] = [words, drawn]
     chosen = _busiest(frame, _MOST_MATRICES)
-    matrices = fit.table("confusion", annotators=chosen)
-    titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}
-    single = [
-        annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
-        for name, title in titles.items()
-    ]
+    chosen = chosen[frame["annotations"].to_numpy()[chosen] >= _FEWEST_ANNOTATIONS * truth.num_classes]
+    if len(chosen):
+        matrices = fit.table("confusion", annotators=chosen)
+        titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}
+        blocks += ["The annotators with most annotations:", [
+            annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
+            for name, title in titles.items()
+        ]]  # fmt: skip
+    else:
+        blocks.append(
+            f"No annotator has {_FEWEST_ANNOTATIONS} annotations for each label, on average: matrices of single ones "
+            "would show what the model supposes."
+        )
+    return Section("Confusions", blocks, _most_confused(crowd))
+
+
+def _most_confused(crowd: Any) -> str:
+    """Name the most probable error that is surely more probable than others on items of its true label are."""
     wrong = crowd[(crowd["true_label"] != crowd["label"]) & (crowd["annotations"] >= _FEWEST_ANNOTATIONS)]
-    most = wrong.loc[wrong["probability"].idxmax()] if len(wrong) else None
-    gist = ""
-    if most is not None:
-        gist = f"most often “{most['label']}” for “{most['true_label']}” ({most['probability']:.2f})"
-    return Section("Confusions", [words, drawn, "The annotators with most annotations:", single], gist)
+    if not len(wrong):
+        return ""
+    if crowd["lower"].notna().any():  # an estimate by EM has no intervals, and stands for itself
+        wrong = wrong[wrong["lower"] > wrong.groupby("true_label")["probability"].transform("mean")]
+        if not len(wrong):
+            return "no error is clearly more frequent than the others"
+    most = wrong.loc[wrong["probability"].idxmax()]
+    value, low, high = within(*most[["probability", "lower", "upper"]])
+    held = f" [{low}, {high}]" if np.isfinite(most["lower"]) else ""
+    return f"most often “{most['label']}” for “{most['true_label']}” ({value}{held})"
 
 
 def _guesses(fit: Fit, frame: Any) -> Section:

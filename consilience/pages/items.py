@@ -29,8 +29,8 @@ _MOST_BARS = 100
 _MANY_DRAWS = 1_000
 
 _KINDS = (
-    "“New” (DN in the data) is the first mention of something; an arrow (DO) leads to an earlier mention of the same, "
-    "whose property others say (PR), and some refer to nothing (NR)."
+    "“New” (discourse-new, DN in the data) is the first mention of something; an arrow (discourse-old, DO) leads to an "
+    "earlier mention of the same, whose property others say (PR), and some refer to nothing (NR)."
 )
 """What labels of mentions stand for."""
 
@@ -60,7 +60,8 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     if truth.num_draws > 1 and not vote:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves, unit=unit), figures.certainty_histogram(best, unit=unit)])
-        blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
+        if len(certainties) > 1:
+            blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
     blocks += [_KINDS] if unit == "mention" else []
     shown = np.argsort(best.items, kind="stable")
     shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
@@ -69,14 +70,15 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     blocks.append(_table(fit, truth, certainties, annotators, shown))
     blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}")]
     of = counted(truth.num_units, f"{unit}s")
-    gist = f"{below(best, 1):,} of {of} open" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
+    gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
 
 
 def _of_votes(best: Score, truth: Any, unit: str) -> str:
     return (
-        f"The share of draws of a label says which {unit}s are open in a vote, {below(best, 1):,} of "
-        f"{truth.num_units:,}, and not how sure the others are: those are 1 in all draws by any majority."
+        f"A vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, those that are tied. The "
+        "label of any other is the same in all draws, whether it won by 3 votes to 1 or by 30 to none: the share of "
+        "draws does not say how sure it is."
     )
 
 
@@ -130,8 +132,8 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     unit = fit.data.unit
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
     leading = "leading labels" if class_word(fit) == "label" else "leading classes"
-    share = "plausibility" if truth.answers(Shares()) else "probability"
-    columns[f"{leading}, with their {share}"] = leading_classes(truth, shown)
+    share = "" if is_vote(fit) else ", with their " + ("plausibility" if truth.answers(Shares()) else "probability")
+    columns[leading + share] = leading_classes(truth, shown, numbers=not is_vote(fit))
     name = "share of draws" if is_vote(fit) else "certainty"
     certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
     columns |= {
@@ -199,17 +201,18 @@ class _Votes:
         return [*lines, f"and {len(rows) - _LINES:,} more"] if len(rows) > _LINES else lines
 
 
-def leading_classes(truth: Any, positions: np.ndarray) -> list[str]:
-    """Return the leading classes of some items with their mean plausibility, in words."""
+def leading_classes(truth: Any, positions: np.ndarray, *, numbers: bool = True) -> list[str]:
+    """Return the leading classes of some items in words, with their mean plausibility if this is asked for."""
     texts, classes, shares = [], truth.ids.get("class"), truth.answers(Shares())
     for codes, mean in truth.mean_shares(positions.tolist()):
         order = np.argsort(-mean, kind="stable")[:_LEADING]
         names = codes if classes is None else np.asarray(classes, object)[codes]
-        said = ["1.00" if one == 1 else probability(one, 2) for one in mean]  # a vote, or a gold label
-        leading = [f"{names[place]} ({said[place]})" for place in order if mean[place] >= _LEAST_SHOWN]
+        said = [f" ({probability(one, 2)})" * numbers for one in mean]
+        leading = [f"{names[place]}{said[place]}" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
         others = (truth.num_classes if shares else len(codes)) - len(leading)  # of plausibilities the unnamed ones too
-        texts.append(", ".join(leading) + (f" and {others:,} more ({rest:.2f})" if rest >= _LEAST_SHOWN else ""))
+        more = f" and {others:,} more" + f" ({rest:.2f})" * numbers
+        texts.append(", ".join(leading) + more * bool(rest >= _LEAST_SHOWN))
     return texts
 
 

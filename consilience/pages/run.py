@@ -60,32 +60,30 @@ _ENDINGS = {
 
 
 def alerts(fit: Fit) -> list[Alert]:
-    """Return what stands above everything else on a page: errors, then warnings; a box each for what has a title."""
+    """Return what stands above everything else on a page: errors, then warnings; of these a box each."""
     notes = fit.findings()
     titled: dict[str, list[Note]] = {}
     for note in notes:
-        titled.setdefault(note.title, []).append(note)
+        if note.title or note.level is Level.warning:
+            titled.setdefault(note.heading, []).append(note)
     boxes = [
-        Alert(title, list(map(_sentence, own)), max(Level.warning, *(one.level for one in own)))
-        for title, own in titled.items() if title
+        Alert(title, [text for one in own if (text := _sentence(one))], max(Level.warning, *(one.level for one in own)))
+        for title, own in titled.items()
     ]  # fmt: skip
-    for level, title in (
-        (Level.error, "Read this first: the fit behind this page is poor."), (Level.warning, "Read this first."),
-    ):  # fmt: skip
-        texts = [f"{capital(note.words())}." for note in notes if note.level is level and not note.title]
-        # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
-        ended = fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws)
-        if level is Level.error and ended:
-            texts.insert(0, _ENDINGS[fit.result])
-        boxes += [Alert(title, texts, level)] if texts else []
+    texts = [f"{capital(note.words())}." for note in notes if note.level is Level.error and not note.title]
+    # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
+    if fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws):
+        texts.insert(0, _ENDINGS[fit.result])
+    if texts:
+        boxes.append(Alert("Read this first: the fit behind this page is poor.", texts, Level.error))
     return sorted(boxes, key=lambda box: -box.level)
 
 
 def _sentence(note: Note) -> str:
-    """Write a note under its title, which it need not say again."""
-    said = f"{note.title.rstrip('.').lower()}: "
-    words = note.words()
-    return f"{capital(words[len(said):] if words.lower().startswith(said) else words)}."
+    """Write a note under its heading, which it need not say again; empty where that says all."""
+    said, words = note.heading.rstrip(".").lower(), note.words()
+    rest = words[len(said) :].removeprefix(": ") if words.lower().startswith(said) else words
+    return f"{capital(rest)}." if rest else ""
 
 
 def findings(fit: Fit) -> list[str]:

@@ -20,8 +20,7 @@ def svg_of(figure: Any, prefix: str) -> Any:
     """Return a figure as SVG to be put into a page.
 
     Its ids get a prefix, for those of two figures would clash; fonts are left to the page, and the colours of text, of
-    guiding lines and of the house become those of the page, light or dark. Those of matrices, which are between these,
-    stay as they are: so does what is written on them.
+    guiding lines and of the house become those of the page, light or dark.
     """
     import matplotlib
     from markupsafe import Markup

@@ -176,7 +176,8 @@ class PosteriorAgreement:
         (low, high), p = self.predictive_interval, self.two_sided_p
         observed, *expected = within(self.observed, low, high)
         how = SCHEME_WORDS.get(str(self.scheme), self.scheme)
-        numbers = f"observed {observed} ({how}), expected {' to '.join(expected)} of new labels, p = {p:.2g}"
+        sign = "≤" if p <= 2 / (len(self.predictive) + 1) else "="  # no simulation is beyond what was observed
+        numbers = f"observed {observed} ({how}), expected {' to '.join(expected)} of new labels, p {sign} {p:.2g}"
         if self.checked is not None:
             numbers += f", on {self.checked:,} items taken at random"
         if not self.unexpected:

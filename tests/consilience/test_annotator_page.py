@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import consilience as cs
-from consilience import annotator_figures
+from consilience import agreement_figures, annotator_figures
 from consilience.cli import main
 from consilience.pages import Page, crowd, write_page
 from consilience.pages.crowd import annotator_sections, next_label_sections, shown_annotators
@@ -75,8 +75,8 @@ def test_matrix_shows_every_number_and_fades_where_little_is_known():
     axes = drawn(annotator_figures.probability_matrix(frame, "Confusion", amount="annotations"))
     assert words(axes)[:2] == ["0.80", "0.75–0.85"]
     assert len(words(axes)) == 8
-    cells = axes.collections[0].get_facecolor()[:, :3].sum(axis=1)
-    assert cells[0] < cells[3] < cells[2]
+    ink = axes.collections[0].get_facecolor()[:, 3]
+    assert ink[0] > ink[3] > ink[2]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a (1,234)", "b (5)"]
     assert len(axes.get_lines()) == 2  # frames of the right answers
     point = annotator_figures.probability_matrix(frame.assign(lower=np.nan, upper=np.nan), "Estimate")
@@ -172,6 +172,65 @@ def test_sections_follow_from_the_tables_of_the_model(annotations, model, option
     assert ("no intervals" in html) == (options == {"method": "em"})
 
 
+@pytest.mark.parametrize(("repeat", "single"), [(1, 0), (10, 4)])
+def test_matrices_of_single_annotators_need_ten_annotations_a_label(repeat, single, tmp_path):
+    item, who = np.repeat(np.arange(6 * repeat), 4), np.tile(np.arange(4), 6 * repeat)
+    data = cs.read_annotations({"item": item, "annotator": who, "label": (item + (who == item % 4)) % 3})
+    _, html = page(cs.fit("dawid-skene", data), tmp_path)
+    assert html.count('aria-label="Annotator ') == single
+    assert ("No annotator has 10 annotations for each label" in html) == (not single)
+
+
+@pytest.mark.parametrize(
+    ("shares", "half", "number", "said"),
+    [
+        ((0.3, 0.1), 0.05, 30, "most often “b” for “a” (0.300 [0.250, 0.350])"),
+        ((0.3, 0.1), 0.15, 30, "no error is clearly more frequent than the others"),
+        ((0.3, 0.1), np.nan, 30, "most often “b” for “a” (0.300)"),
+        ((0.3, 0.1), 0.05, 3, ""),
+    ],
+)
+def test_the_confusion_that_is_named_is_no_accident_of_the_prior(shares, half, number, said):
+    value = np.array([1 - sum(shares), *shares])
+    crowd_table = pandas.DataFrame({
+        "true_label": "a", "label": list("abc"), "probability": value, "lower": value - half, "upper": value + half,
+        "annotations": number,
+    })  # fmt: skip
+    assert crowd._most_confused(crowd_table) == said
+
+
+@pytest.mark.parametrize("name", ["kim", "reader.{}@hospital-north.example", "x" * 80 + "{}"])
+def test_texts_of_figures_stay_inside_and_apart(name):
+    """Long names, on a canvas of the fonts in which the widths were measured."""
+    frame = annotators(6).assign(annotator=[name.format(code) for code in range(6)], annotations=123_456, share=0.2)
+    frame = frame.rename(columns={"accuracy": "agreement"}).assign(accuracy=frame["accuracy"])
+    for axes in (
+        annotator_figures.reliability(frame, "Accuracy of each annotator, as it is", chance=0.5),
+        agreement_figures.agreement_by_name(frame, "annotator", "agreement", "Agreement on each label", chance="share"),
+    ):
+        figure = axes.figure
+        figure.draw_without_rendering()
+        parts = [axes._left_title, *axes.texts, *axes.get_legend().get_texts(), *axes.get_yticklabels()]
+        boxes = [part.get_window_extent() for part in parts]
+        for place, box in enumerate(boxes):
+            assert figure.bbox.x0 - 1 <= box.x0
+            assert box.x1 <= figure.bbox.x1 + 1
+            assert not any(box.overlaps(other) for other in boxes[:place])
+
+
+def test_agreement_of_pairs_has_less_ink_where_they_share_few_items_and_a_dash_where_none():
+    pairs = pandas.DataFrame({
+        "annotator_a": ["a", "a", "b"], "annotator_b": ["b", "c", "d"], "items": [1, 20, 8], "agreement": [1, 1, 0.5],
+        "lower": [0.2, 0.85, 0.2], "upper": [1.0, 1.0, 0.8],
+    })  # fmt: skip
+    axes = drawn(agreement_figures.annotator_matrix(pairs))
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["d", "b", "a", "c"]  # the least agreeing first
+    ink = axes.collections[0].get_facecolor()[:, 3].reshape(4, 4)
+    assert ink[2, 3] == ink[3, 2] > ink[1, 2] > ink[0, 2] == 0
+    assert words(axes).count("–") == 6
+    assert words(axes).count("20") == 2
+
+
 def test_many_classes_are_a_table_of_confusions_and_names_stay_as_they_are(tmp_path):
     random = np.random.default_rng(0)
     item = np.repeat(np.arange(60), 5)
@@ -191,7 +250,8 @@ def test_mentions_have_a_scatter_and_a_figure_for_each_class(tmp_path):
     mentions = cs.read_mentions(dict(zip(names, zip(*rows, strict=True), strict=True)))
     found, html = page(cs.fit("mpa", mentions, coreference="links"), tmp_path)
     assert found == [NEXT, WHO]
-    assert all(title in html for title in ("Sensitivity to two classes, 4 annotators", "Class DN", "Class DO"))
+    titles = ("Sensitivity to two classes, 4 annotators", "Class discourse-new", "Class discourse-old")
+    assert all(title in html for title in titles)
 
 
 def test_the_scatter_marks_who_is_below_chance_in_a_class_that_it_shows():

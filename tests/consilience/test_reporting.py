@@ -24,6 +24,7 @@ from consilience.models.posterior import Draws
 from consilience.models.truth import PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import KINDS
+from consilience.notes import Level, Note
 from consilience.pages import Code, Section, run, script, write_page
 from consilience.reporting import PAGES, report
 
@@ -133,7 +134,7 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
         shown = [float(cells[at + place]) for place in (1, 2, 3, 6)]  # between them P(best) and the rank
         assert shown == pytest.approx([row.value, row.lower, row.upper, row.sd_items], abs=0.0051)
     for score in (cs.certainty(fit), cs.certainty(fit, top=2)):
-        at = cells.index(score.title.removesuffix(", exact"))
+        at = cells.index(score.title.removesuffix(", exact").replace("classes", "labels").replace("class", "label"))
         assert cells[at + 1 : at + 3] == [f"{score.value:.3f}", f"{score.sd:.3f}"]
     score = cs.evaluate(fit, systems["B"])
     # On one page one number for one thing: as annotators alone have it, on the leaderboard and below it.
@@ -383,6 +384,15 @@ def test_ascent_that_has_not_settled_says_so_above_everything_else(fit):
     (alert,) = run.alerts(dataclasses.replace(stopped, method="em", posterior=fit.posterior))
     assert alert.texts[0] == "The run ended at its largest number of steps, before it had converged."
     assert "ask for more with max_steps=" in alert.texts[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "texts"),
+    [("a is low: it leans", "A is low.", ["It leans."]), ("two cannot be checked", "Two cannot be checked.", [])],
+)
+def test_a_warning_stands_under_its_first_words(fit, text, title, texts):
+    (alert,) = run.alerts(dataclasses.replace(fit, said=(Note(Level.warning, text),)))
+    assert (alert.title, list(alert.texts), alert.level) == (title, texts, Level.warning)
 
 
 def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):

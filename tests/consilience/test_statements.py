@@ -288,7 +288,7 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     *sizes, conll = words(html, "dt")
     assert [one.split(" (")[0] for one in sizes][:2] == [
-        "entities, by the most probable links", "mentions with certainty below 0.9, of 16"
+        "entities, by the most probable links", "of 16 mentions have a certainty below 0.9"
     ]  # fmt: skip
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %\)$", conll)
     assert "intervals are still too sure: see Systems" in words(html)
