@@ -40,7 +40,6 @@ from consilience.drawing import (
 )
 from consilience.errors import UnknownName
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score, correlation
 from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth, truth_of
@@ -292,7 +291,7 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
             light = np.dot(to_rgb(colours(value)), (0.3, 0.59, 0.11)) > 0.55
             ink = INK if np.isnan(value) else "#111111" if light else "#ffffff"
             ax.text(
-                place[column] + 0.5, place[row] + 0.5, range_text(*ends_), ha="center", va="center",
+                place[column] + 0.5, place[row] + 0.5, comparison.probability_text(*ends_), ha="center", va="center",
                 fontsize=6.5 if np.isnan(beats.loc[row, column]) else 8.5, color=ink,
             )  # fmt: skip
     ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+_NEAR, _FEWEST = 0.1, 3  # of 0 or 1; draws that say otherwise
+
 
 def decimals(low: float, high: float, most: int = 4) -> int:
     """Return how many digits after the point an interval is worth: two of its half width, three where there is none.
@@ -26,17 +28,46 @@ def within(value: float, low: float, high: float) -> tuple[str, str, str]:
     ('0.86', '0.66', '1.00')
     """
     digits = decimals(low, high)
-    return f"{value:,.{digits}f}", f"{low:,.{digits}f}", f"{high:,.{digits}f}"
+    texts = (number(one, f"z,.{digits}f") for one in (value, low, high))
+    return next(texts), next(texts), next(texts)
 
 
-def probability(value: float, digits: int = 3) -> str:
-    """Write a probability, without claiming what so many digits cannot show.
+def number(value: float, form: str) -> str:
+    """Write a number by a format of Python's, with a minus sign and not a hyphen.
+
+    Examples
+    --------
+    >>> number(-1234.5, ",.1f"), number(2, "+g")
+    ('−1,234.5', '+2')
+    """
+    return format(value, form).replace("-", "\N{MINUS SIGN}")
+
+
+def probability(value: float, digits: int = 3, draws: float = math.inf) -> str:
+    """Write a probability, without claiming what so many digits, or so many draws, cannot show.
+
+    One near 0 or 1, from which fewer than three draws hold it back, is written as the bound of 95 % of Clopper and
+    Pearson (1934): of n draws that all say the same, it is above 1 − 3 / n.
+
+    Parameters
+    ----------
+    value : from 0 to 1.
+    digits : after the point.
+    draws : independent (effective) ones among which it was counted; not finite where it was not.
 
     Examples
     --------
     >>> probability(0.5), probability(0.99996), probability(1.0, 2)
     ('0.500', '> 0.999', '> 0.99')
+    >>> probability(1.0, 2, draws=100), probability(0.0, 2, draws=34)
+    ('> 0.97', '< 0.09')
     """
     # Halves are rounded up, so that 0.065 and 1 − 0.935 are one number.
-    least, text = 10.0**-digits, f"{value + 1e-9:.{digits}f}"
-    return {f"{1:.{digits}f}": f"> {1 - least:.{digits}f}", f"{0:.{digits}f}": f"< {least:.{digits}f}"}.get(text, text)
+    rare, least, text = min(value, 1 - value), 10.0**-digits, f"{value + 1e-9:.{digits}f}"
+    bound = least if float(text) in (0, 1) else 0.0
+    if rare < _NEAR and rare * draws < _FEWEST and math.isfinite(draws):
+        from scipy import special
+
+        most = float(special.betaincinv(rare * draws + 1, max(draws * (1 - rare), 1e-9), 0.95))
+        bound = max(least, math.ceil(most / least) * least)
+    return text if not bound else f"> {1 - bound:.{digits}f}" if value > rare else f"< {bound:.{digits}f}"
