@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-_NEAR, _FEWEST = 0.1, 3  # of 0 or 1; draws that say otherwise
-
 
 def decimals(low: float, high: float, most: int = 4) -> int:
     """Return how many digits after the point an interval is worth: two of its half width, three where there is none.
@@ -46,8 +44,8 @@ def number(value: float, form: str) -> str:
 def probability(value: float, digits: int = 3, draws: float = math.inf) -> str:
     """Write a probability, without claiming what so many digits, or so many draws, cannot show.
 
-    One near 0 or 1, from which fewer than three draws hold it back, is written as the bound of 95 % of Clopper and
-    Pearson (1934): of n draws that all say the same, it is above 1 − 3 / n.
+    Where all of n draws say the same, 95 % hold no more than that it is above 1 − 3 / n (the rule of three, Hanley and
+    Lippman-Hand 1983): nothing beyond that is written.
 
     Parameters
     ----------
@@ -64,10 +62,7 @@ def probability(value: float, digits: int = 3, draws: float = math.inf) -> str:
     """
     # Halves are rounded up, so that 0.065 and 1 − 0.935 are one number.
     rare, least, text = min(value, 1 - value), 10.0**-digits, f"{value + 1e-9:.{digits}f}"
-    bound = least if float(text) in (0, 1) else 0.0
-    if rare < _NEAR and rare * draws < _FEWEST and math.isfinite(draws):
-        from scipy import special
-
-        most = float(special.betaincinv(rare * draws + 1, max(draws * (1 - rare), 1e-9), 0.95))
-        bound = max(least, math.ceil(most / least) * least)
-    return text if not bound else f"> {1 - bound:.{digits}f}" if value > rare else f"< {bound:.{digits}f}"
+    bound = min(max(math.ceil(round(3 / draws / least, 6)), 1) * least, 0.5)
+    if float(text) not in (0, 1) and rare * draws >= 3:
+        return text
+    return f"> {1 - bound:.{digits}f}" if value > rare else f"< {bound:.{digits}f}"
