@@ -26,16 +26,16 @@ def within(value: float, low: float, high: float) -> tuple[str, str, str]:
     ('0.86', '0.66', '1.00')
     """
     digits = decimals(low, high)
-    texts = (number(one, f"z,.{digits}f") for one in (value, low, high))
+    texts = (written(one, f"z,.{digits}f") for one in (value, low, high))
     return next(texts), next(texts), next(texts)
 
 
-def number(value: float, form: str) -> str:
+def written(value: float, form: str) -> str:
     """Write a number by a format of Python's, with a minus sign and not a hyphen.
 
     Examples
     --------
-    >>> number(-1234.5, ",.1f"), number(2, "+g")
+    >>> written(-1234.5, ",.1f"), written(2, "+g")
     ('−1,234.5', '+2')
     """
     return format(value, form).replace("-", "\N{MINUS SIGN}")

@@ -217,7 +217,7 @@ def _overlap_at(k: int) -> Metric:
 
 @metric(
     "average-overlap-k", kind=CLASSES,
-    line="mean of overlap-1 to overlap-k: of the first j predicted, the share among the j most plausible classes",
+    line="mean, over j = 1 to k, of the share of the first j predicted that are among the j most plausible classes",
 )  # fmt: skip
 def _average_overlap_at(k: int) -> Metric:
     name = f"average-overlap-{k}"

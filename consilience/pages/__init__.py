@@ -28,7 +28,7 @@ from consilience.output import GENERATOR, check_output, write_output
 from consilience.pages.vectors import svg_of
 from consilience.printing import counted
 from consilience.progress import steps
-from consilience.rounding import decimals, number, within
+from consilience.rounding import decimals, within, written
 
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
@@ -136,7 +136,7 @@ class Bars:
     heads: tuple[str, str, str]
     line: float = 0.0
     reach: Sequence[float] = ()
-    words: Callable[[float], str] = functools.partial(number, form="g")
+    words: Callable[[float], str] = functools.partial(written, form="g")
 
 
 class Span(NamedTuple):
@@ -390,10 +390,10 @@ def _text(value: Any, digits: int = 3) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
-        return number(value, ",")
+        return written(value, ",")
     if isinstance(value, float | np.floating):
         digits = digits if abs(float(value)) < 100 else min(digits, 1)
-        return number(value, f"z,.{digits}f") if np.isfinite(value) else "–" if np.isnan(value) else number(value, "")
+        return written(value, f"z,.{digits}f") if np.isfinite(value) else "–" if np.isnan(value) else written(value, "")
     return "–" if value is None else str(value)
 
 

@@ -386,7 +386,10 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     if fit.data.rows == "report":
-        blocks.append("The same for each annotator; one who names more classes agrees more easily.")
+        blocks.append(
+            "The same for each annotator, of so many rankings with so many classes on average: one who names more "
+            "agrees more easily."
+        )
         blocks.append(agreement_bars(agreement_by_annotator(data, fit.options.get("rank_weights", "equation-14"))))
     pairs, said = _pairwise_agreement(fit)
     gist = f"leave-one-out agreement {left_out.value:.3f}"

@@ -19,7 +19,7 @@ from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, number, probability, within
+from consilience.rounding import decimals, probability, within, written
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
@@ -350,11 +350,11 @@ def agreement_bars(frame: Any) -> Bars:
     rows = [
         Bar(
             str(one.annotator), one.agreement, "{} ({} to {})".format(*within(one.agreement, one.lower, one.upper))
-            + f", {counted(one.rankings, 'rankings')} of {one.classes:.1f} classes", interval=(one.lower, one.upper),
+            + f", {one.rankings:,} × {one.classes:.1f}", interval=(one.lower, one.upper),
         )
         for one in frame.sort_values("agreement", kind="stable").head(_MOST_BARS).itertuples()
     ]  # fmt: skip
-    heads = ("annotator", "agreement", "share (95 %), rankings")
+    heads = ("annotator", "agreement", "share (95 %), rankings × classes")
     return Bars(rows, "Agreement of each annotator, the lowest first.", heads, reach=(0.0, 1.0))
 
 
@@ -447,7 +447,7 @@ def without_offsets(fit: Any, found: Offsets) -> str:
     other = infer(fit.member, moved_data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **fit.options)
     means = [one.table("means")["mean"] for one in (fit, other)]
     crossed = int(np.diff([one >= fit.options["threshold"] for one in means], axis=0).sum())
-    most = number(float(np.abs(means[1] - means[0]).max()), ".2g")
+    most = written(float(np.abs(means[1] - means[0]).max()), ".2g")
     return (
         f"With each annotator's offset taken off, means of items would move by up to {most}, and {crossed:,} of "
         f"{counted(len(means[0]), 'items')} would change sides."
@@ -460,7 +460,7 @@ def _offsets(found: Offsets, without: str) -> Section:
     rows = []
     for name, count, mean, start, end in list(zip(*found[:3], low, high, strict=True))[:_MOST_BARS]:
         digits = decimals(start, end)
-        spread = "{} ({} to {})".format(*(number(one, f"+.{digits}f") for one in (mean, start, end)))
+        spread = "{} ({} to {})".format(*(written(one, f"+.{digits}f") for one in (mean, start, end)))
         text = f"{spread}, {counted(int(count), 'ratings')}"
         rows.append(Bar(str(name), float(mean), text, interval=(float(start), float(end))))
     words = (

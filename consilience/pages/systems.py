@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -128,7 +129,8 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
         it = "If all systems come from one kind of source it is" if _of_one_kind(comparison) else "It is"
         it = "Were all predictions made from these annotations, it would be" if assumed else it
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
-        words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}."
+        words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}"
+        words += f"{_if_mixed(comparison)}."
     if "point_estimate" in table:
         point = within(first["point_estimate"], first["lower"], first["upper"])[0]
         words += f" Against the point estimate it would be reported as {point}."
@@ -136,6 +138,15 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
     return words
+
+
+def _if_mixed(comparison: Comparison) -> str:
+    """Say what P(best) is where each system may come from another kind of source; empty where that is no question."""
+    if not _of_one_kind(comparison):
+        return ""
+    kinds = tuple("mixed" if one == "unknown" else one for one in comparison.provenance)
+    mixed = dataclasses.replace(comparison, provenance=kinds)
+    return f"; if each may come from another, {in_words(mixed.p_best_texts[0])}"
 
 
 def in_words(text: str) -> str:
