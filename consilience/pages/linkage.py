@@ -24,6 +24,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
 from consilience.pages.run import line_of
 from consilience.printing import counted, percent
+from consilience.rounding import written
 
 DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
 _MOST_GROUPS = 20
@@ -208,9 +209,9 @@ def _unlinkable(fit: Any) -> Section | None:
 def _written(frame: Any, digits: Mapping[str, int]) -> Any:
     """Write columns of numbers with so many digits after the point."""
     texts = {name: [f"{value:,.{number}f}" for value in frame[name]] for name, number in digits.items()}
-    written = frame.assign(**texts)
-    written.attrs["numbers"] = tuple(digits)
-    return written
+    shown = frame.assign(**texts)
+    shown.attrs["numbers"] = tuple(digits)
+    return shown
 
 
 def _renamed(frame: Any, names: Mapping[str, str]) -> Any:
