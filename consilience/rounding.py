@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 
 def decimals(low: float, high: float, most: int = 4) -> int:
@@ -30,7 +31,7 @@ def within(value: float, low: float, high: float) -> tuple[str, str, str]:
     return next(texts), next(texts), next(texts)
 
 
-def written(value: float, form: str) -> str:
+def written(value: Any, form: str) -> str:
     """Write a number by a format of Python's, with a minus sign and not a hyphen.
 
     Examples

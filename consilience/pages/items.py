@@ -123,9 +123,12 @@ def too_high(best: Score, truth: Any) -> float:
     shares = []
     for block in truth.blocks(Ranked(1)):
         first, second = np.array_split(block.real[..., 0], 2, axis=1)
-        for chosen, others in ((first, second), (second, first)):
-            shares.append((others == most_frequent(chosen)[0][:, None]).mean(axis=1))
-    return max(float(np.nanmean(best.items) - np.concatenate(shares).mean()), 0.0)
+        counted_by_other = [
+            (others == most_frequent(chosen)[0][:, None]).mean(axis=1)
+            for chosen, others in ((first, second), (second, first))
+        ]
+        shares.append(np.mean(counted_by_other, axis=0))
+    return max(float(np.nanmean(best.items - np.concatenate(shares))), 0.0)
 
 
 def _how(best: Score, truth: Any, what: str, high: float = 0.0) -> str:
@@ -338,7 +341,7 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: str) -> lis
     table = frame.drop(columns="variance").rename(columns={"lower": "95 % from", "upper": "to"})
     table.insert(1, "side", np.where(frame["mean"] >= threshold, "above", "below"))
     table.insert(2, "certainty of the side", best.items)
-    texts = {"certainty of the side": [probability(one, 2) for one in best.items[order].tolist()]}
+    texts = {"certainty of the side": [probability(one) for one in best.items[order].tolist()]}
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} have a certainty of the side below {_SURE}"
     items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
