@@ -357,7 +357,7 @@ def agreement_bars(frame: Any) -> Bars:
         )
         for one in frame.sort_values("agreement", kind="stable").head(_MOST_BARS).itertuples()
     ]  # fmt: skip
-    heads = ("annotator", "agreement", "share (95 %), rankings × classes")
+    heads = ("annotator", "agreement", "share (95 %), rankings")
     return Bars(rows, "Agreement of each annotator, the lowest first.", heads, reach=(0.0, 1.0))
 
 

@@ -24,7 +24,6 @@ from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
 from consilience.pages.run import line_of
 from consilience.printing import counted, percent
-from consilience.rounding import written
 
 DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
 _MOST_GROUPS = 20
@@ -209,9 +208,9 @@ def _unlinkable(fit: Any) -> Section | None:
 def _written(frame: Any, digits: Mapping[str, int]) -> Any:
     """Write columns of numbers with so many digits after the point."""
     texts = {name: [f"{value:,.{number}f}" for value in frame[name]] for name, number in digits.items()}
-    shown = frame.assign(**texts)
-    shown.attrs["numbers"] = tuple(digits)
-    return shown
+    written = frame.assign(**texts)
+    written.attrs["numbers"] = tuple(digits)
+    return written
 
 
 def _renamed(frame: Any, names: Mapping[str, str]) -> Any:
@@ -236,7 +235,7 @@ def _lost(fit: Any) -> Section | None:
     change = frame["quantity"] == "entities_corrected"
     shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))
     values = [
-        "not known" if np.isnan(value) else written(value, "+,.1f" if moved else ",.0f" if value % 1 == 0 else ",.2f")
+        "not known" if np.isnan(value) else f"{value:+,.1f}" if moved else f"{value:,.{0 if value % 1 == 0 else 2}f}"
         for value, moved in zip(shown, change, strict=True)
     ]
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
@@ -289,11 +288,11 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
 def _odds(value: float) -> str:
     """Write log odds, and below them the probability."""
     probability = float(special.expit(value))
-    return f"{written(value, '+g')}\n{range_text(probability, probability)}" if value else "0\n0.50"
+    return f"{value:+g}\n{range_text(probability, probability)}" if value else "0\n0.50"
 
 
 def _signed(value: float) -> str:
-    return written(value, "+z.2f")
+    return f"{round(value, 2) + 0.0:+.2f}"
 
 
 def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
@@ -308,7 +307,7 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
     alone = terms[-1]
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
     own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
-    caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
+    caption = f"{one} and {other}: log odds {alone.sum:+.2f}, probability {own}"
     caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
     heads = ("field and values", "log odds, summed up, with the probability", "added")
     return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
@@ -409,7 +408,7 @@ def _fields(fit: Any) -> Section | None:
             table = Table(weights.rename(columns=names), "Match weights by field and outcome.", of="weights")
             blocks, title = [how, linkage_figures.weights_of_fields(weights), table, *blocks], "Match weights"
             most = weights.loc[weights["weight"].idxmax()]
-            gist = f"“{most['field']}” says most: {written(most['weight'], '+.1f')} where {most['outcome']}"
+            gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
     return Section(title, blocks, gist)
 
 
