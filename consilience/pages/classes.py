@@ -387,8 +387,8 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         blocks.append(figures.certainty_by_agreement(top, left_out))
     if fit.data.rows == "report":
         blocks.append(
-            "The same for each annotator: “9 × 2.4” stands for 9 rankings that name 2.4 classes on average, and one who "
-            "names more agrees more easily."
+            "The same for each annotator: “9 × 2.4” stands for 9 rankings that name 2.4 classes on average, and one "
+            "who names more agrees more easily."
         )
         blocks.append(agreement_bars(agreement_by_annotator(data, fit.options.get("rank_weights", "equation-14"))))
     pairs, said = _pairwise_agreement(fit)
