@@ -44,7 +44,6 @@ from consilience.drawing import (
 )
 from consilience.errors import UnknownName
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score, correlation
 from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth, truth_of
@@ -292,7 +291,7 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
         for row, column, ends_ in ((pair.a, pair.b, (low, high)), (pair.b, pair.a, (1 - high, 1 - low))):
             wins[place[row], place[column]] = sum(ends_) / 2
             middle = (place[column] + 0.5, place[row] + 0.5)
-            ax.text(*middle, range_text(*ends_), ha="center", va="center", fontsize=SMALL)
+            ax.text(*middle, comparison.probability_text(*ends_), ha="center", va="center", fontsize=SMALL)
     ax.pcolormesh(inked(2 * wins - 1), edgecolors=GRID, linewidth=0.6)
     places = np.arange(len(names)) + 0.5
     ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")

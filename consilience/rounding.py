@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 
 def decimals(low: float, high: float, most: int = 4) -> int:
@@ -26,17 +27,43 @@ def within(value: float, low: float, high: float) -> tuple[str, str, str]:
     ('0.86', '0.66', '1.00')
     """
     digits = decimals(low, high)
-    return f"{value:,.{digits}f}", f"{low:,.{digits}f}", f"{high:,.{digits}f}"
+    texts = (written(one, f"z,.{digits}f") for one in (value, low, high))
+    return next(texts), next(texts), next(texts)
 
 
-def probability(value: float, digits: int = 3) -> str:
-    """Write a probability, without claiming what so many digits cannot show.
+def written(value: Any, form: str) -> str:
+    """Write a number by a format of Python's, with a minus sign and not a hyphen.
+
+    Examples
+    --------
+    >>> written(-1234.5, ",.1f"), written(2, "+g")
+    ('−1,234.5', '+2')
+    """
+    return format(value, form).replace("-", "\N{MINUS SIGN}")
+
+
+def probability(value: float, digits: int = 3, draws: float = math.inf) -> str:
+    """Write a probability, without claiming what so many digits, or so many draws, cannot show.
+
+    Where all of n draws say the same, 95 % hold no more than that it is above 1 − 3 / n (the rule of three, Hanley and
+    Lippman-Hand 1983): nothing beyond that is written.
+
+    Parameters
+    ----------
+    value : from 0 to 1.
+    digits : after the point.
+    draws : independent (effective) ones among which it was counted; not finite where it was not.
 
     Examples
     --------
     >>> probability(0.5), probability(0.99996), probability(1.0, 2)
     ('0.500', '> 0.999', '> 0.99')
+    >>> probability(1.0, 2, draws=100), probability(0.0, 2, draws=34)
+    ('> 0.97', '< 0.09')
     """
     # Halves are rounded up, so that 0.065 and 1 − 0.935 are one number.
-    least, text = 10.0**-digits, f"{value + 1e-9:.{digits}f}"
-    return {f"{1:.{digits}f}": f"> {1 - least:.{digits}f}", f"{0:.{digits}f}": f"< {least:.{digits}f}"}.get(text, text)
+    rare, least, text = min(value, 1 - value), 10.0**-digits, f"{value + 1e-9:.{digits}f}"
+    bound = min(max(math.ceil(round(3 / draws / least, 6)), 1) * least, 0.5)
+    if float(text) not in (0, 1) and rare * draws >= 3:
+        return text
+    return f"> {1 - bound:.{digits}f}" if value > rare else f"< {bound:.{digits}f}"

@@ -215,7 +215,10 @@ def _overlap_at(k: int) -> Metric:
     return Metric(f"overlap-{k}", f"overlap@{k}", k, k, _overlap, f"{_PAPER}, equations 10 and 11")
 
 
-@metric("average-overlap-k", kind=CLASSES, line="mean of overlap-1 to overlap-k")
+@metric(
+    "average-overlap-k", kind=CLASSES,
+    line="mean, over j = 1 to k, of the share of the first j predicted that are among the j most plausible classes",
+)  # fmt: skip
 def _average_overlap_at(k: int) -> Metric:
     name = f"average-overlap-{k}"
     return Metric(name, f"average overlap@{k}", k, k, _average_overlap, f"{_PAPER}, equation 12")

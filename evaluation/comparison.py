@@ -73,15 +73,15 @@ _DEPENDENT_LEFT_OUT = (
 )
 _READINGS = (
     "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
-    "annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so "
-    "(provenance= in Python, --provenance in the shell); or {}."
+    "annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so (option "
+    "“provenance”); or {}."
 )
 _ONE_KIND = (
     "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all with an "
     "own look. “mixed” takes each for itself, and gives a range."
 )
-_ANCHOR = 'anchor the scores on gold labels of 20 random items or more, which the fit has not seen: gold="use"'
-_SEEN = 'fit with gold="ignore", so that scores can be anchored on the gold labels: compare(…, gold="use")'
+_ANCHOR = "anchor the scores on gold labels of 20 random items or more, which the fit has not seen (option “gold”)"
+_SEEN = "fit without the gold labels, so that scores can be anchored on them (option “gold” of both)"
 _NOT_COUNTED = (
     "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
     "these annotations: a system that looked itself is better than its score."
@@ -89,7 +89,7 @@ _NOT_COUNTED = (
 _WITNESSES = (
     "Alone: of systems that know no more than the crowd. Own look: each system is a witness, whose errors are "
     "independent of the crowd's; one made from the crowd's chains gets too good a score. To rank by one of the two, "
-    "say which (provenance= in Python, --provenance in the shell)."
+    "say which (option “provenance”)."
 )
 _NO_CLASSES = "{class_groups} groups the classes of items, and verdicts have none; leave it out"
 _DISTANCE = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
@@ -98,8 +98,8 @@ _NO_WITNESS = ' responses="annotator" also counts each system as a witness.'
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
 _HELD_FIXED = (
-    "Own look: the annotators' errors are held fixed; provenance=\"independent\" fits the annotators anew with each "
-    "system."
+    "Own look: the annotators' errors are held fixed; systems that are said to be “independent” have the annotators "
+    "fitted anew with each."
 )
 TOO_NARROW = (
     "Own look: what items share, such as the annotators' errors, is held fixed, as there is no fit of annotators; the "
@@ -231,13 +231,14 @@ def compare(
         )  # fmt: skip
         return dataclasses.replace(anchored, by_group=by_group)
     if moments is not None and (exact or scoring.num_units >= FEW):
-        found = _in_closed_form(scoring, moments, name, seed)
+        found, chains = _in_closed_form(scoring, moments, name, seed), 1
     else:
+        chains = truth.num_chains
         found = _drawn(scoring, name, seed)
         if moments is not None:  # as `evaluate` has them
             found |= {"values": moments.unit.mean(axis=1), "mcse": np.zeros(len(given))}
         else:
-            found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
+            found["mcse"] = monte_carlo_errors(found["truth_draws"], chains)
     if responses == "annotator":
         looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
         looked["provenance"] = tuple(origin.values())
@@ -246,7 +247,7 @@ def compare(
     notes += _doubt_dependence(found, truth, scoring, seed)
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
-        notes=tuple(notes), num_items=scoring.num_units, unit=scoring.unit, level=level,
+        notes=tuple(notes), num_items=scoring.num_units, unit=scoring.unit, level=level, num_chains=chains,
         limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf), by_group=by_group,
     )  # fmt: skip
 

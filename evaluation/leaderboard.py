@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from consilience.evaluation.readings import Readings, range_text, told, wins
-from consilience.evaluation.scores import monte_carlo_errors
+from consilience.evaluation.scores import effective_draws, monte_carlo_errors
 from consilience.models.intervals import LEVEL, ends
 from consilience.notebook import html
 
 # Monte Carlo errors of probabilities above this are told.
 _LOOSE = 0.01
+
+_ENDS = ("p_best_lower", "p_best_upper")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,6 +62,8 @@ class Comparison:
         Of P(best) where it is printed.
     mcse : shape ``(system,)``
         Monte Carlo errors of the values; by default those of independent draws of the truth.
+    num_chains : int, default 1
+        Of the draws of the truth.
     limits : tuple[float, float], optional
         Of the ends of intervals.
     level : float, default 0.95
@@ -101,6 +105,7 @@ class Comparison:
     ranked: bool = True
     digits: int = 2
     mcse: np.ndarray | None = None
+    num_chains: int = 1
     limits: tuple[float, float] = (-np.inf, np.inf)
     level: float = LEVEL
     notes: tuple[str, ...] = ()
@@ -210,8 +215,17 @@ class Comparison:
     @property
     def p_best_texts(self) -> list[str]:
         """P(best) as it is printed, best first: a number, or a range where readings put it far apart."""
-        ranges = zip(self.table["p_best_lower"], self.table["p_best_upper"], strict=True)
-        return [range_text(low, high, self.digits) for low, high in ranges]
+        return [self.probability_text(*ends) for ends in zip(*map(self.table.get, _ENDS), strict=True)]
+
+    def probability_text(self, low: float, high: float) -> str:
+        """Return a probability that was counted among the draws as it is printed: `p_best_texts`, or of a pair."""
+        return range_text(low, high, self.digits, self.effective_draws)
+
+    @functools.cached_property
+    def effective_draws(self) -> float:
+        """How many independent draws stand behind P(best): the fewest of what the first has more than another."""
+        truth = self.truth_draws[self.order]
+        return float(np.nanmin([self.draws.shape[1], *effective_draws(truth[:1] - truth[1:], self.num_chains)]))
 
     def of_these(self) -> Comparison:
         """Return the comparison on these units alone, where what is uncertain is their truth."""

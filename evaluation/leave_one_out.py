@@ -22,12 +22,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from consilience.data.annotations import Annotations
 from consilience.data.codes import places
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.scores import Score
+from consilience.models.intervals import ends
 
 # Equal sums of reciprocals differ in their last digits by the order of the terms; real differences are far larger.
 _TIE = 1e-9
@@ -83,6 +86,37 @@ def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-1
     items = np.divide(hits, copies, out=np.full(votes.num_items, np.nan), where=several | (copies > 1))
     title = "leave-one-out annotator agreement"
     return Score(title=title, items=items, draws=np.empty(0), ids=data.items, label="agreement")
+
+
+def agreement_by_annotator(data: Rankings, weights: str = "equation-14") -> Any:
+    """Measure how often each annotator names the class that the others of an item put first.
+
+    Parameters
+    ----------
+    data, weights : as for `annotator_agreement`.
+
+    Returns
+    -------
+    Data frame, a row for each who ranks an item that others rank too: ``annotator``, so many ``rankings``, the mean
+    number of ``classes`` that they name, the share ``agreement`` of them, and Wilson's interval of 95 %, ``lower`` and
+    ``upper``.
+    """
+    import pandas
+
+    votes, who = _of_rankings(data, weights), np.asarray(data.report_annotator)
+    counts = (np.bincount(votes.report_item, minlength=votes.num_items) > 1)[votes.report_item]
+    rankings, hits, named = (
+        np.bincount(who[counts], values[counts], data.num_annotators)
+        for values in (votes.copies, _hits(votes), np.bincount(votes.report, minlength=len(who)))
+    )
+    there = rankings > 0
+    rankings, hits, named = rankings[there], hits[there], named[there]
+    lower, upper = wilson(hits / rankings, rankings, special.ndtri(ends()[1]))
+    names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
+    return pandas.DataFrame({
+        "annotator": names[there], "rankings": rankings.astype(int), "classes": named / rankings,
+        "agreement": hits / rankings, "lower": lower, "upper": upper,
+    })  # fmt: skip
 
 
 def _of_rankings(rankings: Rankings, weights: str) -> _Votes:

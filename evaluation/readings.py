@@ -121,13 +121,19 @@ def told(low: Any, high: Any) -> np.ndarray:
     return np.where(high - low <= _APART, (low + high) / 2, np.nan)
 
 
-def range_text(low: float, high: float, digits: int = 2) -> str:
-    """Return a probability as it is printed: one number, or a range where readings put it far apart."""
+def range_text(low: float, high: float, digits: int = 2, draws: float = np.inf) -> str:
+    """Return a probability as it is printed: one number, or a range where readings put it far apart.
+
+    Parameters
+    ----------
+    low, high, digits : the ends, and digits after the point.
+    draws : independent ones among which it was counted, as `probability` takes them.
+    """
     if np.isnan(low):
         return "-"
     if high - low > _APART:
         return "–".join(f"{end + 1e-9:.{digits}f}" for end in (low, high))  # rounded as by `probability`
-    return probability((low + high) / 2, digits)
+    return probability((low + high) / 2, digits, draws)
 
 
 def best_shares(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, "system draw"]:

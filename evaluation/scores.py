@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.models.diagnostics import convergence
+from consilience.models.diagnostics import Convergence, convergence
 from consilience.models.intervals import ends
 from consilience.notebook import html
 
@@ -262,10 +262,26 @@ def monte_carlo_errors(draws: np.ndarray, num_chains: int = 1) -> Float[np.ndarr
     0 of a single draw, NaN of fewer than four.
     """
     rows = np.atleast_2d(draws)
-    if rows.shape[1] == 1:
-        return np.zeros(len(rows))
+    return np.zeros(len(rows)) if rows.shape[1] == 1 else np.asarray(_convergence(rows, num_chains).mcse_mean)
+
+
+def effective_draws(draws: np.ndarray, num_chains: int = 1) -> Float[np.ndarray, " score"]:
+    """Return how many independent draws those of each score are worth: the effective sample size of its mean.
+
+    Parameters
+    ----------
+    draws, num_chains : as for `monte_carlo_errors`.
+
+    Returns
+    -------
+    NaN of fewer than four draws.
+    """
+    return np.asarray(_convergence(np.atleast_2d(draws), num_chains).ess_mean)
+
+
+def _convergence(rows: Float[np.ndarray, "score draw"], num_chains: int) -> Convergence:
     chains = num_chains if rows.shape[1] % num_chains == 0 else 1
-    return np.asarray(convergence(rows.T.reshape(chains, -1, len(rows))).mcse_mean)
+    return convergence(rows.T.reshape(chains, rows.shape[1] // chains, len(rows)))
 
 
 def correlation(first: Score, second: Score) -> float:

@@ -28,7 +28,7 @@ from consilience.output import GENERATOR, check_output, write_output
 from consilience.pages.vectors import svg_of
 from consilience.printing import counted
 from consilience.progress import steps
-from consilience.rounding import decimals, within
+from consilience.rounding import decimals, within, written
 
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
@@ -136,7 +136,7 @@ class Bars:
     heads: tuple[str, str, str]
     line: float = 0.0
     reach: Sequence[float] = ()
-    words: Callable[[float], str] = "{:g}".format
+    words: Callable[[float], str] = functools.partial(written, form="g")
 
 
 class Span(NamedTuple):
@@ -390,10 +390,10 @@ def _text(value: Any, digits: int = 3) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
-        return f"{value:,}"
+        return written(value, ",")
     if isinstance(value, float | np.floating):
         digits = digits if abs(float(value)) < 100 else min(digits, 1)
-        return f"{value:,.{digits}f}" if np.isfinite(value) else "–" if np.isnan(value) else str(value)
+        return written(value, f"z,.{digits}f") if np.isfinite(value) else "–" if np.isnan(value) else written(value, "")
     return "–" if value is None else str(value)
 
 
@@ -450,10 +450,10 @@ def _marked(text: Text) -> Any:
     return Markup("").join(parts)
 
 
-def tile(name: str, value: float, low: float, high: float) -> dict[str, str]:
-    """Return a key figure with its interval of 95 %."""
+def tile(name: str, value: float, low: float, high: float, more: str = "") -> dict[str, str]:
+    """Return a key figure with its interval of 95 %, and what more is to be said of that."""
     text, *ends = within(value, low, high)
-    return {f"{name} ({ends[0]} to {ends[1]}, 95 %)": text}
+    return {f"{name} ({ends[0]} to {ends[1]}, 95 %{more})": text}
 
 
 def capital(text: str) -> str:

@@ -182,9 +182,9 @@ def _arrival(found: Agreement) -> Section | None:
     except UnsupportedRequest:
         return None
     words = (
-        "The rows of the data, taken as the order of arrival. The confidence sequence on the right holds at all times "
-        "at once, provided that items come in random order: one may look as often as one likes, and stop when it is "
-        "narrow enough."
+        "The rows of the data, taken as the order of arrival. The confidence sequence, in the second figure, holds at "
+        "all times at once, provided that items come in random order: one may look as often as one likes, and stop "
+        "when it is narrow enough."
     )
     if _alike(found.schemes()):
         curve = curve[["num_annotations", "num_items", "flat"]]

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import functools
 import math
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.leave_one_out import annotator_agreement
+from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
@@ -37,12 +38,15 @@ from consilience.pages.crowd import accuracies, annotator_sections, doubtful_ann
 from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.pages.items import (
     Offsets,
+    agreement_bars,
     below,
     certainty_table,
     class_word,
     items_section,
     offsets_of,
     scale_sections,
+    too_high,
+    without_offsets,
 )
 from consilience.pages.run import is_vote, line_of
 from consilience.pages.systems import group_scores, is_open, leaderboard_numbers, leaderboard_section, verdict
@@ -55,6 +59,8 @@ _MOST_SIMULATED, _DATA_SETS = 1 << 22, (40, 200)
 _MOST_REMEMBERED = 1 << 26
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
+
+_MOST_FILES = 4  # of a command
 
 
 def classes_page(
@@ -73,7 +79,8 @@ def classes_page(
     found = _Found(fit, systems, metric, risk, provenance, policies)
     gold = beside_gold(fit)
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
-    rated = scale_sections(fit, found.top, found.offsets) if "means" in fit.member.table_names else []
+    known = "means" in fit.member.table_names
+    rated = scale_sections(fit, found.top, found.offsets, found.without_offsets) if known else []
     named = worded(fit, found.truth, words := words_of(fit.data, text))
     read, numbers = chain_sections(fit, named, found.top, words)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
@@ -82,7 +89,7 @@ def classes_page(
     parts = [
         *read, *scored.sections,
         *([] if gold is None else [gold_section(gold)]),
-        *(rated or [items_section(fit, named, found.certainties, found.annotators)]),
+        *(rated or [items_section(fit, named, found.certainties, found.annotators, found.too_high)]),
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
@@ -121,7 +128,8 @@ class _Found:
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
         # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them.
         self.compared = self.truth if self.truth.dependence is None else fit
-        self.metrics = _metrics(metric, self.truth, systems) if systems else []
+        metrics = _metrics(metric, self.truth, systems) if systems else []
+        self.metrics = [_of_side() if fit.data.rows == "rating" and one.name == "top-1" else one for one in metrics]
 
     @functools.cached_property
     def annotators(self) -> Any:
@@ -132,6 +140,11 @@ class _Found:
     def offsets(self) -> Offsets:
         """How much higher than others annotators rate; of ratings."""
         return offsets_of(self.fit.data)
+
+    @functools.cached_property
+    def without_offsets(self) -> str:
+        """What would change without them, in a sentence."""
+        return without_offsets(self.fit, self.offsets)
 
     @functools.cached_property
     def certainties(self) -> list[Score]:
@@ -148,6 +161,11 @@ class _Found:
     def top(self) -> Score:
         """The certainty of the top class."""
         return self.certainties[0]
+
+    @functools.cached_property
+    def too_high(self) -> float:
+        """By how much these are too high on average, as counted."""
+        return too_high(self.top, self.truth)
 
     @functools.cached_property
     def comparison(self) -> Comparison:
@@ -205,6 +223,12 @@ def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> lis
     return list({one.name: one for one in chosen}.values())
 
 
+@functools.cache
+def _of_side() -> Metric:
+    """Return what top-1 accuracy is where there are two sides of a threshold, by that name."""
+    return dataclasses.replace(resolve("top-1"), title="accuracy of the side")
+
+
 def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]:
     """Return the four key figures of a page."""
     truth, top = found.truth, found.top
@@ -223,7 +247,8 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
-        certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
+        high = f", up to {found.too_high:.3f} too high" if f"{found.too_high:.3f}" != "0.000" else ""
+        certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}{high}"
         assumed = _assumed(fit) if numbers else ""  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
         of = counted(truth.num_units, f"{fit.data.unit}s")
@@ -270,7 +295,8 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
     said = [verdict(found.comparison, found.fit)] if found.systems else []
     if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation" and not is_vote(found.fit):
         said.append(f"{below(found.top):,} of {counted(truth.num_units, f'{found.unit}s')} have a certainty below 0.9.")
-    said += found.offsets.finding if found.fit.data.rows == "rating" else []
+    if found.fit.data.rows == "rating":
+        said += [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
@@ -290,7 +316,8 @@ def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
 def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
-    file = fit.attributes.get("data_file", "mentions.csv" if unit == "mention" else f"{_TASK[fit.data.rows]}.csv")
+    named = "MENTIONS" if unit == "mention" else _TASK[fit.data.rows].upper()
+    file = shlex.quote(fit.attributes.get("data_file", f"{named}.csv"))
     others = [
         Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
         for note in fit.findings() if note.model
@@ -305,17 +332,21 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip
+    if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
+        words = f"Fit again without “{found.offsets.names[one]}”, or with offsets taken off the ratings"
+        actions.insert(0, Action(words, section="Annotator offsets"))
     if (less := _less(fit)) is not None:
         command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o less"
         actions.append(Action("See what rests on the assumed reliability:", command))
     if found.systems and is_open(found.comparison):
-        systems = "consilience compare RUN system_a.csv" + " system_b.csv" * (len(found.systems) > 1)
+        named = [shlex.quote(f"{name}.csv") for name in found.comparison.table["system"][:_MOST_FILES]]
+        systems = " ".join(["consilience compare RUN", *named, *["…"] * (len(found.systems) > _MOST_FILES)])
         open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
         if gold is not None and gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
-        actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
+        actions.append(Action("Compare systems:", "consilience compare RUN SYSTEM_A.csv SYSTEM_B.csv"))
     if gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions
@@ -364,9 +395,17 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
     if truth.num_draws > 1 and not is_vote(fit):
         blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
+    if fit.data.rows == "report":
+        blocks.append(
+            "The same for each annotator: “9 × 2.4” stands for 9 rankings that name 2.4 classes on average, and one "
+            "who names more agrees more easily."
+        )
+        blocks.append(agreement_bars(agreement_by_annotator(data, fit.options.get("rank_weights", "equation-14"))))
     pairs, said = _pairwise_agreement(fit)
-    parts = [Section("Agreement with the others", blocks), *pairs]
-    return joined(parts, "Agreement and model check", f"leave-one-out agreement {left_out.value:.3f}"), said
+    gist = f"leave-one-out agreement {left_out.value:.3f}"
+    if not pairs:
+        return [Section("Agreement with the others", blocks, gist)], said
+    return joined([Section("Agreement with the others", blocks), *pairs], "Agreement and model check", gist), said
 
 
 def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:

@@ -18,7 +18,7 @@ from consilience.models.truth import Truth
 from consilience.pages import Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import within, written
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
@@ -148,7 +148,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     names |= {"share_upper": "to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
     table = frame.sort_values("accuracy", kind="stable").dropna(axis="columns", how="all")
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
-    z = [f"{value:.1f}" if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
+    z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators", texts={"agreement z": z}))
     gist = [f"accuracy {text}" for text in accuracies(frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 from typing import Any, NamedTuple
 
@@ -11,20 +12,24 @@ from scipy import special
 from consilience import figures
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
+from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import ends
-from consilience.models.truth.truth import Shares
+from consilience.models.truth.entries import most_frequent
+from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, probability, within
+from consilience.rounding import decimals, probability, within, written
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
-_LEADING, _DRAWN, _BARS, _LINES = 3, 5, 8, 40
+_LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
 
 # Mean plausibilities below this are not shown; items above this are as good as decided.
 _LEAST_SHOWN, _SURE = 0.005, 0.9
 
 _MOST_BARS = 100
+
+_SHOWN = 0.0005  # of a certainty with three digits
 
 _MANY_DRAWS = 1_000
 
@@ -45,7 +50,7 @@ def class_word(fit: Fit) -> str:
     return "label" if fit.data.rows == "annotation" else "class"
 
 
-def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: Any) -> Section:
+def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, high: float = 0.0) -> Section:
     """Return the section on the items of a fit.
 
     Parameters
@@ -54,6 +59,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     truth : of the fit.
     certainties : of the top 1, 2, … classes.
     annotators : the table of the annotators.
+    high : by how much the first certainties are too high; see `too_high`.
     """
     best, unit, vote = certainties[0], fit.data.unit, is_vote(fit)
     blocks: list[Any] = [_of_votes(best, truth, unit) if vote else _trust(best, truth, unit, class_word(fit))]
@@ -66,9 +72,15 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     shown = np.argsort(best.items, kind="stable")
     shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
     if fit.data.rows == "report":
-        blocks += [_plausibilities(truth, int(item)) for item in shown[:_DRAWN]]
+        said = _Reports(fit.data)
+        blocks.append(
+            "Of the least certain items: what each class is worth by the fit, and under it what annotators said, where "
+            "“>” is above and “=” a tie; what they do not name ranks below all that they do."
+        )
+        for item in shown[:_DRAWN].tolist():
+            blocks += [_plausibilities(truth, item), said.table(item, str(truth.names()[item]))]
     blocks.append(_table(fit, truth, certainties, annotators, shown))
-    blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}")]
+    blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}", high)]
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
@@ -102,14 +114,35 @@ def _trust(best: Score, truth: Any, unit: str, word: str) -> str:
     )
 
 
-def _how(best: Score, truth: Any, what: str) -> str:
+def too_high(best: Score, truth: Any) -> float:
+    """Return by how much certainties are too high on average, being the largest of frequencies; 0 in closed form.
+
+    One half of the draws chooses the class that leads, and the other half counts it: that has no such error, and is
+    too low where half of the draws choose worse than all.
+    """
+    if truth.num_draws == 1 or not len(best.draws):
+        return 0.0
+    shares = []
+    for block in truth.blocks(Ranked(1)):
+        first, second = np.array_split(block.real[..., 0], 2, axis=1)
+        counted_by_other = [
+            (others == most_frequent(chosen)[0][:, None]).mean(axis=1)
+            for chosen, others in ((first, second), (second, first))
+        ]
+        shares.append(np.mean(counted_by_other, axis=0))
+    return max(float(np.nanmean(best.items - np.concatenate(shares))), 0.0)
+
+
+def _how(best: Score, truth: Any, what: str, high: float = 0.0) -> str:
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
         return f"Certainties of the {what} come from the fit in closed form, without draws; they hold if it does."
+    by = f"up to {high:.3f}" if high >= _SHOWN else "less than 0.001"
     return (
-        f"Certainties were counted among {truth.num_draws:,} draws of the truth, and are slightly too high: each is "
-        "the largest of several frequencies."
+        f"Certainties were counted among {truth.num_draws:,} draws of the truth. Each is the largest of several "
+        f"frequencies, and so too high: of the {what} by {by} on average, by what one half of the draws says of the "
+        "choice of the other."
     )
 
 
@@ -144,6 +177,9 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     votes = _Votes(fit.data, annotators) if "pairs" in fit.data.agreements else None
     if votes is not None:
         columns["votes"], tips["votes"] = votes.texts(shown), votes.details(shown)
+    if fit.data.rows == "report":
+        reports, title = _Reports(fit.data), "put first by annotators"
+        columns[title], tips[title] = reports.texts(shown), reports.details(shown)
     gold = fit.data.gold_codes
     if gold is not None and "label" in truth.ids:
         labels = np.append(np.asarray(truth.ids["label"], object).astype(str), "")
@@ -153,7 +189,8 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     # What was counted among few draws has no third digit.
     digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
     known = [title for title in columns if title.startswith(name)]
-    write = "{:.2f}".format if is_vote(fit) else functools.partial(probability, digits=digits)
+    draws = min(truth.num_draws, fit.worst.size) if len(certainties[0].draws) and fit.worst is not None else np.inf
+    write = "{:.2f}".format if is_vote(fit) else functools.partial(probability, digits=digits, draws=draws)
     texts = {title: list(map(write, columns[title])) for title in known}
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
 
@@ -201,6 +238,48 @@ class _Votes:
         return [*lines, f"and {len(rows) - _LINES:,} more"] if len(rows) > _LINES else lines
 
 
+class _Reports:
+    """How annotators ranked the classes of each item: "a > b = c" where b and c are tied."""
+
+    def __init__(self, data: Any) -> None:
+        self.first = np.searchsorted(data.report_item, np.arange(data.num_items + 1))
+        self.rows = np.searchsorted(data.report, np.arange(data.num_reports + 1))
+        self.class_ = np.asarray(data.entry_class)[np.asarray(data.entry)]
+        self.block, self.who = np.asarray(data.block), np.asarray(data.report_annotator)
+        self.classes = np.arange(data.num_classes) if data.classes is None else data.classes
+        self.names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
+
+    def _of(self, item: int) -> list[tuple[str, list[str]]]:
+        """Return who ranked what: names, and the blocks of each in words."""
+        found = []
+        for report in range(self.first[item], self.first[item + 1]):
+            rows = slice(self.rows[report], self.rows[report + 1])
+            blocks: dict[int, list[str]] = {}
+            for place, code in zip(self.block[rows].tolist(), self.class_[rows].tolist(), strict=True):
+                blocks.setdefault(place, []).append(str(self.classes[code]))
+            found.append((str(self.names[self.who[report]]), [" = ".join(one) for one in blocks.values()]))
+        return found
+
+    def texts(self, items: np.ndarray) -> list[str]:
+        """Return what annotators put first, most first: "3 × flu, 1 × cold = cough"."""
+        firsts = (collections.Counter(blocks[0] for _, blocks in self._of(item) if blocks) for item in items.tolist())
+        return [", ".join(f"{number} × {name}" for name, number in one.most_common()) for one in firsts]
+
+    def details(self, items: np.ndarray) -> list[str]:
+        """Return the rankings of some items, a line each."""
+        listed = ([f"{name}: {' > '.join(blocks)}" for name, blocks in self._of(item)] for item in items.tolist())
+        more = "and {:,} more".format
+        return ["\n".join([*one[:_LINES], *[more(len(one) - _LINES)] * (len(one) > _LINES)]) for one in listed]
+
+    def table(self, item: int, name: str) -> Table:
+        """Tabulate the rankings of an item."""
+        import pandas
+
+        found = [(who, " > ".join(blocks)) for who, blocks in self._of(item)]
+        frame = pandas.DataFrame(found[:_LINES], columns=["annotator", "ranking"])
+        return Table(frame, f"Rankings of {name}.", total=len(found))
+
+
 def leading_classes(truth: Any, positions: np.ndarray, *, numbers: bool = True) -> list[str]:
     """Return the leading classes of some items in words, with their mean plausibility if this is asked for."""
     texts, classes, shares = [], truth.ids.get("class"), truth.answers(Shares())
@@ -238,8 +317,8 @@ def _plausibilities(truth: Any, item: int) -> Bars:
 # Ratings --------------------------------------------------------------------------------------------------------------
 
 
-def scale_sections(fit: Any, best: Score, offsets: Offsets) -> list[Section]:
-    """Return the sections on rated items, along their scale, and on what annotators add to it."""
+def scale_sections(fit: Any, best: Score, offsets: Offsets, without: str) -> list[Section]:
+    """Return the sections on rated items, along their scale, and on what annotators add to it; see `without`."""
     frame, threshold = fit.table("means"), float(fit.options["threshold"])
     item, rating = np.asarray(fit.data.item), np.asarray(fit.data.rating, float)
     order = np.argsort(best.items, kind="stable")
@@ -269,7 +348,20 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets) -> list[Section]:
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} have a certainty of the side below {_SURE}"
     items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
-    return [items, *([_offsets(offsets)] if len(offsets.mean) else [])]
+    return [items, *([_offsets(offsets, without)] if len(offsets.mean) else [])]
+
+
+def agreement_bars(frame: Any) -> Bars:
+    """Draw how often each annotator names what the others put first; ``frame`` is of `agreement_by_annotator`."""
+    rows = [
+        Bar(
+            str(one.annotator), one.agreement, "{} ({} to {})".format(*within(one.agreement, one.lower, one.upper))
+            + f", {one.rankings:,} × {one.classes:.1f}", interval=(one.lower, one.upper),
+        )
+        for one in frame.sort_values("agreement", kind="stable").head(_MOST_BARS).itertuples()
+    ]  # fmt: skip
+    heads = ("annotator", "agreement", "share (95 %), rankings")
+    return Bars(rows, "Agreement of each annotator, the lowest first.", heads, reach=(0.0, 1.0))
 
 
 class Offsets(NamedTuple):
@@ -295,13 +387,16 @@ class Offsets(NamedTuple):
         return self.mean - half, self.mean + half
 
     @property
+    def furthest(self) -> int | None:
+        """Who is surest to rate higher or lower than others; None where that may be chance."""
+        low, high = self.ends(0.05 / max(len(self.mean), 1))
+        one = int(np.argmax(np.maximum(low, -high))) if len(low) else 0
+        return one if len(low) and not low[one] <= 0 <= high[one] else None
+
+    @property
     def finding(self) -> list[str]:
         """Say who rates highest or lowest of all, where that is no chance."""
-        if not len(self.mean):
-            return []
-        low, high = self.ends(0.05 / len(self.mean))
-        one = int(np.argmax(np.maximum(low, -high)))
-        if low[one] <= 0 <= high[one]:
+        if (one := self.furthest) is None:
             return []
         low, high = self.ends()
         texts = within(abs(self.mean[one]), *sorted((abs(low[one]), abs(high[one]))))
@@ -341,19 +436,43 @@ def offsets_of(data: Any) -> Offsets:
     return Offsets(names[there], number[there], mean[there], error, half)
 
 
-def _offsets(found: Offsets) -> Section:
+def without_offsets(fit: Any, found: Offsets) -> str:
+    """Say what would change, were the offsets of annotators taken off; empty where they may be chance.
+
+    An offset is from the mean of the others; from that of all, the annotator among them, it is smaller.
+    """
+    data = fit.data
+    if found.furthest is None or fit.method != "exact":
+        return ""
+    names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
+    known = dict(zip(found.names.tolist(), (found.mean * (1 - 1 / len(found.mean))).tolist(), strict=True))
+    off = np.array([known.get(name, 0.0) for name in names.tolist()])
+    rating = np.asarray(data.rating)
+    rating = (rating - off[np.asarray(data.annotator)]).astype(rating.dtype)
+    moved_data = data.replace(rating=rating)
+    other = infer(fit.member, moved_data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **fit.options)
+    means = [one.table("means")["mean"] for one in (fit, other)]
+    crossed = int(np.diff([one >= fit.options["threshold"] for one in means], axis=0).sum())
+    most = written(float(np.abs(means[1] - means[0]).max()), ".2g")
+    return (
+        f"With each annotator's offset taken off, means of items would move by up to {most}, and {crossed:,} of "
+        f"{counted(len(means[0]), 'items')} would change sides."
+    )
+
+
+def _offsets(found: Offsets, without: str) -> Section:
     low, high = found.ends()
     apart = int(((low > 0) | (high < 0)).sum())
     rows = []
-    for name, number, mean, start, end in list(zip(*found[:3], low, high, strict=True))[:_MOST_BARS]:
+    for name, count, mean, start, end in list(zip(*found[:3], low, high, strict=True))[:_MOST_BARS]:
         digits = decimals(start, end)
-        spread = f"{mean:+.{digits}f} ({start:+.{digits}f} to {end:+.{digits}f})"
-        text = f"{spread}, {counted(int(number), 'ratings')}"
+        spread = "{} ({} to {})".format(*(written(one, f"+.{digits}f") for one in (mean, start, end)))
+        text = f"{spread}, {counted(int(count), 'ratings')}"
         rows.append(Bar(str(name), float(mean), text, interval=(float(start), float(end))))
     words = (
         "How much higher each annotator rates than the others do on the same items, with a 95 % interval of that "
         "average. The model takes annotators for alike, and does not correct for it. The interval of the mean of the "
-        "items holds with other annotators like these."
+        f"items holds with other annotators like these. {without}"
     )
     bars = Bars(rows, "Offset of each annotator, the highest first.", ("annotator", "offset", "mean (95 %), ratings"))
     return Section("Annotator offsets", [words, bars], f"{apart} of {len(found.mean):,} annotators off on average")

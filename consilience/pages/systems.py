@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +13,10 @@ from consilience import figures
 from consilience.evaluation.classes import Metric
 from consilience.evaluation.comparison import TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.readings import range_text
+from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.models.truth import Truth
+from consilience.models.truth import CLASSES, Truth
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.items import below
 from consilience.pages.run import is_vote
@@ -55,23 +57,24 @@ def leaderboard_section(
     shown = table[[name for name in names if name in table]].rename(columns=names)
     shown.attrs["numbers"] = (names.get("p_best"),)
     why, read = _how_to_read(comparison, top, fit)
+    matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     blocks = [
-        *said, verdict(comparison, fit), " ".join(comparison.notes), why,
-        Table(shown, f"Systems by {comparison.title}, best first."),
-        figures.leaderboard(comparison), read, *([figures.beats_matrix(comparison)] if len(table) > 1 else []),
+        *said, Table(shown, f"Systems by {comparison.title}, best first."), figures.leaderboard(comparison),
+        Heading("How to read it"), *comparison.notes, why, read, *matrix,
         *_scores(scores, metrics, truth, comparison.own_draws is not None),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
     value, low, high = within(first["value"], first["lower"], first["upper"])
-    gist = f"“{first['system']}” {value} [{low}, {high}]{', too narrow' if too_narrow(comparison, fit) else ''}"
+    gist = f"“{first['system']}” {value} [{low}, {high}]{' (too narrow)' if too_narrow(comparison, fit) else ''}"
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
 
 
 def leaderboard_numbers(comparison: Comparison, fit: Fit) -> dict[str, str]:
     """Return the key figures of a leaderboard."""
     first = comparison.table.iloc[0]
-    title = f"{comparison.title} of “{first['system']}”{', too narrow' if too_narrow(comparison, fit) else ''}"
-    score = tile(title, first["value"], first["lower"], first["upper"])
+    narrow = ", too narrow" if too_narrow(comparison, fit) else ""
+    title = f"{comparison.title} of “{first['system']}”"
+    score = tile(title, first["value"], first["lower"], first["upper"], narrow)
     if len(comparison.table) == 1:
         return score
     kind = ", if all come from one kind of source" if _of_one_kind(comparison) else ""
@@ -79,7 +82,7 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit) -> dict[str, str]:
     if len(comparison.table) == 2:  # where that it beats the other is the same
         return score | best
     pair = comparison.pairs.iloc[0]
-    beats = range_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"], comparison.digits)
+    beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
     return best | {f"P(it beats the runner-up “{pair['b']}”)": beats}
 
 
@@ -107,27 +110,27 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
     first = table.iloc[0]
     value, low, high = within(first["value"], first["lower"], first["upper"])
     why = too_narrow(comparison, fit)
-    words = (
-        f"“{first['system']}” scores {value} in {comparison.title}, with {100 * comparison.level:g} % between {low} "
-        f"and {high}{f', which is too narrow: {why}' if why else ''}."
-    )
+    words = f"“{first['system']}” scores {value} in {comparison.title}, with "
+    words += f"{100 * comparison.level:g} % between {low} and {high}"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         readings = (first["value_alone"], first["value_own_look"])
         alone, own = (within(reading, first["lower"], first["upper"])[0] for reading in readings)
         words += (
-            f" Made from these annotations it would score {alone}, with an own look at the items {own}; the data do "
-            "not say which."
+            f": {alone} if its predictions were made from these annotations, {own} if it looked at the items itself, "
+            "and the data do not say which"
         )
+    words += f". The interval is too narrow: {why}." if why else "."
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
-        best, beats = (_probability(*ends, comparison.digits) for ends in (
+        best, beats = (in_words(comparison.probability_text(*ends)) for ends in (
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
         ))  # fmt: skip
         assumed = comparison.takes_for_copies
         it = "If all systems come from one kind of source it is" if _of_one_kind(comparison) else "It is"
         it = "Were all predictions made from these annotations, it would be" if assumed else it
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
-        words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}."
+        words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}"
+        words += f"{_if_mixed(comparison)}."
     if "point_estimate" in table:
         point = within(first["point_estimate"], first["lower"], first["upper"])[0]
         words += f" Against the point estimate it would be reported as {point}."
@@ -137,9 +140,13 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
     return words
 
 
-def _probability(low: float, high: float, digits: int) -> str:
-    """Write a probability that was counted among draws, without claiming what they cannot show."""
-    return in_words(range_text(low, high, digits))
+def _if_mixed(comparison: Comparison) -> str:
+    """Say what P(best) is where each system may come from another kind of source; empty where that is no question."""
+    if not _of_one_kind(comparison):
+        return ""
+    kinds = tuple("mixed" if one == "unknown" else one for one in comparison.provenance)
+    mixed = dataclasses.replace(comparison, provenance=kinds)
+    return f"; if each may come from another, {in_words(mixed.p_best_texts[0])}"
 
 
 def in_words(text: str) -> str:
@@ -167,12 +174,13 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
             "bootstrap). Intervals are of the score among all such items"
             + ("." if too_narrow(comparison, fit) else "; what items share, such as annotators' errors, widens them.")
         )
-    read = ""
+    read = "A score stands halfway between its lowest and its highest reading. " if is_open(comparison) else ""
     if len(comparison.systems) > 1:
-        read = (
-            "All systems are scored on the same draws and the same items, so P(best) and P(row beats column) compare "
-            "them pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these "
-            "data do not say which of two systems is better. "
+        read += (
+            "All systems are scored on the same draws and the same items, so P(best) compares them pair by pair: it "
+            "can be clear where the intervals overlap; near 0.5 these data do not say which of two systems is better. "
+            f"It was counted among {comparison.draws.shape[1]:,} draws, worth {comparison.effective_draws:,.0f} "
+            "independent ones, and is written no surer than so many can show. "
         )
     if any("–" in text for text in comparison.p_best_texts):
         read += (
@@ -215,7 +223,15 @@ def _scores(
             " All of this is as if predictions were made from these annotations; the leaderboard also counts an own "
             "look, and so has another number for the same metric."
         )
-    return [Heading("Scores of each system"), words, Table(frame, "All metrics of all systems."), drawn]
+    told = [Heading("Scores of each system"), *_meanings(metrics), words]
+    return [*told, Table(frame, "All metrics of all systems."), drawn]
+
+
+def _meanings(metrics: list[Metric]) -> list[str]:
+    """Say what metrics count; nothing of the first choice alone, and of a user's own."""
+    known = METRICS[CLASSES.name]
+    named = {re.sub(r"\d+", "k", one.title): known.form_of(one.name)[0] for one in metrics if known.known(one.name)}
+    return [" ".join(f"{capital(title)}: {form.line}." for title, form in named.items())] if len(metrics) > 1 else []
 
 
 def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:

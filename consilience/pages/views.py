@@ -93,7 +93,7 @@ def _most_probable(count: Any) -> int:
 
 def _share_of(count: Any, number: float) -> str:
     """Write how probable a number of views is, counted among draws."""
-    return probability(float(np.mean(np.asarray(count.draws) == number)), 2 if len(count.draws) < 10_000 else 3)
+    return probability(np.mean(np.asarray(count.draws) == number), 2 + ((n := len(count.draws)) >= 10_000), n)
 
 
 def _how_many(count: Any) -> str:

@@ -118,7 +118,8 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     assert EVIL in page.text["td"]
     assert DOLLAR in page.text["td"]
     assert {EVIL, DOLLAR} <= set(page.text["text"])
-    assert page.text["h3"][:3] == ["Scores of each system", "Agreement with the others", AGREEMENT_PARTS[0]]
+    of_systems = ["How to read it", "Scores of each system"]
+    assert page.text["h3"][:4] == [*of_systems, "Agreement with the others", AGREEMENT_PARTS[0]]
     assert page.text["h3"][-1] == "Whether the model expects this agreement"
     assert "one & two" in page.text["p"]
     assert page.text["em"] == ["three"]

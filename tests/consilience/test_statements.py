@@ -1,6 +1,7 @@
 """Every kind of page: what earlier ones said wrongly stands on none, and no name in the data makes an element."""
 
 import dataclasses
+import itertools
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
-from consilience.pages.items import offsets_of
+from consilience.pages.items import offsets_of, without_offsets
 from consilience.pages.linkage import found_of_all
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
@@ -328,6 +329,36 @@ def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
     np.testing.assert_allclose(found.mean, np.sort(offset - offset.mean())[::-1] * 5 / 4)
     np.testing.assert_allclose(found.half, 2.7764 * offset.std(ddof=1) / np.sqrt(5), rtol=1e-4)
     assert found.finding[0].startswith("“4” rates 6.750 higher than the others")
+
+
+def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
+    """Two of four rate an item, one of them 9 higher: without, items are alike, and the half that it rated moves."""
+    pairs = np.array(list(itertools.combinations(range(4), 2)))
+    who, item, offset = np.tile(pairs, (10, 1)).ravel(), np.repeat(np.arange(60), 2), np.array([0.0, 0, 0, 9])
+    random = np.random.default_rng(0)
+    true = np.repeat([1.0, 40.0], 30)
+    rows = {"item": item, "annotator": who, "rating": true[item] + offset[who] + random.normal(0, 0.1, 120)}
+    fit = cs.fit("normal-inverse-gamma", cs.read_ratings(rows), threshold=4.8)
+    text = without_offsets(fit, offsets_of(fit.data))
+    assert text.endswith(", and 15 of 60 items would change sides.")
+    html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert html.count(text) == 2  # a finding, and in the section
+    assert "Fit again without “3”" in html
+
+
+def test_rankings_stand_beside_what_is_inferred(tmp_path):
+    data = cs.read_rankings({
+        "item": list("aaaabb"), "annotator": list("xxxyxy"), "class": ["flu", "cold", "cough", "cold", "flu", "flu"],
+        "rank": [1, 2, 2, 1, 1, 1],
+    })  # fmt: skip
+    systems = {name: {"item": ["a", "b"], "class": [said, "flu"]} for name, said in (("one", "flu"), ("two", "cold"))}
+    fit = cs.fit("plackett-luce", data, draws=50)
+    html = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    text = words(html)
+    assert "x flu > cold = cough" in text or "x flu > cough = cold" in text
+    assert "Agreement of each annotator" in text
+    assert "P(row beats column)" not in html  # of two systems P(best) says it
+    assert "compare RUN one.csv two.csv" in text or "compare RUN two.csv one.csv" in text
 
 
 # ---- in a browser ----

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from consilience.data.annotations import Annotations
 from consilience.errors import UnknownName
 from consilience.evaluation import leave_one_out as module
-from consilience.evaluation.leave_one_out import annotator_agreement
+from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement
 from tests.evaluation.rankings import dermatology, make, rankings
 
 WEIGHTS = ("equation-14", "published-code")
@@ -43,6 +43,16 @@ def test_leave_one_out_agreement_by_hand():
     # Item 0. Without {0} > {1, 2}, class 1 leads and is listed. Without {1}, class 0 leads: a miss.
     # Item 1. Without {0} > {1}, classes 1 and 2 tie and 1 is listed. Without {1}, 0 and 2 tie; without {2}, 1 leads.
     np.testing.assert_allclose(leave_one_out_agreement(make(nested, 4)), [1 / 2, 1 / 3])
+
+
+def test_agreement_of_each_annotator_by_hand():
+    """As above, and one who ranks alone counts for nothing."""
+    found = agreement_by_annotator(make([[[[0], [1, 2]], [[1]]], [[[0], [1]], [[1]], [[2]]], [[[3]]]], 4))
+    assert found["annotator"].astype(int).tolist() == [0, 1, 2]
+    assert found["rankings"].tolist() == [2, 2, 1]
+    assert found["agreement"].tolist() == [1.0, 0.0, 0.0]
+    assert found["classes"].tolist() == [2.5, 1.0, 1.0]
+    assert ((found["lower"] <= found["agreement"]) & (found["agreement"] <= found["upper"])).all()
 
 
 def test_weightings_differ_on_ties():

@@ -55,7 +55,24 @@ def test_what_is_told_of_a_probability():
     assert range_text(0.2, 0.3) == "0.20–0.30"
     assert range_text(0.2, 0.24, 1) == "0.2"
     assert range_text(np.nan, np.nan) == "-"
+    assert [range_text(share, share, 2, draws=100.0) for share in (1.0, 0.0, 0.96)] == ["> 0.97", "< 0.03", "0.96"]
     assert np.isnan(told(np.array([0.1, 0.2]), np.array([0.14, 0.3]))).tolist() == [False, True]
+
+
+def test_p_best_is_no_surer_than_its_effective_draws():
+    """Draws that each stand five times, one after another, are worth as many as they were before."""
+    random = np.random.default_rng(0)
+    drawn = random.normal(size=(2, 100)) + np.array([[5.0], [-5.0]])
+    texts = []
+    for times in (1, 5):
+        draws = np.repeat(drawn, times, axis=1)
+        ranked = cs.Comparison(
+            systems=("a", "b"), title="score", values=draws.mean(axis=1), draws=draws, truth_draws=draws,
+            item_draws=draws, points=None, num_items=10,
+        )  # fmt: skip
+        assert ranked.effective_draws == pytest.approx(100, rel=0.35)
+        texts.append(float(ranked.p_best_texts[0].removeprefix("> ")))
+    assert texts == pytest.approx([0.97, 0.97], abs=0.015)
 
 
 @pytest.fixture(scope="module")
