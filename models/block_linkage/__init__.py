@@ -392,7 +392,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
-    return f"{expected}; those not looked at would make the number of entities smaller by {mean - corrected:,.1f}"
+    return f"{expected}; the number of entities is corrected for the others, by {corrected - mean:+,.1f}"
 
 
 MODEL = Model(

@@ -280,7 +280,7 @@ def test_every_kind_of_block_is_rendered(tmp_path):
     assert "1,234" in page.text["dd"]
     assert page.text["sub"] == ["3", ", 1"]  # spans that cross another are left out
     assert page.text["h3"] == ["d", "<h>"]
-    assert page.text["caption"] == ["<s>", "b", "long Shown are 2 of 9; the table “x” of the fit has all."]
+    assert page.text["caption"] == ["<s>", "b", "long Shown are 2 of 9; all: consilience table RUN x"]
     with pytest.raises(UnsupportedRequest, match="a block is int"):
         write_page(pages.Page("t", "", [Section("s", [3])]), tmp_path / "page.html")
 
