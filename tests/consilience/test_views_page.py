@@ -18,7 +18,8 @@ from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.posterior import Closed, Draws
 from consilience.pages import Table, write_page
-from consilience.pages.views import most_telling, views_page, views_sections
+from consilience.pages.clusters_apart import most_telling
+from consilience.pages.views import views_page, views_sections
 
 STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
 TITLES = [
