@@ -114,7 +114,7 @@ def anaesthetists() -> Study:
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
         f"Nobody knows the right grades. From how the five agree a model learns what each of them confuses: {sure} "
-        f"patients have a grade that is certain (0.99 or more), and {size - sure} do not. The grade of patient "
+        f"patients have a grade that is certain (a probability of 0.99 or more), and {size - sure} do not. The grade of patient "
         f"{worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would have hidden that. "
         "The least certain patients:"
     )
@@ -124,7 +124,7 @@ def anaesthetists() -> Study:
         "Which labels of a crowd can be trusted?",
         [
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
-            "Certainty is the probability of the grade.", *(f"{capital(one.words())}." for one in fit.findings()),
+            *(f"{capital(one.words())}." for one in fit.findings()),
             "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
         ],
     )  # fmt: skip
@@ -155,6 +155,9 @@ _PRINTED_SCORES = {
 """Uncertainty-adjusted top-3 accuracy with PrIRN that Stutz et al. (2023) print in Figures 5 and 15."""
 
 
+_RANK_WEIGHTS = {"published-code": "weights of their program", "equation-14": "weights of their equation 14"}
+
+
 def dermatologists() -> Study:
     """Study three differential diagnoses of Stutz et al. (2023) under both weightings of ranks."""
     import pandas
@@ -162,17 +165,17 @@ def dermatologists() -> Study:
     cases, systems = cs.load("stutz-2023-cases"), cs.load("stutz-2023-predictions")
     fits = {
         weights: cs.fit("prirn", cases, reliability=30, rank_weights=weights, draws=10_000)
-        for weights in ("published-code", "equation-14")
+        for weights in _RANK_WEIGHTS
     }
     scores = {weights: _scores_by_case(fit, systems) for weights, fit in fits.items()}
     table = pandas.DataFrame(
         [
             {"case": item, "system": system, "printed in the paper": printed}
-            | {f"here, {weights}": values[item, system] for weights, values in scores.items()}
+            | {f"here, {_RANK_WEIGHTS[weights]}": values[item, system] for weights, values in scores.items()}
             for (item, system), printed in _PRINTED_SCORES.items()
         ]
     )
-    gap = (table["printed in the paper"] - table["here, published-code"]).abs().max()
+    gap = (table["printed in the paper"] - table[f"here, {_RANK_WEIGHTS['published-code']}"]).abs().max()
     words = (
         "Dermatologists listed possible diagnoses, some tied, for three cases. Is the most plausible diagnosis among "
         "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
@@ -188,7 +191,7 @@ def dermatologists() -> Study:
             words, shown, drawn,
             "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
             "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
-            "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30).",
+            "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30, rank_weights=\"published-code\").",
         ],
     )  # fmt: skip
     return Study(section, shown, words)
@@ -297,7 +300,7 @@ def leaderboard() -> Study:
         "other scores. In Python: cs.compare(cs.fit(\"dirichlet\", …), systems, provenance=\"annotations\")."
     )
     shown = Table(table, f"Accuracy on these {data.num_items} items, the best system first.")
-    drawn = [_with_true_scores(figures.leaderboard(comparison), simulated), figures.beats_matrix(comparison)]
+    drawn = _with_true_scores(figures.leaderboard(comparison), simulated)
     names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
     claimed, true, value, low, high = (f"{favourite[name]:.2f}" for name in names)
     number = {f"accuracy of a system that has {true} in truth ({low} to {high}, 95 %)": value}
@@ -305,7 +308,7 @@ def leaderboard() -> Study:
         f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}, "
         f"and under the uncertain truth {value}, with 95 % between {low} and {high}."
     )
-    section = Section("A leaderboard whose truth is known", [words, shown, *drawn, about, target])
+    section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target])
     return Study(section, shown, words, number, finding)
 
 
@@ -314,7 +317,7 @@ def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
     scores = simulated.true_scores[simulated.comparison.order]
     for row, score in enumerate(scores):
         ax.plot(score, row - 0.18, "v", color=INK, markersize=6)
-        ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8)
+        ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8.5)
     ax.set_ylim(len(scores) - 0.4, -0.7)
     return ax
 

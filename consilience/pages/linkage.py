@@ -35,6 +35,7 @@ _MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
 _LINKS = {
     "threshold": "the estimate looked at pairs from these log odds on", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
+    "entities_corrected": "change of the number of entities by the links not looked at",
 }
 _COUNTS = ("merge-moves", "merge-pairs")
 
@@ -257,7 +258,8 @@ def _lost(fit: Any) -> Section | None:
     change = frame["quantity"] == "entities_corrected"
     shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))
     values = [
-        "not known" if np.isnan(value) else f"{value:+,.1f}" if moved else f"{value:,.{0 if value % 1 == 0 else 2}f}"
+        "not known" if np.isnan(value)
+        else _minus(f"{value:+,.1f}" if moved else f"{value:,.{0 if value % 1 == 0 else 2}f}")
         for value, moved in zip(shown, change, strict=True)
     ]
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
@@ -283,7 +285,10 @@ def _uncertain(fit: Any) -> Section | None:
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
         "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
     )
-    more = f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}; all: consilience table RUN entities"
+    more = (
+        f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: “consilience table RUN "
+        "entities” has all."
+    )
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
@@ -310,11 +315,15 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
 def _odds(value: float) -> str:
     """Write log odds, and below them the probability."""
     probability = float(special.expit(value))
-    return f"{value:+g}\n{range_text(probability, probability)}" if value else "0\n0.50"
+    return f"{_minus(format(value, '+g'))}\n{range_text(probability, probability)}" if value else "0\n0.50"
 
 
 def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:+.2f}"
+    return _minus(f"{round(value, 2) + 0.0:+.2f}")
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "−")
 
 
 def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
@@ -329,7 +338,7 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
     alone = terms[-1]
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
     own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
-    caption = f"{one} and {other}: log odds {alone.sum:+.2f}, probability {own}"
+    caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
     caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
     heads = ("field and values", "log odds, summed up, with the probability", "added")
     return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
@@ -450,16 +459,24 @@ def _cleaning(fit: Any) -> Section | None:
         "How the columns of each file were read: of what type, how many different values they have in how many forms, "
         "and in how many records they are missing. Forms are compared; the tables show the values as they were written."
     )
-    return Section("Cleaning", [words, Table(fit.cleaning(), "Columns as they were read.")])
+    table = fit.cleaning()
+    gist = f"{counted(len(table), 'columns')}, {counted(int(table['missing'].sum()), 'values')} missing"
+    return Section("Cleaning", [words, Table(table, "Columns as they were read.")], gist)
 
 
 def _patterns(fit: Any) -> Section | None:
     if "patterns" not in fit.member.table_names or fit.data.num_sources == 1:
         return None
     words = "How many entities have records in exactly these files, over the draws in which entities are counted."
-    table = _written(fit.table("patterns"), {"entities": 1, "lower": 0, "upper": 0})
+    found = fit.table("patterns")
     names = {"sources": "files", "entities": "entities, mean", "lower": "95 % from", "upper": "to"}
-    return Section("Between files", [words, Table(_renamed(table, names), "Entities by the files they are in.")])
+    table = _renamed(_written(found, {"entities": 1, "lower": 0, "upper": 0}), names)
+    several = found[found["sources"].str.contains(" + ", regex=False)]
+    gist = ""
+    if len(several):
+        most = several.loc[several["entities"].idxmax()]
+        gist = f"{most['entities']:,.1f} [{most['lower']:,.0f}, {most['upper']:,.0f}] in {most['sources']}"
+    return Section("Between files", [words, Table(table, "Entities by the files they are in.")], gist)
 
 
 def _known(fit: Any) -> Section | None:

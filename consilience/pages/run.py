@@ -24,19 +24,19 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     import pandas
 
     rows = [*_computed(fit), *_circumstances(fit)]
-    table = pandas.DataFrame(rows, columns=["what", "value", _IN_CODE])
+    table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
     blocks: list[Any] = [Table(table, "The run, and its settings other than the defaults.")]
     if fit.priors is not None:
         caption = "What the model believed before any data (priors)."
         own = [(_spaced(name), *words) for name, words in priors_in_words(fit.priors).items()]
-        blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", _IN_CODE]), caption))
+        blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
     blocks += [_diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems), "To reproduce it")]
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
     return Section("What was run", blocks, f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}")
 
 
-_IN_CODE = "in code"
+IN_CODE = "in code"
 
 METHODS = {
     "em": "EM", "cavi": "coordinate ascent", "gibbs": "Gibbs sampling", "nuts": "NUTS", "exact": "exact computation",
@@ -66,7 +66,8 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
         ("result", ended, ""),
     ]  # fmt: skip
     return rows + [
-        (helps.get(name) or _spaced(name), _setting(value), f"{name}={value!r}") for name, value in _changed(fit).items()
+        (_spaced(name), f"{_setting(value)} ({helps[name]})" if helps.get(name) else _setting(value), f"{name}={value!r}")
+        for name, value in _changed(fit).items()
     ]
 
 
@@ -161,8 +162,14 @@ def line_of(fit: Fit) -> str:
     """Return the line under the title of a page: sizes of the data, model and method, date."""
     counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size}
     named = ", ".join(counted(size, _CALLED.get(name, name)) for name, size in counts.items() if name not in _UNTOLD)
-    today = datetime.date.today()
-    return f"{named} · {fit.member.name} ({fit.member.title}), method {METHODS.get(fit.method, fit.method)} · {today.day} {today:%B %Y}"
+    method = METHODS.get(fit.method, fit.method)
+    return f"{named} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"
+
+
+def today() -> str:
+    """Return the date as pages write it."""
+    now = datetime.date.today()
+    return f"{now.day} {now:%B %Y}"
 
 
 def _diagnosis(fit: Fit) -> str:

@@ -39,7 +39,7 @@ _TO_ASK = (
 
 _LISTED = (
     "Items are listed under their most probable cluster, the surest first; a probability below "
-    f"{_SURE} stands behind the item. All of them: consilience table RUN views"
+    f"{_SURE} stands behind the item. All: “consilience table RUN views”."
 )
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
@@ -164,16 +164,16 @@ def _ladder_words(fit: Any) -> str:
     if not len(trips) or fit.options.get("rungs") == 1:
         return words
     number, apart = int(trips.sum()), ladders_apart(fit.posterior.value("view_of_expert"), len(trips))
+    went = f"{number:,} times" if number else "Never"
     words += (
-        f" Its {counted(len(trips), 'ladders')} of replicas believe the answers more or less. "
-        f"{f'{number:,} times one of these' if number else 'None of these'} went from full answers to none and back, "
-        "bringing a grouping that owes nothing to the last"
+        f" It moved on {counted(len(trips), 'ladders')}, whose rungs believe the answers more or less. {went} did a "
+        "grouping that owes nothing to the last come down from the rung that believes none"
     )
     if number < _FEW_TRIPS and np.isfinite(apart):
         words += (
-            ": that is rare where the grouping is sure. What speaks for this grouping is then that the ladders agree, "
-            "one begun at draws of the prior, the other where the best of several searches ended: on how probably two "
-            f"experts share a view they differ by {apart:.2f} at most"
+            ", which is rare where the grouping is sure. What speaks for this one is that the ladders agree, one begun "
+            "at draws of the prior, the other where the best of several searches ended: on how probably two experts "
+            f"share a view they differ by {apart:.2f} at most"
         )
     return words + (
         ". On data drawn from the model 90 % intervals of accuracies held 90 %, and pairs of experts who share a view "
@@ -258,7 +258,7 @@ def _reliability(fit: Any, frame: Any) -> Section:
         frame = frame.iloc[np.lexsort([-frame["weight"], frame["view"]])]
         blocks.append(
             f"Shown are {len(frame)} of {number:,} experts: those who surely weigh most, those who surely weigh least, "
-            "and the busiest. All of them: consilience table RUN experts"
+            "and the busiest. All: “consilience table RUN experts”."
         )
     blocks.append(views_figures.reliability(frame))
     columns, texts = {"expert": frame["expert"], "view": numbered(frame["view"])}, {}
@@ -266,13 +266,23 @@ def _reliability(fit: Any, frame: Any) -> Section:
         spread = zip(frame[f"{site}_lower"], frame[f"{site}_upper"], strict=True)
         digits = 1 if site == "weight" else 2
         columns[site] = frame[site]
-        texts[site] = [f"{value:.{digits}f}" for value in frame[site]]
-        columns[f"95 % of {site}"] = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
+        texts[site] = [f"{value:.{digits}f}".replace("-", "−") for value in frame[site]]
+        ends_of = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
+        columns[f"95 % of {site}"] = [text.replace("-", "−") for text in ends_of]
     table = _frame(columns | {"answers": frame["answers"]})
     table.attrs["numbers"] = [name for name in columns if name.startswith("95 %")]
     gist = f"{counted(len(spammers), 'experts')} tell next to nothing" if spammers else ""
+    if not gist and number > 1 and np.isfinite(frame["weight"]).all():
+        most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
+        gist = f"{most['expert']} weighs most, {_weight_of(most)}; {least['expert']} least, {_weight_of(least)}"
     blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
     return Section("How reliable each expert is", blocks, gist)
+
+
+def _weight_of(row: Any) -> str:
+    """Write the weight of an expert with its interval."""
+    text = f"{row['weight']:.1f} [{row['weight_lower']:.1f}, {row['weight_upper']:.1f}]"
+    return text.replace("-", "−")
 
 
 def _prior_words(frame: Any) -> str:
@@ -362,7 +372,7 @@ def _picture(fit: Any, view: int) -> list[Any]:
         shown = np.sort(np.random.default_rng(0).choice(data.num_items, _MOST_POINTS, replace=False))
         cut = [f"Shown are {_MOST_POINTS:,} random items of {data.num_items:,}."]
     judged = np.isin(shown, truth.judged)
-    title = f"View {numbered(view)}"
+    title = f"Items of view {numbered(view)} by cluster"
     drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, title)
     words = "Each item has the colour of its most probable cluster, and is the fainter the less certain that is. "
     return [words + how, *cut, drawn]
@@ -457,12 +467,14 @@ def _contradictions(fit: Any) -> Section:
         "to nothing the others have settled the matter"
     )
     first = _shown_pairs(table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
+    gist = f"{len(table):,} of {fit.data.num_constraints:,}, {len(again):,} of which are worth asking again"
     if not len(again):
         settled = "The other answers have settled the matter of all of these: there is no need to ask again."
-        return Section(title, [words, first, settled])
+        return Section(title, [words, first, settled], gist)
     which = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     then = f"{gain}. The {min(len(again), _FEW_ROWS)} of {which} with the largest gain:"
-    return Section(title, [words, first, then, _shown_pairs(again.head(_FEW_ROWS), "Those with the largest gain.")])
+    most = _shown_pairs(again.head(_FEW_ROWS), "Those with the largest gain.")
+    return Section(title, [words, first, then, most], gist)
 
 
 def _questions(fit: Any) -> Section:
@@ -470,16 +482,17 @@ def _questions(fit: Any) -> Section:
     title = "Pairs to ask next"
     if not len(table) or table["gain"].max() < _LEAST_GAIN:
         said = "No pair was found, among random ones, of which another answer would tell anything."
-        return Section("More answers", [said])
+        return Section("More answers", [said], "another answer would tell next to nothing")
     shown = _without_repeats(table)
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
         "are together in this view, and “gain” what the answer is expected to tell of that, in nats; log 2 = 0.69 is "
         "all there is to know. Random candidates were looked at, and not all pairs. Of the "
         f"{len(table):,} that were found these are the {len(shown)} best in which no item comes twice in a view, since "
-        "an answer to one pair tells of others. All of them: consilience table RUN questions"
+        "an answer to one pair tells of others. All: “consilience table RUN questions”."
     )
-    return Section(title, [words, _shown_pairs(shown, "Pairs of which an answer tells most.")])
+    gist = f"an answer on the best one is expected to tell {table['gain'].max():.2f} nats"
+    return Section(title, [words, _shown_pairs(shown, "Pairs of which an answer tells most.")], gist)
 
 
 def _without_repeats(table: Any) -> Any:

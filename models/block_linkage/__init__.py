@@ -392,7 +392,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
-    return f"{expected}; the number of entities is corrected for the others, by {corrected - mean:+,.1f}"
+    return f"{expected}; with the others there are {mean - corrected:,.1f} entities fewer, and these are counted so"
 
 
 MODEL = Model(
