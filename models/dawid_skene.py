@@ -136,7 +136,8 @@ def _says(account: Account) -> Iterator[Note]:
             Level.warning,
             f"accuracies lean towards the prior: it expects {expected:.2f} of the labels to be right and weighs as "
             f"much as {weight:.0f} labels of each annotator, who gave {np.median(number):,.0f} (the median); their "
-            "intervals hold the truth too rarely. 'one-coin' learns from the crowd what to expect", model="one-coin",
+            "intervals hold the truth too rarely. The model one-coin learns from the crowd what to expect",
+            model="one-coin",
         )
 
 

@@ -41,7 +41,8 @@ def agreement_page(found: Agreement) -> Page:
     known["labels"] = counts.num_labels
     if found.annotations is not None and found.annotations.num_annotators:
         known["annotators"] = found.annotations.num_annotators
-    line = f"{', '.join(counted(size, name) for name, size in known.items())} · sparse probability of agreement · {today()}"
+    sizes = ", ".join(counted(size, name) for name, size in known.items())
+    line = f"{sizes} · sparse probability of agreement · {today()}"
     file = found.told.get("file", "")
     title = f"Agreement of annotators on {counted(counts.num_items, 'items')}{f', from {file}' if file else ''}"
     if not found.num_usable:
@@ -190,9 +191,9 @@ def _arrival(found: Agreement) -> Section | None:
     except UnsupportedRequest:
         return None
     words = (
-        "The rows of the data, taken as the order of arrival. The confidence sequence, in the second figure, holds at all times "
-        "at once, provided that items come in random order: one may look as often as one likes, and stop when it is "
-        "narrow enough."
+        "The rows of the data, taken as the order of arrival. The confidence sequence, in the second figure, holds at "
+        "all times at once, provided that items come in random order: one may look as often as one likes, and stop "
+        "when it is narrow enough."
     )
     if _alike(found.schemes()):
         curve = curve[["num_annotations", "num_items", "flat"]]
@@ -248,8 +249,8 @@ def _planning(found: Agreement) -> Section | None:
     words = (
         f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these, with as many annotations "
         "as now and with the best number, would make it narrower. That for annotators like these asks for more "
-        "annotators too. The present items count with them, so that the number of annotations that is best of new items "
-        "alone need not be the cheapest."
+        "annotators too. The present items count with them, so that the number of annotations that is best of new "
+        "items alone need not be the cheapest."
     )
     least = frame.loc[frame[columns[0]] == rows[0][0], columns[3]].min()
     gist = f"{rows[0][0]} takes {least:,} more annotations"

@@ -286,8 +286,8 @@ def _uncertain(fit: Any) -> Section | None:
         "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
     )
     more = (
-        f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: “consilience table RUN "
-        "entities” has all."
+        f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: all are in "
+        "“consilience table RUN entities”."
     )
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame

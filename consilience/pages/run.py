@@ -33,7 +33,8 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     blocks += [_diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems), "To reproduce it")]
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
-    return Section("What was run", blocks, f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}")
+    gist = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}"
+    return Section("What was run", blocks, gist)
 
 
 IN_CODE = "in code"
@@ -65,10 +66,10 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
         ("model", fit.member.title, repr(fit.member.name)), ("method", f"{method} ({fit.reason})", repr(fit.method)),
         ("result", ended, ""),
     ]  # fmt: skip
-    return rows + [
-        (_spaced(name), f"{_setting(value)} ({helps[name]})" if helps.get(name) else _setting(value), f"{name}={value!r}")
-        for name, value in _changed(fit).items()
-    ]
+    for name, value in _changed(fit).items():
+        meant = f" ({helps[name]})" if helps.get(name) else ""
+        rows.append((_spaced(name), f"{_setting(value)}{meant}", f"{name}={value!r}"))
+    return rows
 
 
 def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:

@@ -132,8 +132,8 @@ def test_matrix_shows_what_is_probable_and_no_more():
     frame = pandas.DataFrame([[0.998, 0.002], [0.4, 0.6]], index=STRANGE[1:3], columns=[0, 1])
     axes = drawn(views_figures.expert_views(frame))
     assert [text.get_text() for text in axes.texts] == ["> 0.99", "0.40", "0.60"]
-    ink = axes.collections[0].get_facecolor()[:, :3].sum(axis=1)
-    assert ink[0] < ink[3] < ink[2] < ink[1]
+    ink = axes.collections[0].get_facecolor()[:, 3]
+    assert ink[0] > ink[3] > ink[2] > ink[1]
 
 
 def test_prior_is_drawn_behind_the_accuracies(fit):
