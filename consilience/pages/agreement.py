@@ -267,7 +267,7 @@ def _run(found: Agreement) -> Section:
     whose += "; on the first screen for annotators like these" if found.interval_of_others else ""
     rows = [
         ("measure", "sparse probability of agreement (SPA)", ""),
-        ("weights of items", SCHEME_WORDS[found.weights], f"weights={found.weights!r}"),
+        ("weights of items", SCHEME_WORDS[found.weights], f"weights={told['weights']!r}" if "weights" in told else ""),
         ("intervals", f"{100 * found.level:g} %, for items like these and {whose}", f"level={found.level:g}"),
         ("software", f"consilience {__version__}", ""),
     ]  # fmt: skip

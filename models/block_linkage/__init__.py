@@ -392,7 +392,8 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
-    return f"{expected}; with the others there are {mean - corrected:,.1f} entities fewer, and these are counted so"
+    fewer = f"{mean - corrected:,.1f}"
+    return f"{expected}; for the others, which are counted too, the number of entities is smaller by {fewer}"
 
 
 MODEL = Model(
