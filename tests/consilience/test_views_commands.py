@@ -227,14 +227,14 @@ def test_the_least_can_be_fitted(folder, tmp_path, printed, case, words):
         pairs.write_text("\n".join([lines[0], *(line for line in lines if line.startswith("e0,"))]))
     words = [word.format(items=folder / "items.csv") for word in words]
     run = tmp_path / "run"
-    printed("fit", "expert-views", pairs, *words, "--clusters", "3", "--restarts", "2", "-o", run)
+    printed("fit", "expert-views", pairs, *words, "--clusters", "3", "--draws", "40", "--warmup", "40", "-o", run)
     assert not (run / "checkpoint").exists()
     rows = json.loads(printed("table", run, "views", "--json"))
     assert {row["item"][0] for row in rows} == {"s"}
 
 
 def test_priors_of_the_command_line_are_known_to_every_command(folder, tmp_path, printed):
-    words = [folder / "pairs.csv", "--clusters", "3", "--views", "2", "--restarts", "1", "--concentration", "2"]
+    words = [folder / "pairs.csv", "--clusters", "3", "--draws", "40", "--warmup", "40", "--concentration", "2"]
     printed("fit", "expert-views", *words, "-o", tmp_path / "run")
     rows = json.loads(printed("table", tmp_path / "run", "experts", "--json"))
     assert all(row["sensitivity_prior"] == pytest.approx(2 / 3) for row in rows)
