@@ -22,7 +22,7 @@ from scipy import stats
 import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
-from consilience.drawing import BLUE, GREEN, INK, VERMILLION, styled
+from consilience.drawing import BLUE, GREEN, INK, VERMILLION, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
@@ -391,7 +391,7 @@ def toy() -> Study:
 @styled
 def _triangle(name: str, draws: np.ndarray, truth: np.ndarray) -> Any:
     """Draw the plausibilities of an example with the true one."""
-    ax = figures.simplex(draws, truth, _TOY_LABELS)
+    ax = figures.simplex(draws, truth, _TOY_LABELS, axes_of(None, 3.0, 2.8))  # three in a row
     ax.set_title(name, pad=18)
     return ax
 

@@ -27,7 +27,7 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
     blocks: list[Any] = [Table(table, "The run, and its settings other than the defaults.")]
     if fit.priors is not None:
-        caption = "What the model believed before any data (priors)."
+        caption = "What the model believed before any data (priors), of all its settings."
         own = [(_spaced(name), *words) for name, words in priors_in_words(fit.priors).items()]
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
     blocks += [_diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems), "To reproduce it")]
