@@ -22,7 +22,7 @@ from scipy import stats
 import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
-from consilience.drawing import BLUE, GREEN, INK, VERMILLION, styled
+from consilience.drawing import BLUE, GREEN, INK, VERMILLION, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
@@ -67,7 +67,8 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
     line = (
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
-        "draws, so that it says how sure one may be. The command consilience demo has computed this page from scratch."
+        "draws, so that it says how sure one may be. The command consilience demo has computed this page from scratch: "
+        "two studies of printed tables, four of simulated data, of which the truth is known."
     )
     yours = Section("Now yours", [_YOURS, Code("\n".join(_COMMANDS.values()), "Commands to begin with")])
     page = Page(
@@ -114,9 +115,9 @@ def anaesthetists() -> Study:
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
         f"Nobody knows the right grades. From how the five agree a model learns what each of them confuses: {sure} "
-        f"patients have a grade that is certain (0.99 or more), and {size - sure} do not. The grade of patient "
-        f"{worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would have hidden that. "
-        "The least certain patients:"
+        f"patients have a grade with a certainty (a probability) of 0.99 or more, and {size - sure} do not. The grade "
+        f"of patient {worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would have "
+        "hidden that. The least certain patients:"
     )
     shown = Table(least, "The patients whose grade is least certain.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
@@ -124,9 +125,10 @@ def anaesthetists() -> Study:
         "Which labels of a crowd can be trusted?",
         [
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
-            "Certainty is the probability of the grade.", *(f"{capital(one.words())}." for one in fit.findings()),
+            *(f"{capital(one.words())}." for one in fit.findings()),
             "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
         ],
+        f"{sure} of {size} patients have a certain grade",
     )  # fmt: skip
     number = {f"of {size} patients have a certain grade (0.99 or more)": sure}
     finding = (
@@ -155,6 +157,9 @@ _PRINTED_SCORES = {
 """Uncertainty-adjusted top-3 accuracy with PrIRN that Stutz et al. (2023) print in Figures 5 and 15."""
 
 
+_RANK_WEIGHTS = {"published-code": "weights of their program", "equation-14": "weights of their equation 14"}
+
+
 def dermatologists() -> Study:
     """Study three differential diagnoses of Stutz et al. (2023) under both weightings of ranks."""
     import pandas
@@ -168,11 +173,11 @@ def dermatologists() -> Study:
     table = pandas.DataFrame(
         [
             {"case": item, "system": system, "printed in the paper": printed}
-            | {f"here, {weights}": values[item, system] for weights, values in scores.items()}
+            | {f"here, {_RANK_WEIGHTS[weights]}": values[item, system] for weights, values in scores.items()}
             for (item, system), printed in _PRINTED_SCORES.items()
         ]
     )
-    gap = (table["printed in the paper"] - table["here, published-code"]).abs().max()
+    gap = (table["printed in the paper"] - table[f"here, {_RANK_WEIGHTS['published-code']}"]).abs().max()
     words = (
         "Dermatologists listed possible diagnoses, some tied, for three cases. Is the most plausible diagnosis among "
         "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
@@ -188,8 +193,10 @@ def dermatologists() -> Study:
             words, shown, drawn,
             "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
             "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
-            "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30).",
+            "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30, "
+            "rank_weights=\"published-code\").",
         ],
+        f"figures of a paper, computed again to within {gap:.3f}",
     )  # fmt: skip
     return Study(section, shown, words)
 
@@ -297,7 +304,7 @@ def leaderboard() -> Study:
         "other scores. In Python: cs.compare(cs.fit(\"dirichlet\", …), systems, provenance=\"annotations\")."
     )
     shown = Table(table, f"Accuracy on these {data.num_items} items, the best system first.")
-    drawn = [_with_true_scores(figures.leaderboard(comparison), simulated), figures.beats_matrix(comparison)]
+    drawn = _with_true_scores(figures.leaderboard(comparison), simulated)
     names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
     claimed, true, value, low, high = (f"{favourite[name]:.2f}" for name in names)
     number = {f"accuracy of a system that has {true} in truth ({low} to {high}, 95 %)": value}
@@ -305,7 +312,8 @@ def leaderboard() -> Study:
         f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}, "
         f"and under the uncertain truth {value}, with 95 % between {low} and {high}."
     )
-    section = Section("A leaderboard whose truth is known", [words, shown, *drawn, about, target])
+    gist = f"a vote claims {claimed} for a system that has {true}; the model says {value} [{low}, {high}]"
+    section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target], gist)
     return Study(section, shown, words, number, finding)
 
 
@@ -314,7 +322,7 @@ def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
     scores = simulated.true_scores[simulated.comparison.order]
     for row, score in enumerate(scores):
         ax.plot(score, row - 0.18, "v", color=INK, markersize=6)
-        ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8)
+        ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8.5)
     ax.set_ylim(len(scores) - 0.4, -0.7)
     return ax
 
@@ -362,33 +370,30 @@ def toy() -> Study:
         "stay open whatever one believes, because the annotators themselves disagree. Certainty of the top condition:"
     )
     drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
-    examples = {name: (drawn[:, split], plausibility[place[name]]) for name, split in marked.items()}
+    triangles = [_triangle(name, drawn[:, split], plausibility[place[name]]) for name, split in marked.items()]
     texts = {name: list(map(probability, table[name])) for name in map(str, table) if name.startswith("γ")}
     shown = Table(table, "Certainty of the top condition, by reliability.", texts=texts)
     section = Section(
         "How much is an annotator to be trusted?",
         [
-            words, shown, _certainty_over(x, frequency @ certainty.T, plausibility), _triangles(examples),
+            words, shown, _certainty_over(x, frequency @ certainty.T, plausibility), triangles,
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
             "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x where "
             "it is most frequent. Reliability is a choice, not an estimate: report conclusions at several. After "
             "Stutz et al. (2023), Figure 2, with parameters of our own. In Python: cs.fit(\"dirichlet\", …, "
             "reliability=2).",
         ],
+        "some items become certain when annotators are trusted more, others stay open",
     )  # fmt: skip
     return Study(section, shown, words)
 
 
 @styled
-def _triangles(examples: dict[str, tuple[np.ndarray, np.ndarray]]) -> Any:
-    """Draw the plausibilities of examples, each with the true one, side by side."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 3.3), layout="constrained")
-    for (name, (draws, truth)), ax in zip(examples.items(), figure.subplots(1, len(examples)), strict=True):
-        figures.simplex(draws, truth, _TOY_LABELS, ax)
-        ax.set_title(name, pad=18)
-    return figure
+def _triangle(name: str, draws: np.ndarray, truth: np.ndarray) -> Any:
+    """Draw the plausibilities of an example with the true one."""
+    ax = figures.simplex(draws, truth, _TOY_LABELS, axes_of(None, 3.0, 2.8))  # three in a row
+    ax.set_title(name, pad=18)
+    return ax
 
 
 @styled
@@ -414,7 +419,7 @@ def _stacked() -> Any:
     """Return two axes of one figure, the second below the first."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(7.6, 4.8), layout="constrained").subplots(2, 1, sharex=True)
+    return Figure(figsize=(6.2, 4.8), layout="constrained").subplots(2, 1, sharex=True)
 
 
 # ---- 5: ratings ----
@@ -450,7 +455,8 @@ def ratings() -> Study:
     figure = _intervals(means, certainty, values["mean"])
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
     how = "In Python: cs.fit(\"normal-inverse-gamma\", …, threshold=0)."
-    section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how])
+    gist = f"95 % intervals hold the true mean of {percent(held.mean())} of {data.num_items} items"
+    section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how], gist)
     number = {"of the 95 % intervals of rated items hold the true mean": percent(held.mean())}
     finding = f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}."
     return Study(section, shown, words, number, finding)
@@ -466,7 +472,7 @@ def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
     above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
     above.plot(place, truth[order], ".", color=INK, markersize=4)
     above.axhline(0, color=INK, linewidth=0.8)
-    title = "Mean of each item: 95 % interval (blue where the side is certain) and true value (dot)"
+    title = "Mean of each item: 95 % interval (blue where certain), truth (dot)"
     above.set(title=title, ylabel="mean")
     below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)
     below.set(title="Certainty of the side", xlabel="items, lowest mean first", ylim=(0.5, 1.02))
@@ -509,7 +515,8 @@ def people() -> Study:
     shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)
     how = "In Python: cs.link({\"clinic\": …, \"register\": …}, restriction=\"across\")."
-    section = Section("Two files of the same people", [words, shown, drawn, how])
+    gist = f"{count.value:,.0f} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
+    section = Section("Two files of the same people", [words, shown, drawn, how], gist)
     number = {f"people in two files that have {known:,} ({low:,.0f} to {high:,.0f}, 95 %)": f"{count.value:,.0f}"}
     finding = (
         f"Two files of {size:,} records with errors hold {count.value:,.0f} people, with 95 % between {low:,.0f} and "

@@ -30,7 +30,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
     if true_number is not None:  # wide, and under the others, which may be at the same place
         known = f"known {true_number:,}"
         ax.axvline(true_number, color=VERMILLION, linewidth=5, alpha=0.55, solid_capstyle="butt", label=known)
-    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.0f}")
+    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.1f}")
     ax.axvline(count.point, color=INK, linewidth=1.2, linestyle=":", label=f"estimate {count.point:,.0f}")
     ax.set(title="Number of entities", xlabel="entities", ylabel="draws of the partition")
     count_items(ax.xaxis)

@@ -31,6 +31,7 @@ from consilience.rounding import probability as written
 
 _BEYOND = 1e-3       # Numbers of views that are less probable are not drawn at the ends.
 _LABEL = 46          # Characters in a line of the label of an axis.
+_FULL, _WHITE_FROM = "#084a91", 0.6  # Ink of a cell that is certain, and where white is read best on it.
 _FAINTEST = 0.15     # How opaque an item is of which nothing is known.
 
 
@@ -100,17 +101,18 @@ def expert_views(
     ax : axes to draw into.
     title, across, down : what is shown, and what columns and rows are.
     """
-    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
 
     probability = frame.to_numpy(float)
     num_rows, num_columns = probability.shape
     names = [shown_name(name) for name in frame.index]
     longest = max(map(len, names))
     ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_columns) + 0.065 * longest, 1.0 + 0.24 * max(num_rows, 3))
-    colours = colormaps["Blues"](0.9 * probability)[..., :3]
+    # The ink lies over the page, light or dark, and so do texts on little of it.
+    colours = np.concatenate([np.broadcast_to(to_rgb(_FULL), (*probability.shape, 3)), probability[..., None]], axis=2)
     ax.pcolormesh(colours, edgecolors=GRID, linewidth=0.6)
     for row, column in np.argwhere(probability >= 0.005):
-        ink = "#111111" if colours[row, column] @ (0.3, 0.59, 0.11) > 0.5 else "#ffffff"
+        ink = INK if probability[row, column] < _WHITE_FROM else "#ffffff"
         text = written(probability[row, column], 2)
         ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8, color=ink)
     ax.set_yticks(np.arange(num_rows) + 0.5, names)
@@ -155,9 +157,9 @@ def reliability(frame: Any, ax: Any = None) -> Any:
         names.append("prior")
     for row in np.flatnonzero(np.diff(frame["view"].to_numpy())):
         ax.axhline(row + 0.5, color=INK, linewidth=0.6, alpha=0.6)
-    _write_beside(ax, rows, 42, "answers", [f"{number:,.0f}" for number in frame["answers"]])
-    _write_beside(ax, rows, 78, "weight", [f"{number:.1f}" for number in frame["weight"]])
-    _write_beside(ax, rows, 102, "view", [str(numbered(view)) for view in frame["view"]])
+    _write_beside(ax, rows, 46, "answers", [f"{number:,.0f}" for number in frame["answers"]])
+    _write_beside(ax, rows, 84, "weight", [f"{number:.1f}" for number in frame["weight"]])
+    _write_beside(ax, rows, 112, "view", [str(numbered(view)) for view in frame["view"]])
     ax.set_yticks(rows, [shown_name(name) for name in frame["expert"]])
     lows = [name for name in frame if name.endswith("_lower") and name.startswith(("sensitivity", "specificity"))]
     least = min(0.5, *(np.nanmin(frame[name].to_numpy(float)) for name in lows))
@@ -171,7 +173,7 @@ def reliability(frame: Any, ax: Any = None) -> Any:
 
 def _write_beside(ax: Any, rows: np.ndarray, points: float, words: str, texts: Sequence[str]) -> None:
     """Write a column of numbers at the right of the axes, which ends so many points from them."""
-    look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "ha": "right"}
+    look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "ha": "right"}
     for row, text in zip(rows, texts, strict=True):
         ax.annotate(text, (1.0, row), (points, 0), xycoords=("axes fraction", "data"), va="center", **look)
     ax.annotate(words, (1.0, 1.0), (points, 3), xycoords="axes fraction", **look)

@@ -180,7 +180,7 @@ def num_entities(fit: Any) -> Count:
     39.0
     """
     truth = _truth_of(fit)
-    number, sizes, links_alone, basis, doubt = truth.counted()
+    number, sizes, links_alone, basis, doubt, _ = truth.counted()
     draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
     unseen = links_alone and (unlinked or truth.found_share < FEW_FOUND)

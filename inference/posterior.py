@@ -10,7 +10,7 @@ import importlib.metadata
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -119,7 +119,7 @@ def summarise(
 
     tables = [
         pandas.DataFrame(
-            {"quantity": _quantities(name, np.shape(values)[2:], (dims or {}).get(name), coords or {})}
+            {"quantity": list(map(str, _quantities(name, np.shape(values)[2:], (dims or {}).get(name), coords or {})))}
             | _statistics(np.asarray(values), interval)
         )
         for name, values in samples.items()
@@ -174,10 +174,10 @@ class Worst(NamedTuple):
     draws: int
     r_hat: float
     disagreeing: int
-    where: str
+    where: Quantity
     size: float
     short: int
-    fewest: str
+    fewest: Quantity
 
     @property
     def quantities(self) -> str:
@@ -223,11 +223,11 @@ def worst_diagnostics(
     r_hat = np.concatenate([part.r_hat for part in parts])
     size = np.concatenate([np.minimum(part.ess_bulk, part.ess_tail) for part in parts])
 
-    def name_of(place: int) -> str:
+    def name_of(place: int) -> Quantity:
         site = int(np.searchsorted(ends, chosen[place], side="right")) - 1
         name = list(flat)[site]
         names = _quantities(name, draws[name].shape[2:], (dims or {}).get(name), coords or {})
-        return names[chosen[place] - ends[site]]
+        return next(itertools.islice(names, chosen[place] - ends[site], None))
 
     largest, fewest = (int(np.argmax(np.nan_to_num(values, nan=-np.inf))) for values in (r_hat, -size))
     return Worst(
@@ -265,29 +265,17 @@ def _of_draws(worst: Worst, least: float) -> list[Note]:
         digits = next((digits for digits in (2, 3, 4) if round(worst.r_hat, digits) > MOST_R_HAT), 5)
         text = (
             f"the runs of the sampler differ{' a little' if level is Level.note else ''}: R-hat is above {MOST_R_HAT} "
-            f"for {worst.disagreeing} of {worst.quantities} (worst: {_in_words(worst.where)}, "
+            f"for {worst.disagreeing} of {worst.quantities} (worst: {worst.where.words}, "
             f"{worst.r_hat:.{digits}f}); run longer"
         )
         notes.append(Note(level, f"{text}, or look for several modes" if level is Level.error else text))
     if worst.short:
         text = (
             f"few effective draws: fewer than {LEAST_ESS} for {worst.short} of {worst.quantities} (fewest: "
-            f"{_in_words(worst.fewest)}, {int(worst.size)}); ask for more draws"
+            f"{worst.fewest.words}, {int(worst.size)}); ask for more draws"
         )
         notes.append(Note(Level.error if worst.size < least else Level.note, text))
     return notes
-
-
-def _in_words(quantity: str) -> str:
-    """Write a quantity for a reader.
-
-    >>> _in_words("num_views"), _in_words("accuracy[annotator=ana]"), _in_words("plausibility[entry=case 6: naevus]")
-    ('number of views', 'accuracy of annotator ana', 'plausibility of case 6: naevus')
-    """
-    name, _, place = quantity.partition("[")
-    name = re.sub("^num_", "number of ", name).replace("_", " ")
-    place = re.sub(r"(?:(?<=^)|(?<=, ))(\w+)=", lambda dim: "" if dim[1] == "entry" else f"{dim[1]} ", place[:-1])
-    return f"{name} of {place}" if place else name
 
 
 def _ending(run: GenericRun | None) -> list[Note]:
@@ -390,15 +378,37 @@ def _attribute(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, np.ndarray)) and not isinstance(value, bool) else str(value)
 
 
+class Quantity(NamedTuple):
+    """A scalar of a site.
+
+    Parameters
+    ----------
+    name : of the site.
+    place : by dimension, which may have no name, the id of the scalar.
+    """
+
+    name: str
+    place: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        """Write it as tables do, such as ``accuracy[annotator=ana]``."""
+        place = ", ".join(f"{dim}={one}" if dim else one for dim, one in self.place)
+        return f"{self.name}[{place}]" if place else self.name
+
+    @property
+    def words(self) -> str:
+        """It for a reader, such as ``accuracy of annotator ana``; an entry is known by its id alone."""
+        name = re.sub("^num_", "number of ", self.name).replace("_", " ")
+        place = ", ".join(f"{dim} {one}" if dim not in ("", "entry") else one for dim, one in self.place)
+        return f"{name} of {place}" if place else name
+
+
 def _quantities(
     name: str, shape: tuple[int, ...], dims: Sequence[str] | None, coords: Mapping[str, ArrayLike]
-) -> list[str]:
-    labels = []
-    for axis, size in enumerate(shape):
-        dim = dims[axis] if dims is not None else ""
-        ids = np.asarray(coords.get(dim, np.arange(size)))
-        labels.append([f"{dim}={value}" if dim else str(value) for value in ids.tolist()])
-    return [f"{name}[{', '.join(place)}]" if shape else name for place in itertools.product(*labels)]
+) -> Iterator[Quantity]:
+    named = dims if dims is not None else [""] * len(shape)
+    ids = [np.asarray(coords.get(dim, np.arange(size))).tolist() for dim, size in zip(named, shape, strict=True)]
+    return (Quantity(name, tuple(zip(named, map(str, place), strict=True))) for place in itertools.product(*ids))
 
 
 def _statistics(draws: np.ndarray, interval: float) -> dict[str, np.ndarray]:

@@ -28,6 +28,28 @@ def describe_priors(priors: Any) -> str:
     return "; ".join(f"{name}: {_described(value)}" for name, value in vars(priors).items())
 
 
+def priors_in_words(priors: Any) -> dict[str, tuple[str, str]]:
+    """Return by site what its prior says in words, by the first line of its docstring, and how code writes it."""
+    given = {name: value for name, value in getattr(priors, "__dict__", {}).items() if value is not None}
+    return {name: (_in_words(value), _described(value)) for name, value in given.items()}
+
+
+def _in_words(prior: Any) -> str:
+    if not callable(prior) or hasattr(prior, "arg_constraints") or not prior.__doc__:
+        return f"{prior:g}" if isinstance(prior, float) else _described(prior)
+    what = prior.__doc__.splitlines()[0].removeprefix("Return ").removesuffix(".")
+    numbers = dict(vars(prior)) if dataclasses.is_dataclass(prior) else {}
+    if numbers.keys() == {"a", "b"} and np.ndim(prior.a) == np.ndim(prior.b) == 0:
+        a, b = numbers.values()
+        return f"{what.replace('(a, b)', f'({a:g}, {b:g})')}: mean {a / (a + b):.2g}, worth {a + b:g} observations"
+    said = ", ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in numbers.items())
+    return what[:1].upper() + what[1:] + (f"; {said}" if said else "")
+
+
+def _number(value: Any) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def stored_priors(priors: Any) -> dict[str, Any]:
     """Return the fields of the priors that JSON can hold."""
     stored = {}

@@ -41,7 +41,7 @@ def beta_of(parameters: Float[Array, "*batch 2"]) -> dist.Beta:
 
 @dataclass(frozen=True)
 class BetaPrior:
-    """Beta(a, b) of all classes, experts or whatever the prior is of, as a function of the data.
+    """Beta(a, b), the same for all.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ __all__ = ["MODEL", "Diagonal", "Priors", "Settings", "model", "simulate"]
 
 @dataclass(frozen=True)
 class Diagonal:
-    """Rows of confusion matrices that expect annotators to be right, as a function of the data.
+    """Rows of confusion matrices that expect annotators to be right.
 
     Parameters
     ----------

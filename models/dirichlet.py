@@ -53,7 +53,7 @@ __all__ = ["MODEL", "Priors", "Settings", "Symmetric", "model", "simulate"]
 
 @dataclass(frozen=True)
 class Symmetric:
-    """A prior that adds the same number to each label, as a function of the data.
+    """A prior that adds the same number to each label.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ __all__ = ["MODEL", "KnowsGuesses", "Priors", "Settings", "model", "simulate"]
 
 @dataclass(frozen=True)
 class KnowsGuesses:
-    """Beta(knows, guesses), whatever the data: pseudo-counts of annotations that were known and that were guessed.
+    """Beta(knows, guesses): pseudo-counts of annotations that were known and that were guessed.
 
     The published program asks for the same two numbers the other way round: its ``alpha`` counts guesses, its ``beta``
     what is known. There alpha > beta means distrust.

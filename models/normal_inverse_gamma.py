@@ -111,13 +111,13 @@ def _average(values: Float[Array, " item"], where: Bool[Array, " item"]) -> Floa
 
 
 def moment_variance(data: Ratings) -> dist.InverseGamma:
-    """Return the default prior of an item's variance."""
+    """Return an inverse gamma distribution about the variance within items, as all ratings show it."""
     prior = moments(data)
     return dist.InverseGamma(prior.shape, prior.scale)
 
 
 def moment_mean(data: Ratings, variance: Array) -> dist.Normal:
-    """Return the default prior of an item's mean given its variance."""
+    """Return a normal distribution about the mean of all ratings, as wide as these show it, given the variance."""
     prior = moments(data)
     return dist.Normal(prior.location, jnp.sqrt(variance / prior.strength))
 

@@ -62,6 +62,7 @@ def agreement(arguments: Arguments) -> None:
     plan = None if all(value is None for value in asked.values()) else found.plan(**asked)
     write_csv(table, arguments)
     if arguments.output:
+        found.told["file"] = Path(arguments.file).name
         from consilience.reporting import report as write
 
         write(found, path=arguments.output, force=arguments.force)

@@ -86,6 +86,7 @@ class Table:
     of : the fit's table that has all rows, where these are not all.
     total : how many these are; the rows of the frame by default.
     texts : by column, how its values are written; the frame has the numbers to sort by.
+    parted : the column at whose changes a line is drawn, between groups of rows.
     """
 
     frame: Any
@@ -94,6 +95,7 @@ class Table:
     of: str = ""
     total: int | None = None
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parted: str = ""
 
 
 class Bar(NamedTuple):
@@ -337,8 +339,8 @@ def _table(table: Table) -> dict[str, Any]:
     frame, caption = table.frame.iloc[:MOST_ROWS], table.caption
     total = len(table.frame) if table.total is None else table.total
     if len(frame) < total:
-        more = f"; the table “{table.of}” of the fit has all" if table.of else ""
-        caption += f" Shown are {len(frame):,} of {total:,}{more}."
+        more = f"; all: consilience table RUN {table.of}" if table.of else ""
+        caption += f" Shown are {len(frame):,} of {total:,}{more}"
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     written = frame.attrs.get("numbers", ())
     numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
@@ -356,7 +358,9 @@ def _table(table: Table) -> dict[str, Any]:
         for row, (value, text) in enumerate(zip(column, shown, strict=True))
     ] for column, shown, detail in zip(columns, texts, tips, strict=True)), strict=True)  # fmt: skip
     heads = [str(column.name) for column in columns]
-    return {"caption": caption, "columns": heads, "numeric": numeric, "rows": list(rows)}
+    part = frame[table.parted].tolist() if table.parted else [0] * len(frame)
+    begins = [place > 0 and one != part[place - 1] for place, one in enumerate(part)]
+    return {"caption": caption, "columns": heads, "numeric": numeric, "rows": list(rows), "begins": begins}
 
 
 def _digits(columns: Sequence[Any]) -> list[int]:

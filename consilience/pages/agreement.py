@@ -8,13 +8,24 @@ from typing import Any
 import numpy as np
 
 from consilience import agreement_figures
+from consilience._version import __version__
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.models import FIRST
-from consilience.pages import Action, Page, Section, Table
+from consilience.pages import Action, Code, Page, Section, Table
+from consilience.pages.run import IN_CODE, today
 from consilience.printing import counted
 from consilience.rounding import within
+
+_PLANNING = "What more annotations would give"
+_PAPER = """@article{norregaard2022sparse,
+  title   = {Sparse Probability of Agreement},
+  author  = {N{\\o}rregaard, Jeppe and Derczynski, Leon},
+  journal = {arXiv preprint arXiv:2208.06161},
+  year    = {2022}
+}"""
+_WIDTHS = (0.2, 0.1, 0.05, 0.02)  # of intervals; those that are narrower than the present one are planned for
 
 # A page shows so many rows of a table; the library and the command have them all.
 _MOST_ROWS = 30
@@ -33,8 +44,10 @@ def agreement_page(found: Agreement) -> Page:
     known["labels"] = counts.num_labels
     if found.annotations is not None and found.annotations.num_annotators:
         known["annotators"] = found.annotations.num_annotators
-    line = ", ".join(counted(size, name) for name, size in known.items())
-    title = f"Agreement of annotators on {counted(counts.num_items, 'items')}"
+    sizes = ", ".join(counted(size, name) for name, size in known.items())
+    line = f"{sizes} · sparse probability of agreement · {today()}"
+    file = found.told.get("file", "")
+    title = f"Agreement of annotators on {counted(counts.num_items, 'items')}{f', from {file}' if file else ''}"
     if not found.num_usable:
         said = "No item has two annotations, so that nothing is known of the agreement."
         return Page(title, line, findings=[said])
@@ -71,11 +84,12 @@ def agreement_page(found: Agreement) -> Page:
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
-        Action("Plan how many more annotations are needed", section="What more annotations would give"),
-        Action("Infer the labels:", f"consilience fit {FIRST['annotators' in known]} FILE -o run"),
+        Action("Plan how many more annotations are needed", section=_PLANNING),
+        Action("Infer the labels:", f"consilience fit {FIRST['annotators' in known]} {file or 'FILE'} -o run"),
     ]  # fmt: skip
     findings += [] if alike else [str(found.dependence)]
-    return Page(title, line, agreement_sections(found), numbers=numbers, findings=findings, actions=actions)
+    sections = [*agreement_sections(found), _run(found)]
+    return Page(title, line, sections, numbers=numbers, findings=findings, actions=actions)
 
 
 def agreement_sections(found: Agreement) -> list[Section]:
@@ -102,13 +116,13 @@ def _schemes(found: Agreement) -> Section:
         + f" It is {gist}."
     )
     alike = _alike(schemes)
-    said = ["Weights make no difference here." if alike else str(found.dependence)]
+    said = [words + " Weights make no difference here."] if alike else [words, str(found.dependence)]
     shown: list[Any] = []
     if not alike:
         schemes = schemes.assign(weights=schemes["scheme"].map(SCHEME_WORDS))
         shown = [Table(_words(schemes, found), "Agreement by weighting scheme.")]
         shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme"))
-    return Section("Agreement", [words, *said, *shown], f"SPA {gist}")
+    return Section("Agreement", [*said, *shown], f"SPA {gist}")
 
 
 def _alike(schemes: Any) -> bool:
@@ -192,8 +206,10 @@ def _arrival(found: Agreement) -> Section | None:
     if np.isfinite(monitor["lower"]).any():
         drawn.append(agreement_figures.monitoring(monitor, level=found.level))
     else:
-        words = words.partition(" The confidence")[0]
-    return Section("As annotations arrived", [words, drawn])
+        words = words.partition(" The confidence sequence")[0]
+    last, known = monitor.tail(1)[["agreement", "lower", "upper"]], len(drawn) > 1
+    gist = f"at the end of the confidence sequence {_with_ends(*last.iloc[0])}" if known else ""
+    return Section("As annotations arrived", [words, drawn], gist)
 
 
 def _chance(found: Agreement) -> Section:
@@ -210,14 +226,68 @@ def _chance(found: Agreement) -> Section:
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
         "in how they treat items with few annotations; compare values of one coefficient only."
     )
-    return Section("Corrected for chance", [words, *map(str, found.notes), table])
+    alpha = frame.loc[frame["coefficient"].str.contains("alpha"), ["value", "lower", "upper"]]
+    gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
+    return Section("Corrected for chance", [words, *map(str, found.notes), table], gist)
 
 
 def _planning(found: Agreement) -> Section | None:
+    """Say how many annotations per item, and for each of some widths of the interval how many more in all."""
+    import pandas
+
+    per_item = max(round(found.counts.num_annotations / max(found.counts.num_items, 1)), 2)
     try:
-        return Section("What more annotations would give", str(found.plan()).splitlines())
+        wide = found.plan().current_width
+        plans = {width: found.plan(width=width, per_item=per_item) for width in _WIDTHS if width < wide}
+        lines = str(found.plan()).splitlines()
     except UnsupportedRequest:
         return None
+    designs = [(width, one) for width, plan in plans.items() for one in (plan.asked, plan.best) if one is not None]
+    rows = [
+        (f"± {width / 2:g}", one.per_item, one.more_items, one.more_items * one.per_item)
+        for width, one in dict.fromkeys(designs) if one.more_items is not None
+    ]  # fmt: skip
+    if not rows:
+        return Section(_PLANNING, lines)
+    columns = [f"{100 * found.level:g} % interval", "annotations per item", "more items", "more annotations in all"]
+    frame = pandas.DataFrame(rows, columns=columns)
+    words = (
+        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these, with as many annotations "
+        "as now and with the best number, would make it narrower. That for annotators like these asks for more "
+        "annotators too. The present items count with them, so that the number of annotations that is best of new "
+        "items alone need not be the cheapest."
+    )
+    least = frame.loc[frame[columns[0]] == rows[0][0], columns[3]].min()
+    gist = f"{rows[0][0]} takes {least:,} more annotations"
+    return Section(_PLANNING, [*lines, words, Table(frame, "What narrower intervals take.")], gist)
+
+
+def _run(found: Agreement) -> Section:
+    """Return the section on what was run, with the lines that do it again."""
+    import pandas
+
+    told = {name: value for name, value in found.told.items() if name != "file"}
+    given = "".join(f", {name}={value!r}" if np.isscalar(value) else f", {name}=…" for name, value in told.items())
+    whose = "these annotators" if not found.annotators_random else "annotators like these"
+    whose += "; on the first screen for annotators like these" if found.interval_of_others else ""
+    rows = [
+        ("measure", "sparse probability of agreement (SPA)", ""),
+        ("weights of items", SCHEME_WORDS[found.weights], f"weights={told['weights']!r}" if "weights" in told else ""),
+        ("intervals", f"{100 * found.level:g} %, for items like these and {whose}", f"level={found.level:g}"),
+        ("software", f"consilience {__version__}", ""),
+    ]  # fmt: skip
+    data, file = found.annotations, found.told.get("file")
+    hashed = "" if data is None else f"{data.fingerprint()[:12]}…"
+    rows += [("data", file, "")] if file else []
+    rows += [("hash of the data", hashed, "")] if hashed else []
+    read = f"data = cs.read_annotations({file!r})" if file else "data = …"
+    lines = f"{read}{f'  # hash {hashed}' if hashed else ''}\nfound = cs.agreement(data{given})\n"
+    table = Table(pandas.DataFrame(rows, columns=["what", "value", IN_CODE]), "What was measured.")
+    code = Code(f"{lines}cs.report(found, path='agreement.html')", "To reproduce it")
+    return Section(
+        "What was run", [table, "To reproduce it:", code, "Please cite:", Code(_PAPER, "To cite it")],
+        f"SPA by consilience {__version__}",
+    )
 
 
 def predictive_section(found: PosteriorAgreement) -> Section:

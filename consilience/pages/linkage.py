@@ -20,12 +20,14 @@ from consilience.evaluation.partition_scores import expected_scores, num_entitie
 from consilience.evaluation.readings import range_text
 from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.intervals import ends
+from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
 from consilience.pages.run import line_of
 from consilience.printing import counted, percent
 
 DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
+_NEARLY_ALL = 0.999  # Of all links.
 _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
@@ -33,6 +35,7 @@ _MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
 _LINKS = {
     "threshold": "the estimate looked at pairs from these log odds on", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
+    "entities_corrected": "change of the number of entities by the links not looked at",
 }
 _COUNTS = ("merge-moves", "merge-pairs")
 
@@ -80,16 +83,34 @@ def _numbers(fit: Any) -> dict[str, Any]:
     found, of = found_of_all(fit)
     by = f"expected by the model{', in doubt' if count.doubt else ''}"
     shares = {f"correct links, {by}": expected.precision, f"{of} found, {by}": found}
-    spread: list[tuple[float, float]] = [(np.nan, np.nan)] * 2
-    if known:  # of these pairs; how many are among the pairs looked at has no interval
-        estimate = Partition.from_codes(fit.truth.estimate(), records=fit.truth.names())
-        scores = evaluate(fit, estimate, ["pairwise-precision", "pairwise-recall"]).values()
-        factor = (1.0, found / expected.recall)
-        spread = [(part * own.interval[0], part * own.interval[1]) for part, own in zip(factor, scores, strict=True)]
+    spread = _intervals_of_shares(fit) if known else [(np.nan, np.nan)] * 2
     for (name, share), (low, high) in zip(shares.items(), spread, strict=True):
         of_draws = f" ({percent(low).removesuffix(' %')} to {percent(high)}, 95 %)" if np.isfinite(low) else ""
         numbers[name + of_draws] = percent(share)
     return numbers
+
+
+def _intervals_of_shares(fit: Any) -> list[tuple[float, float]]:
+    """Return the intervals of the shares of correct links and of links found, over the draws of the entities.
+
+    NaN where the draws are no partitions, or are of other pairs than the share.
+    """
+    counted_in, size = fit.truth.counted().partitions, fit.data.num_records
+    if counted_in is None:
+        return [(np.nan, np.nan)] * 2
+    one, other = np.divmod(pairs_together(fit.truth.estimate()), size)
+    drawn = (counted_in.clusters(draws) for draws in counted_in.draw_blocks())
+    common = np.concatenate([(own[:, one] == own[:, other]).sum(axis=1) for own in drawn])
+    by_size = counted_in.clusters_by_size()
+    records = np.arange(1, by_size.shape[1] + 1)
+    pairs = by_size @ (records * (records - 1) // 2)
+    found = np.divide(common, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
+    # Draws of the fit itself know nothing of pairs that it does not look at; those beside it look at nearly all.
+    own_draws = counted_in is fit.truth
+    fits = own_draws == (found_of_all(fit)[1] != "all links") or fit.data.candidate is not None
+    intervals = [np.nanquantile(share, ends()) for share in (common / len(one), found)]
+    (low, high), of_found = ((float(low), float(high)) for low, high in intervals)
+    return [(low, high), of_found if fits or fit.truth.found_share > _NEARLY_ALL else (np.nan, np.nan)]
 
 
 def found_of_all(fit: Any) -> tuple[float, str]:
@@ -145,9 +166,11 @@ def _number(fit: Any) -> Section:
         words = f"Interval: not available by {method}, because {why}{sampler}."
         return Section("Clusters", [words, shown, *least], f"{count.value:,.0f} entities expected")
     low, high = count.interval
+    beside = fit.truth.counted().partitions is not fit.truth and fit.data.candidate is None
     words = (
-        f"Draws of who is one entity have {count.value:,.0f} entities on average, and 95 % of them {low:,.0f} to "
-        f"{high:,.0f}; the estimate that is written has {count.point:,.0f}. The interval "
+        f"Draws of who is one entity{', which look at pairs beyond the candidates too,' if beside else ''} have "
+        f"{count.value:,.1f} entities on average, and 95 % of them {low:,.0f} to {high:,.0f}; the estimate that is "
+        f"written has {count.point:,.0f}. The interval "
         f"{f'is not to be trusted: {count.doubt}' if count.doubt else f'holds {count.how}'}."
     )
     drawn = linkage_figures.entity_histogram(count, known)
@@ -235,7 +258,8 @@ def _lost(fit: Any) -> Section | None:
     change = frame["quantity"] == "entities_corrected"
     shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))
     values = [
-        "not known" if np.isnan(value) else f"{value:+,.1f}" if moved else f"{value:,.{0 if value % 1 == 0 else 2}f}"
+        "not known" if np.isnan(value)
+        else _minus(f"{value:+,.1f}" if moved else f"{value:,.{0 if value % 1 == 0 else 2}f}")
         for value, moved in zip(shown, change, strict=True)
     ]
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
@@ -261,11 +285,14 @@ def _uncertain(fit: Any) -> Section | None:
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
         "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
     )
-    more = f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: see “entities”."
+    more = (
+        f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: all are in "
+        "“consilience table RUN entities”."
+    )
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
-    shown = Table(frame, "Records in doubt, in groups.", of="review")
+    shown = Table(frame, "Records in doubt, in groups.", of="review", parted="group")
     pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
     blocks = [words, shown, *([more] if left_out else []), *_waterfalls(fit, pairs[:_MOST_WATERFALLS])]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} have an entity with certainty below {DOUBTFUL}"
@@ -288,11 +315,15 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
 def _odds(value: float) -> str:
     """Write log odds, and below them the probability."""
     probability = float(special.expit(value))
-    return f"{value:+g}\n{range_text(probability, probability)}" if value else "0\n0.50"
+    return f"{_minus(format(value, '+g'))}\n{range_text(probability, probability)}" if value else "0\n0.50"
 
 
 def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:+.2f}"
+    return _minus(f"{round(value, 2) + 0.0:+.2f}")
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "−")
 
 
 def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
@@ -307,7 +338,7 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
     alone = terms[-1]
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
     own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
-    caption = f"{one} and {other}: log odds {alone.sum:+.2f}, probability {own}"
+    caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
     caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
     heads = ("field and values", "log odds, summed up, with the probability", "added")
     return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
@@ -356,17 +387,15 @@ def _group_rows(
     rows = []
     for record, probability in group:
         is_head = record == head
-        row = {
-            "group": number, "record": data.records[record], "file": data.sources[int(data.source[record])],
-            "probability": "" if is_head else f"{probability:.2f}",
-            "estimate": "" if is_head else _joined(estimate, head, record),
-        }  # fmt: skip
-        if data.entity is not None:
-            row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
+        row = {"record": data.records[record]}
         for place, field in enumerate(data.fields):
             own, of_head = _value(data, place, record), _value(data, place, head)
             row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own
-        rows.append(row)
+        row["probability"] = "" if is_head else f"{probability:.2f}"
+        row["estimate"] = "" if is_head else _joined(estimate, head, record)
+        if data.entity is not None:
+            row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
+        rows.append(row | {"file": data.sources[int(data.source[record])], "group": number})
     return rows
 
 
@@ -430,16 +459,24 @@ def _cleaning(fit: Any) -> Section | None:
         "How the columns of each file were read: of what type, how many different values they have in how many forms, "
         "and in how many records they are missing. Forms are compared; the tables show the values as they were written."
     )
-    return Section("Cleaning", [words, Table(fit.cleaning(), "Columns as they were read.")])
+    table = fit.cleaning()
+    gist = f"{counted(len(table), 'columns')}, {counted(int(table['missing'].sum()), 'values')} missing"
+    return Section("Cleaning", [words, Table(table, "Columns as they were read.")], gist)
 
 
 def _patterns(fit: Any) -> Section | None:
     if "patterns" not in fit.member.table_names or fit.data.num_sources == 1:
         return None
-    words = "How many entities have records in exactly these files, over draws of the partition."
-    table = _written(fit.table("patterns"), {"entities": 1, "lower": 0, "upper": 0})
+    words = "How many entities have records in exactly these files, over the draws in which entities are counted."
+    found = fit.table("patterns")
     names = {"sources": "files", "entities": "entities, mean", "lower": "95 % from", "upper": "to"}
-    return Section("Between files", [words, Table(_renamed(table, names), "Entities by the files they are in.")])
+    table = _renamed(_written(found, {"entities": 1, "lower": 0, "upper": 0}), names)
+    several = found[found["sources"].str.contains(" + ", regex=False)]
+    gist = ""
+    if len(several):
+        most = several.loc[several["entities"].idxmax()]
+        gist = f"{most['entities']:,.1f} [{most['lower']:,.0f}, {most['upper']:,.0f}] in {most['sources']}"
+    return Section("Between files", [words, Table(table, "Entities by the files they are in.")], gist)
 
 
 def _known(fit: Any) -> Section | None:

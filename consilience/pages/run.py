@@ -11,7 +11,7 @@ from typing import Any
 from consilience.inference.fitting import Fit
 from consilience.inference.posterior import poor_diagnostics
 from consilience.inference.results import Result
-from consilience.inference.stored_priors import describe_priors, stored_priors
+from consilience.inference.stored_priors import describe_priors, priors_in_words, stored_priors
 from consilience.models import MEMBERS
 from consilience.models.interface import Exact
 from consilience.notes import Level, Note
@@ -23,18 +23,73 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     """Return the section on what was run, with the lines that do it again for these systems."""
     import pandas
 
-    # What was found stands under the table, in sentences.
-    usual = {f"option_{name}" for name in fit.options.keys() - _changed(fit).keys()}
-    described = {name: value for name, value in fit.describe().items() if name not in {"notes", "reason", *usual}}
-    described["method"] += f" ({fit.reason})"
-    described = {name.replace("_", " "): _setting(value) for name, value in described.items()}
-    described["result"] = described["result"].replace(Result.max_steps, "all steps that were asked for")
-    table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
-    blocks = [Table(table, "The run, and its settings other than the defaults."), _diagnosis(fit), "To reproduce it:"]
-    blocks.append(Code(_reproduction(fit, systems), "To reproduce it"))
+    rows = [*_computed(fit), *_circumstances(fit)]
+    table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
+    blocks: list[Any] = [Table(table, "The run, and its settings other than the defaults.")]
+    if fit.priors is not None:
+        caption = "What the model believed before any data (priors), of all its settings."
+        own = [(_spaced(name), *words) for name, words in priors_in_words(fit.priors).items()]
+        blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
+    blocks += [_diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems), "To reproduce it")]
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
-    return Section("What was run", blocks, f"{fit.member.name} by {fit.method}, seed {fit.seed}")
+    gist = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}"
+    return Section("What was run", blocks, gist)
+
+
+IN_CODE = "in code"
+
+METHODS = {
+    "em": "EM", "cavi": "coordinate ascent", "gibbs": "Gibbs sampling", "nuts": "NUTS", "exact": "exact computation",
+    "svi": "stochastic variational inference",
+}  # fmt: skip
+"""Methods as readers know them, by their names in code."""
+
+_WORDS = {
+    "seed": "random seed", "draws": "draws kept", "warmup": "warm-up of each chain, thrown away",
+    "max_steps": "most steps", "tolerance": "change of the objective below which it ends", "seconds": "time, seconds",
+    "worst_r_hat": "largest R-hat (1 where chains agree)", "k_hat": "Pareto k-hat (poor above 0.7)",
+    "diagnosed": "diagnostics are of", "id": "column that names records", "dtype": "precision of numbers",
+}  # fmt: skip
+"""What is known of a run, where its name with spaces does not say what it is."""
+
+_GIVEN = ("seed", "draws", "chains", "warmup", "max_steps", "tolerance", "accelerate")
+_SOFTWARE = ("library", "library_version", "jax_version", "numpyro_version", "backend")
+
+
+def _computed(fit: Fit) -> list[tuple[str, str, str]]:
+    """Return what was computed and how: what it is, its value, and how code says it."""
+    helps = {one.name: one.metadata.get("help", "") for one in dataclasses.fields(fit.resolved.settings)}
+    ended = str(fit.result).replace(Result.max_steps, "all steps that were asked for")
+    method = METHODS.get(fit.method, fit.method)
+    rows = [
+        ("model", fit.member.title, repr(fit.member.name)), ("method", f"{method} ({fit.reason})", repr(fit.method)),
+        ("result", ended, ""),
+    ]  # fmt: skip
+    for name, value in _changed(fit).items():
+        meant = f" ({helps[name]})" if helps.get(name) else ""
+        rows.append((_spaced(name), f"{_setting(value)}{meant}", f"{name}={value!r}"))
+    return rows
+
+
+def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:
+    """Return with what it was computed, and how long it took and how well it went."""
+    told = {"notes", "reason", "model", "method", "result", "priors", "data_hash", *_SOFTWARE}
+    found = {
+        name: value for name, value in fit.describe().items() if name not in told and not name.startswith("option_")
+    }
+    rows = [
+        (_WORDS.get(name, _spaced(name)), _setting(value), f"{name}={value!r}" if name in _GIVEN else "")
+        for name, value in found.items()
+    ]
+    version = fit.attributes.get
+    software = f"consilience {version('library_version')}, JAX {version('jax_version')}, NumPyro "
+    software += f"{version('numpyro_version')}, on {version('backend', '').upper()}"
+    return [*rows, ("software", software, ""), ("hash of the data", f"{version('data_hash', '')[:12]}…", "")]
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _changed(fit: Fit) -> dict[str, Any]:
@@ -46,7 +101,7 @@ def _changed(fit: Fit) -> dict[str, Any]:
 def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 _MOST_NAMED = 3  # files in a title
@@ -106,8 +161,14 @@ def line_of(fit: Fit) -> str:
     """Return the line under the title of a page: sizes of the data, model and method, date."""
     counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size}
     named = ", ".join(counted(size, _CALLED.get(name, name)) for name, size in counts.items() if name not in _UNTOLD)
-    today = datetime.date.today()
-    return f"{named} · {fit.member.name} ({fit.member.title}), method {fit.method} · {today.day} {today:%B %Y}"
+    method = METHODS.get(fit.method, fit.method)
+    return f"{named} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"
+
+
+def today() -> str:
+    """Return the date as pages write it."""
+    now = datetime.date.today()
+    return f"{now.day} {now:%B %Y}"
 
 
 def _diagnosis(fit: Fit) -> str:

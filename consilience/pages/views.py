@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from consilience import views_figures
-from consilience.drawing import shown_name
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.intervals import ends
 from consilience.models.truth.views import ladders_apart
 from consilience.pages import Action, Page, Section, Table
+from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.crowd import shown_annotators
 from consilience.pages.run import line_of
 from consilience.pages.systems import in_words
@@ -26,10 +26,9 @@ _LOOKED_AT = 1_000    # Answers that go against the others.
 _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and uncertain ones that are drawn.
 _FEW_TRIPS = 10       # Round trips of replicas, below which they say less than that ladders agree.
 _MOST_FEATURES = 4    # Of the table of features of each view.
-_MOST_FOUND = _NAMED = 3    # Views of which the first screen tells; features that are named at an axis.
-_SURE, _BELOW = 0.9, 0.89  # Of the view of an expert; and how what is just below is written.
+_MOST_FOUND = 3       # Views of which the first screen tells.
+_SURE = 0.9           # Of the view of an expert, or the cluster of an item.
 _WITHIN = 1.0         # Nats.
-_ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
 _LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
 _TO_ASK = (
     ("Pairs to ask next", "Ask these pairs next"),
@@ -40,10 +39,8 @@ _TO_ASK = (
 
 _LISTED = (
     "Items are listed under their most probable cluster, the surest first; a probability below "
-    f"{_SURE} stands behind the item. The table “views” of the fit has all."
+    f"{_SURE} stands behind the item. All: “consilience table RUN views”."
 )
-_FIXED = "\u00a0"      # A space at which no line ends.
-_FIRST = f"probability of cluster {numbered(0)}"
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
     "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
@@ -63,7 +60,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     data, count = fit.data, fit.num_views()
     low, high = count.interval
     frame = fit.table("experts")
-    unsure, against = int((frame["probability"] < _SURE).sum()), len(fit.table("contradictions", limit=_LOOKED_AT))
+    unsure, against = int(_not_sure(frame["probability"]).sum()), len(fit.table("contradictions", limit=_LOOKED_AT))
     parts, expected = views_sections(fit), _expected_against(fit, frame)
     hoped = "" if expected is None else f", {expected:,.0f} expected from the estimated error rates"
     most, spread = _most_probable(count), "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
@@ -75,7 +72,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         },
         findings=[
             f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
-            f"probability of {_SURE} or more, as far as the model holds. {_how_many(count)}.",
+            f"probability of {_SURE} or more, as far as the model holds. {_how_many(count)}. {_clusters_allowed(fit)}.",
             *(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in _held(fit.truth)[:_MOST_FOUND]),
         ],
         actions=[
@@ -85,6 +82,11 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
         ],
     )  # fmt: skip
+
+
+def _not_sure(probability: Any) -> Any:
+    """Return whether a probability is below what counts as sure, as it is written: with two digits."""
+    return np.round(probability, 2) < _SURE
 
 
 def _most_probable(count: Any) -> int:
@@ -102,6 +104,16 @@ def _how_many(count: Any) -> str:
     spread = "" if low == high else f"; 95 % of draws have {low:,.0f} to {high:,.0f}"
     is_ = "There is" if most == 1 else "There are"
     return f"{is_} {counted(most, 'views')} with probability {in_words(_share_of(count, most))}{spread}"
+
+
+def _clusters_allowed(fit: Any) -> str:
+    """Say how many clusters a view may have, and whether somebody chose that or the evidence."""
+    most, compared = counted(fit.truth.most_clusters, "clusters"), fit.table("evidence")
+    if len(compared) < 2:
+        return f"A view has {most} at most because so many were asked for: how many there are was not inferred"
+    row, last = compared.loc[compared["clusters"] == fit.truth.most_clusters].iloc[0], compared["clusters"].max()
+    known = in_words(probability(float(row["probability"])))
+    return f"Of 2 to {last} clusters of a view {most} have the most evidence, probability {known}"
 
 
 def _expected_against(fit: Any, frame: Any) -> float | None:
@@ -132,15 +144,18 @@ def views_sections(fit: Any) -> list[Section]:
 
 def _number(fit: Any) -> Section:
     count, restarts = fit.num_views(), fit.table("restarts")
-    words = "How many views have an expert, over draws of the posterior, and as far as the model holds."
+    words = f"{_how_many(count)}: so many have an expert, over draws of the posterior, as far as the model holds."
     blocks: list[Any] = [words]
-    drawn = [views_figures.number_of_views(count)]
+    low, high = count.interval  # a single bar would say less than these words
+    drawn = [views_figures.number_of_views(count)] if low < high else list[Any]()
     if len(restarts) > 1:
         blocks.append(_restart_words(restarts))
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
         blocks.append(_ladder_words(fit))
-    return Section("How many views", [*blocks, drawn], _how_many(count).lower())
+    if len(fit.table("evidence")) < 2:
+        blocks.append(f"{_clusters_allowed(fit)}. clusters=\"auto\" compares the evidence of 2, 3, … clusters.")
+    return Section("How many views", [*blocks, *([drawn] if drawn else [])], _how_many(count).lower())
 
 
 def _ladder_words(fit: Any) -> str:
@@ -149,16 +164,16 @@ def _ladder_words(fit: Any) -> str:
     if not len(trips) or fit.options.get("rungs") == 1:
         return words
     number, apart = int(trips.sum()), ladders_apart(fit.posterior.value("view_of_expert"), len(trips))
+    went = f"{number:,} times" if number else "Never"
     words += (
-        f" Its {counted(len(trips), 'ladders')} of replicas believe the answers more or less. "
-        f"{f'{number:,} times one of these' if number else 'None of these'} went from full answers to none and back, "
-        "bringing a grouping that owes nothing to the last"
+        f" It moved on {counted(len(trips), 'ladders')}, whose rungs believe the answers more or less. {went} did a "
+        "grouping that owes nothing to the last come down from the rung that believes none"
     )
     if number < _FEW_TRIPS and np.isfinite(apart):
         words += (
-            ": that is rare where the grouping is sure. What speaks for this grouping is then that the ladders agree, "
-            "one begun at draws of the prior, the other where the best of several searches ended: on how probably two "
-            f"experts share a view they differ by {apart:.2f} at most"
+            ", which is rare where the grouping is sure. What speaks for this one is that the ladders agree, one begun "
+            "at draws of the prior, the other where the best of several searches ended: on how probably two experts "
+            f"share a view they differ by {apart:.2f} at most"
         )
     return words + (
         ". On data drawn from the model 90 % intervals of accuracies held 90 %, and pairs of experts who share a view "
@@ -188,7 +203,7 @@ def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
 
     truth = fit.truth
     shown = np.flatnonzero(truth.view_probability.max(axis=0) >= 0.005)
-    unsure = frame["probability"].to_numpy() < _SURE
+    unsure = _not_sure(frame["probability"].to_numpy())
     words = (
         "How probably each expert has each view; cells below 0.005 are empty. "
         f"The view of {int(unsure.sum()) or 'none'} of the {len(frame):,} experts is uncertain (probability below "
@@ -243,7 +258,7 @@ def _reliability(fit: Any, frame: Any) -> Section:
         frame = frame.iloc[np.lexsort([-frame["weight"], frame["view"]])]
         blocks.append(
             f"Shown are {len(frame)} of {number:,} experts: those who surely weigh most, those who surely weigh least, "
-            "and the busiest. The table “experts” of the fit has all of them."
+            "and the busiest. All: “consilience table RUN experts”."
         )
     blocks.append(views_figures.reliability(frame))
     columns, texts = {"expert": frame["expert"], "view": numbered(frame["view"])}, {}
@@ -251,13 +266,23 @@ def _reliability(fit: Any, frame: Any) -> Section:
         spread = zip(frame[f"{site}_lower"], frame[f"{site}_upper"], strict=True)
         digits = 1 if site == "weight" else 2
         columns[site] = frame[site]
-        texts[site] = [f"{value:.{digits}f}" for value in frame[site]]
-        columns[f"95 % of {site}"] = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
+        texts[site] = [f"{value:.{digits}f}".replace("-", "−") for value in frame[site]]
+        ends_of = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
+        columns[f"95 % of {site}"] = [text.replace("-", "−") for text in ends_of]
     table = _frame(columns | {"answers": frame["answers"]})
     table.attrs["numbers"] = [name for name in columns if name.startswith("95 %")]
     gist = f"{counted(len(spammers), 'experts')} tell next to nothing" if spammers else ""
+    if not gist and number > 1 and np.isfinite(frame["weight"]).all():
+        most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
+        gist = f"{most['expert']} weighs most, {_weight_of(most)}; {least['expert']} least, {_weight_of(least)}"
     blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
     return Section("How reliable each expert is", blocks, gist)
+
+
+def _weight_of(row: Any) -> str:
+    """Write the weight of an expert with its interval."""
+    text = f"{row['weight']:.1f} [{row['weight_lower']:.1f}, {row['weight_upper']:.1f}]"
+    return text.replace("-", "−")
 
 
 def _prior_words(frame: Any) -> str:
@@ -291,78 +316,6 @@ def _prior_intervals(fit: Any, frame: Any) -> dict[str, np.ndarray]:
 # The views ------------------------------------------------------------------------------------------------------------
 
 
-class Plane(NamedTuple):
-    """Two directions in which the clusters of a view lie most apart.
-
-    Parameters
-    ----------
-    place : of each item, float64, shape ``(item, 2)``, in the units of the file.
-    names : of the two directions: a feature, or a sum of several.
-    """
-
-    place: np.ndarray
-    names: tuple[str, str]
-
-
-def most_telling(feature: np.ndarray, names: Any, weight: np.ndarray, probability: np.ndarray) -> Plane:
-    """Choose the two directions of the features along which the log odds of the clusters differ most.
-
-    They span the plane of the two largest principal components of the logits, turned in it so that each has few
-    features (varimax). Where one feature has nearly all of a direction, that feature itself is shown. Weights of two
-    clusters, or of one feature, have a single direction: the other one is the probability of the first cluster.
-
-    Parameters
-    ----------
-    feature : shape ``(item, feature)``, as they stand in the file.
-    names : of the features.
-    weight : per unit of each feature, shape ``(feature, cluster)``, as in ``fit.directions()``.
-    probability : of the clusters, shape ``(item, cluster)``.
-    """
-    scale = feature.std(axis=0)
-    per_unit = 1 / np.where(scale > 0, scale, 1)
-    loading = weight * scale[:, None]
-    _, _, components = np.linalg.svd((feature - feature.mean(axis=0)) @ weight, full_matrices=False)
-    if np.linalg.matrix_rank(loading) < 2:
-        along = loading @ components[0]
-        place, name = _direction(feature, names, along / np.linalg.norm(along), per_unit)
-        return Plane(np.stack([place, probability[:, 0]], axis=1), (name, _FIRST))
-    basis = _varimax(np.linalg.qr(loading @ components[:2].T)[0])
-    basis = basis[:, np.argsort(-np.linalg.norm(basis.T @ loading, axis=1))]
-    (first, name), (second, other) = (_direction(feature, names, column, per_unit) for column in basis.T)
-    return Plane(np.stack([first, second], axis=1), (name, other))
-
-
-def _varimax(basis: np.ndarray) -> np.ndarray:
-    """Turn two orthonormal columns so that their squares vary most; in closed form (Kaiser 1958)."""
-    a, b = basis.T
-    u, v = a**2 - b**2, 2 * a * b
-    number = len(a)
-    across = 2 * (u @ v - u.sum() * v.sum() / number)
-    along = (u**2 - v**2).sum() - (u.sum() ** 2 - v.sum() ** 2) / number
-    angle = np.arctan2(across, along) / 4
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    return np.asarray(basis @ turn)
-
-
-def _direction(feature: np.ndarray, names: Any, along: np.ndarray, per_unit: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return the places of the items along a direction of unit length in standardised features, and its name."""
-    order = np.argsort(-np.abs(along), kind="stable")
-    if along[order[0]] ** 2 >= _ALONE:
-        return feature[:, order[0]], _feature_name(names[order[0]])
-    slope = along * per_unit * np.sign(along[order[0]])
-    words = " ".join(
-        f"{'−' if slope[one] < 0 else '+'}{_FIXED}{abs(slope[one]):.2g}{_FIXED}×{_FIXED}{_feature_name(names[one])}"
-        for one in order[:_NAMED]
-    ).removeprefix(f"+{_FIXED}")
-    rest = int((along[order[_NAMED:]] != 0).sum())
-    return feature @ slope, words + (f" +{_FIXED}{rest}{_FIXED}lesser" if rest else "")
-
-
-def _feature_name(name: Any) -> str:
-    """Write the name of a feature so that nobody takes it for a number."""
-    return f"feature {name}" if str(name).isdigit() else shown_name(name)
-
-
 def _views(fit: Any) -> list[Section]:
     used = _held(fit.truth)
     sections = []
@@ -392,10 +345,11 @@ def _sizes_of(fit: Any, view: int) -> str:
     """Say how large the clusters of a view are, and how many items have no sure one."""
     truth = fit.truth
     size = np.bincount(truth.consensus(view))
-    unsure = int((truth.cluster_probability[:, view].max(axis=1) < _SURE).sum())
+    unsure = int(_not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
     return (
-        f"{counted(int((size > 0).sum()), 'clusters')} of {' + '.join(f'{one:,}' for one in size[size > 0])} items; "
-        f"the cluster of {unsure:,} of {counted(truth.num_units, 'items')} is uncertain (probability below {_SURE})"
+        f"items in {int((size > 0).sum())} of {truth.most_clusters} possible clusters, "
+        f"{' + '.join(f'{one:,}' for one in size[size > 0])}; the cluster of {unsure or 'none'} of "
+        f"{counted(truth.num_units, 'items')} is uncertain (probability below {_SURE})"
     )
 
 
@@ -412,13 +366,13 @@ def _picture(fit: Any, view: int) -> list[Any]:
         if any("×" in name for name in plane.names):
             how += " An axis that is a sum of features has the units of none of them."
     except UnsupportedRequest:
-        plane, how = _apart(feature, names, probability), "The axes are what differs most between the clusters."
+        plane, how = most_apart(feature, names, probability), "The axes are what differs most between the clusters."
     shown, cut = np.arange(data.num_items), []
     if data.num_items > _MOST_POINTS:
         shown = np.sort(np.random.default_rng(0).choice(data.num_items, _MOST_POINTS, replace=False))
         cut = [f"Shown are {_MOST_POINTS:,} random items of {data.num_items:,}."]
     judged = np.isin(shown, truth.judged)
-    title = f"View {numbered(view)}"
+    title = f"Items of view {numbered(view)} by cluster"
     drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, title)
     words = "Each item has the colour of its most probable cluster, and is the fainter the less certain that is. "
     return [words + how, *cut, drawn]
@@ -434,19 +388,6 @@ def _weights(fit: Any, view: int) -> np.ndarray:
     return wide.reindex(features, fill_value=0.0).to_numpy()  # the table leaves out features that are constant
 
 
-def _apart(feature: np.ndarray, names: Any, probability: np.ndarray) -> Plane:
-    """Choose the two features that differ most between clusters; of a single one, the probability of a cluster too."""
-    share = probability / np.maximum(probability.sum(axis=0), 1e-12)
-    mean = share.T @ feature
-    between = probability.mean(axis=0) @ (mean - feature.mean(axis=0)) ** 2
-    variance = feature.var(axis=0)
-    order = np.argsort(-between / np.where(variance > 0, variance, np.inf), kind="stable")[:2]
-    first, *others = (_feature_name(names[one]) for one in order)
-    if others:
-        return Plane(feature[:, order], (first, others[0]))
-    return Plane(np.stack([feature[:, 0], probability[:, 0]], axis=1), (first, _FIRST))
-
-
 def _clusters(fit: Any, view: int) -> list[str]:
     """List the items of each cluster, the surest first, and how many it has over draws."""
     truth = fit.truth
@@ -456,7 +397,7 @@ def _clusters(fit: Any, view: int) -> list[str]:
     for cluster in range(truth.most_clusters):
         own = np.flatnonzero(label == cluster)
         own = own[np.argsort(-sure[own], kind="stable")]
-        texts = [f"{names[one]}" + (f" ({min(sure[one], _BELOW):.2f})" if sure[one] < _SURE else "") for one in own]
+        texts = [f"{names[one]}" + (f" ({sure[one]:.2f})" if _not_sure(sure[one]) else "") for one in own]
         if len(own) > _MOST_NAMES:
             texts = [*texts[: _MOST_NAMES // 2], "…", *texts[-_MOST_NAMES // 2 :]]
         low, high = np.quantile((drawn == cluster).sum(axis=1), ends())
@@ -473,7 +414,7 @@ def _unsure(fit: Any, view: int) -> list[Any]:
     probability = fit.truth.cluster_probability[:, view]
     sure = probability.max(axis=1)
     least = np.argsort(sure, kind="stable")[:_MOST_UNSURE]
-    least = least[sure[least] < _SURE]
+    least = least[_not_sure(sure[least])]
     if not len(least):
         return []
     frame, title = pandas.DataFrame(probability[least], fit.truth.names()[least]), f"View {numbered(view)}, items"
@@ -526,12 +467,14 @@ def _contradictions(fit: Any) -> Section:
         "to nothing the others have settled the matter"
     )
     first = _shown_pairs(table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
+    gist = f"{len(table):,} of {fit.data.num_constraints:,}, {len(again):,} of which are worth asking again"
     if not len(again):
         settled = "The other answers have settled the matter of all of these: there is no need to ask again."
-        return Section(title, [words, first, settled])
+        return Section(title, [words, first, settled], gist)
     which = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     then = f"{gain}. The {min(len(again), _FEW_ROWS)} of {which} with the largest gain:"
-    return Section(title, [words, first, then, _shown_pairs(again.head(_FEW_ROWS), "Those with the largest gain.")])
+    most = _shown_pairs(again.head(_FEW_ROWS), "Those with the largest gain.")
+    return Section(title, [words, first, then, most], gist)
 
 
 def _questions(fit: Any) -> Section:
@@ -539,16 +482,17 @@ def _questions(fit: Any) -> Section:
     title = "Pairs to ask next"
     if not len(table) or table["gain"].max() < _LEAST_GAIN:
         said = "No pair was found, among random ones, of which another answer would tell anything."
-        return Section("More answers", [said])
+        return Section("More answers", [said], "another answer would tell next to nothing")
     shown = _without_repeats(table)
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
         "are together in this view, and “gain” what the answer is expected to tell of that, in nats; log 2 = 0.69 is "
         "all there is to know. Random candidates were looked at, and not all pairs. Of the "
-        f"{len(table):,} in the table “questions” of the fit these are the {len(shown)} best in which no item comes "
-        "twice in a view, since an answer to one pair tells of others."
+        f"{len(table):,} that were found these are the {len(shown)} best in which no item comes twice in a view, since "
+        "an answer to one pair tells of others. All: “consilience table RUN questions”."
     )
-    return Section(title, [words, _shown_pairs(shown, "Pairs of which an answer tells most.")])
+    gist = f"an answer on the best one is expected to tell {table['gain'].max():.2f} nats"
+    return Section(title, [words, _shown_pairs(shown, "Pairs of which an answer tells most.")], gist)
 
 
 def _without_repeats(table: Any) -> Any:
@@ -586,7 +530,7 @@ def _silent(fit: Any) -> list[Section]:
     shown = least.drop(columns="row").head(_MOST_ROWS)
     words = (
         f"{len(silent):,} of {truth.num_units:,} items are in no pair. Their clusters are predicted from the features "
-        f"alone, and are as uncertain as “probability” says; {int((table['probability'] < _SURE).sum()):,} of "
+        f"alone, and are as uncertain as “probability” says; {int(_not_sure(table['probability']).sum()):,} of "
         f"{len(table):,} predictions (one for each item and view) are below {_SURE}. The {len(shown)} least certain:"
     )
     texts = {"probability": list(map(probability, shown["probability"]))}

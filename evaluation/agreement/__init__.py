@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.data.accept import as_contract, is_source
+from consilience.data.accept import as_contract, file_name, is_source
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
 from consilience.data.problems import check_option
@@ -43,6 +43,13 @@ from consilience.models.truth import CLASSES, Truth, truth_of
 from consilience.notes import Remedy
 
 __all__ = ["SCHEMES", "TABLES", "Agreement", "LabelCounts", "PosteriorAgreement", "agreement"]
+
+
+_USUAL = {
+    "weights": "annotations_m1", "annotators": "fixed", "shares": None, "values": None, "ordinal": False, "level": 0.95,
+    "duplicates": "error", "first": None,
+}  # fmt: skip
+"""What `agreement` takes where nothing else is asked for."""
 
 
 def agreement(
@@ -126,14 +133,18 @@ def agreement(
         "weights": weights, "annotators": annotators, "shares": shares, "values": values, "ordinal": ordinal,
         "level": level,
     }  # fmt: skip
+    asked = settings | {"duplicates": duplicates, "first": first}
+    told = {name: value for name, value in asked.items() if not (np.isscalar(value) or value is None)}
+    told |= {name: value for name, value in asked.items() if name not in told and value != _USUAL[name]}
+    told |= {"file": name} if (name := file_name(source)) else {}
     if isinstance(source, LabelCounts):
-        return Agreement(source, **settings)
+        return Agreement(source, told=told, **settings)
     if is_source(source) or columns is not None or read:
         source = as_contract(source, Annotations, Mentions, duplicates=duplicates, read=read, columns=columns)
     annotations = _annotations_of(source)
     if annotations is not None:
         kept = _first_annotations(_without_repeats(annotations, duplicates), first)
-        return Agreement(LabelCounts.of_annotations(kept), kept, **settings)
+        return Agreement(LabelCounts.of_annotations(kept), kept, told=told, **settings)
     if isinstance(source, Ratings):
         text = "ratings are numbers; give their table, with {columns} and {values}, for Krippendorff's alpha"
         raise UnsupportedRequest(text, Remedy("columns", {"label": "rating"}), Remedy("values", "labels"))

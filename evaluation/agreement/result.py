@@ -59,6 +59,8 @@ class Agreement:
         One row per annotation, in order of arrival; ``None`` where only counts are at hand.
     weights, annotators, shares, values, ordinal, level : str
         See `consilience.agreement`.
+    told : dict[str, Any], optional
+        For the page: the ``file``, where known, and the keywords that are not at their default.
 
     Examples
     --------
@@ -79,13 +81,14 @@ class Agreement:
         values: Any = None,
         ordinal: bool = False,
         level: float = 0.95,
+        told: Mapping[str, Any] | None = None,
     ) -> None:
         check_scheme(weights)
         if annotators not in ("fixed", "random"):
             raise UnsupportedRequest(f"annotators is {annotators!r}; give 'fixed' or 'random'")
         check_level(level)
         self.counts, self.annotations, self.weights, self.level = counts, annotations, weights, level
-        self.annotators_random = annotators == "random"
+        self.annotators_random, self.told = annotators == "random", dict(told or {})
         self._shares, self._values, self._ordinal = shares, _checked_values(values, counts), ordinal
         if shares is not None and (weights != "inv_var_class" or np.shape(shares) != (counts.num_labels,)):
             raise UnsupportedRequest(

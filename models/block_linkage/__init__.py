@@ -392,7 +392,8 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
-    return f"{expected}; those not looked at would make the number of entities smaller by {mean - corrected:,.1f}"
+    fewer = f"{mean - corrected:,.1f}"
+    return f"{expected}; for the others, which are counted too, the number of entities is smaller by {fewer}"
 
 
 MODEL = Model(

@@ -25,7 +25,7 @@ from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.diagnostics import convergence
 from consilience.models.intervals import ends
 from consilience.models.sites import Resolved
-from consilience.models.truth.partitions import CountedClusters
+from consilience.models.truth.partitions import CountedClusters, DrawnPartitions
 
 MOST_RECORDS, MOST_PAIRS = 10_000, 5_000_000    # 11 CPU seconds; of 50,000 records it would take 150
 _MOST_WITH_CLASSES = 2_000                      # of error classes a run takes six times as long
@@ -69,19 +69,19 @@ def interval_of_entities(
         return None
     if len(problem.neighbour) > 2 * MOST_PAIRS:
         return None
-    by_size, r_hat = _sampled(problem, found, estimate, seed)
-    number = by_size.sum(axis=2)
-    size = convergence(number).ess_bulk
+    clusters, r_hat = _sampled(problem, found, estimate, seed)
+    drawn = DrawnPartitions(clusters.reshape(-1, data.num_records))
+    number = drawn.num_clusters()
+    size = convergence(number.reshape(2, -1)).ess_bulk
     doubt = f"the chains disagree, R-hat {r_hat:.2f}; " if r_hat > _MOST_R_HAT else ""
     pairs = "the pairs given"
     if data.candidate is None:
         pairs = f"pairs with log odds above {-wide_threshold(data, settings.wide):g}"
     basis = (
-        f"{doubt}{pairs}; Gibbs sampling of links and hyperparameters, 2 chains of {number.shape[1]:,}, "
+        f"{doubt}{pairs}; Gibbs sampling of links and hyperparameters, 2 chains of {clusters.shape[1]:,}, "
         f"effective sample size {float(size):,.0f}"
     )
-    sizes = by_size.mean(axis=(0, 1))
-    return CountedClusters(number.ravel(), sizes[: np.flatnonzero(sizes)[-1] + 1], False, basis)
+    return CountedClusters(number, drawn.size_counts(), False, basis, partitions=drawn)
 
 
 def disagree(sampled: Int[np.ndarray, " draw"], by_em: tuple[float, float]) -> bool:
@@ -101,24 +101,25 @@ def disagree(sampled: Int[np.ndarray, " draw"], by_em: tuple[float, float]) -> b
 
 def _sampled(
     problem: LinkProblem, found: Linkage, estimate: Int[np.ndarray, " record"], seed: Any
-) -> tuple[Int[np.ndarray, "chain draw size"], float]:
-    """Return numbers of entities by size of two chains that started apart, and R-hat of their sum."""
+) -> tuple[Int[np.ndarray, "chain draw record"], float]:
+    """Return the entities of two chains that started apart, and R-hat of their number."""
     random = [np.random.default_rng([*np.atleast_1d(seed).tolist(), chain]) for chain in range(2)]
     states = [start(random[0], problem), _started_at(found, estimate, problem)]
     for chain in range(2):
         for _ in range(_WARMUP):
             states[chain] = sweep(random[chain], states[chain], problem)
     for times in _TIMES_LONGER:
-        by_size = np.empty((2, times * _DRAWS, len(problem.size_share)), int)
+        clusters = np.empty((2, times * _DRAWS, len(problem.value)), np.int32)
+        number = np.empty(clusters.shape[:2], int)
         for chain in range(2):
             for draw in range(times * _DRAWS):
                 states[chain] = sweep(random[chain], states[chain], problem)
-                size = np.bincount(states[chain].cluster)
-                by_size[chain, draw] = np.bincount(size, minlength=len(problem.size_share) + 1)[1:]
-        r_hat = float(convergence(by_size.sum(axis=2)).r_hat)
+                clusters[chain, draw] = states[chain].cluster
+                number[chain, draw] = np.count_nonzero(np.bincount(states[chain].cluster))
+        r_hat = float(convergence(number).r_hat)
         if not r_hat > _MOST_R_HAT:
             break
-    return by_size, r_hat
+    return clusters, r_hat
 
 
 def _started_at(found: Linkage, estimate: Int[np.ndarray, " record"], problem: LinkProblem) -> State:

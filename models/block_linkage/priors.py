@@ -25,12 +25,12 @@ def _fields(data: Any) -> str:
 
 @dataclass(frozen=True)
 class RareDistortion:
-    """Beta(a, b) of how often a field is distorted, as a function of the data; one value in ten by default.
+    """Beta(a, b) of how often a field is distorted.
 
     Parameters
     ----------
     a, b : positive; one number for all fields, or a list with one for each field. The mean is a / (a + b), and a + b is
-        how many records it counts as.
+        how many records it counts as; by default one value in ten is distorted.
     """
 
     a: Any = 1.0

@@ -122,7 +122,8 @@ def patterns(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) ->
     names = np.asarray(data.sources, object)
     if len(names) > _MOST_SOURCES:
         raise TooLarge(f"sets of {len(names)} sources; of at most {_MOST_SOURCES} they are counted")
-    known, drawn = truth.clusters_by_source(np.asarray(data.source))
+    # The draws in which the entities are counted: one page has one number of them.
+    known, drawn = (truth.counted().partitions or truth).clusters_by_source(np.asarray(data.source))
     if len(names) <= _FEW_SOURCES:
         every = np.arange(1, 2 ** len(names))
         of_every = np.zeros((len(drawn), len(every)), drawn.dtype)

@@ -24,7 +24,7 @@ _OF_EXPERTS = ("sensitivity", "specificity", "answers_together", "answers_apart"
 
 @dataclass(frozen=True)
 class GradePrior:
-    """Dirichlet prior of the answers to pairs that are together, or apart, as a function of the data.
+    """Dirichlet prior of the answers to pairs that are together, or apart.
 
     Its means change in equal steps along the grades. Of two grades it is Beta(3, 1.5).
 

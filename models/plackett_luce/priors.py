@@ -28,7 +28,7 @@ from consilience.models.sites import Resolved
 
 @dataclass(frozen=True)
 class OneClass:
-    """Gamma(shape, 1), whatever the data.
+    """Gamma(shape, 1).
 
     Parameters
     ----------

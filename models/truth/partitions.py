@@ -77,6 +77,7 @@ class CountedClusters(NamedTuple):
     number : shape ``(draw,)``.
     sizes : shape ``(size,)``; expected number of clusters of 1, 2, … items.
     links_alone, basis, doubt : as in `PartitionTruth`, of these draws.
+    partitions : the draws that were counted; None where they are no partitions.
     """
 
     number: Int[np.ndarray, " draw"]
@@ -84,6 +85,7 @@ class CountedClusters(NamedTuple):
     links_alone: bool
     basis: str
     doubt: str = ""
+    partitions: PartitionTruth | None = None
 
 
 class PartitionTruth(Truth):
@@ -159,7 +161,7 @@ class PartitionTruth(Truth):
 
     def counted(self) -> CountedClusters:
         """Return what is known of the number of clusters; by default that of the draws."""
-        return CountedClusters(self.num_clusters(), self.size_counts(), self.links_alone, self.basis)
+        return CountedClusters(self.num_clusters(), self.size_counts(), self.links_alone, self.basis, partitions=self)
 
     def clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
         """Return the number of clusters with 1, 2, … records of each draw; counted once."""

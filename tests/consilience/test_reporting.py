@@ -282,7 +282,7 @@ def test_every_kind_of_block_is_rendered(tmp_path):
     assert "1,234" in page.text["dd"]
     assert page.text["sub"] == ["3", ", 1"]  # spans that cross another are left out
     assert page.text["h3"] == ["d", "<h>"]
-    assert page.text["caption"] == ["<s>", "b", "long Shown are 2 of 9; the table “x” of the fit has all."]
+    assert page.text["caption"] == ["<s>", "b", "long Shown are 2 of 9; all: consilience table RUN x"]
     with pytest.raises(UnsupportedRequest, match="a block is int"):
         write_page(pages.Page("t", "", [Section("s", [3])]), tmp_path / "page.html")
 
@@ -323,7 +323,7 @@ def crowd(num_items=60, num_annotators=6):
 def test_a_page_of_agreement(tmp_path):
     found = cs.agreement(crowd())
     page = checked(cs.report(found, path=tmp_path / "agreement.html"))
-    assert page.headings == AGREEMENT_PARTS
+    assert page.headings == [*AGREEMENT_PARTS, "What was run"]
     assert page.tags.count("svg") == 6
     assert f"{found.value:.2f}" in page.text["dd"]  # with the digits of the interval of others like them
     assert str(found.dependence) in page.text["li"]
@@ -334,7 +334,8 @@ def test_a_page_of_agreement(tmp_path):
 def test_a_page_of_agreement_shows_what_counts_can_tell(tmp_path):
     counts = cs.data.Annotations.from_counts(np.random.default_rng(0).integers(0, 4, (50, 3)))
     page = checked(cs.report(cs.agreement(counts), path=tmp_path / "agreement.html"))
-    assert page.headings == [part for part in AGREEMENT_PARTS if part not in ("Annotators", "As annotations arrived")]
+    parts = [part for part in AGREEMENT_PARTS if part not in ("Annotators", "As annotations arrived")]
+    assert page.headings == [*parts, "What was run"]
 
 
 def test_a_page_of_agreement_without_any_pair(tmp_path):
@@ -404,7 +405,7 @@ def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
 def test_numbers_of_the_run_are_rounded(fit):
     fit = dataclasses.replace(fit, attributes={**fit.attributes, "worst_r_hat": 6.298147875897062})
     table = run.run_section(fit, {}).blocks[0].frame
-    assert table.set_index("what")["value"]["worst r hat"] == "6.298"
+    assert table.set_index("what")["value"]["largest R-hat (1 where chains agree)"] == "6.298"
 
 
 def with_priors(fit, priors):

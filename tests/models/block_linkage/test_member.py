@@ -64,7 +64,7 @@ def test_entities_by_size(fitted):
 
 
 def test_patterns_count_all_entities(fitted):
-    table, number = fitted.patterns(), fitted.truth.num_clusters().mean()
+    table, number = fitted.patterns(), fitted.num_entities().value
     assert set(table["sources"]) <= {"file_1", "file_2", "file_1 + file_2"}
     assert table["entities"].sum() == pytest.approx(number)
 
