@@ -339,8 +339,8 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
         command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o less"
         actions.append(Action("See what rests on the assumed reliability:", command))
     if found.systems and is_open(found.comparison):
-        named = [shlex.quote(f"{name}.csv") for name in found.comparison.table["system"][:_MOST_FILES]]
-        systems = " ".join(["consilience compare RUN", *named, *["…"] * (len(found.systems) > _MOST_FILES)])
+        files = [shlex.quote(f"{name}.csv") for name in found.comparison.table["system"][:_MOST_FILES]]
+        systems = " ".join(["consilience compare RUN", *files, *["…"] * (len(found.systems) > _MOST_FILES)])
         open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
         if gold is not None and gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))

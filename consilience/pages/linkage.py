@@ -25,6 +25,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
 from consilience.pages.run import line_of
 from consilience.printing import counted, percent
+from consilience.rounding import written
 
 DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
 _NEARLY_ALL = 0.999  # Of all links.
@@ -259,7 +260,7 @@ def _lost(fit: Any) -> Section | None:
     shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))
     values = [
         "not known" if np.isnan(value)
-        else _minus(f"{value:+,.1f}" if moved else f"{value:,.{0 if value % 1 == 0 else 2}f}")
+        else written(value, "+,.1f" if moved else f",.{0 if value % 1 == 0 else 2}f")
         for value, moved in zip(shown, change, strict=True)
     ]
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
@@ -315,15 +316,11 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
 def _odds(value: float) -> str:
     """Write log odds, and below them the probability."""
     probability = float(special.expit(value))
-    return f"{_minus(format(value, '+g'))}\n{range_text(probability, probability)}" if value else "0\n0.50"
+    return f"{written(value, '+g')}\n{range_text(probability, probability)}" if value else "0\n0.50"
 
 
 def _signed(value: float) -> str:
-    return _minus(f"{round(value, 2) + 0.0:+.2f}")
-
-
-def _minus(number: str) -> str:
-    return number.replace("-", "−")
+    return written(round(value, 2) + 0.0, "+.2f")
 
 
 def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:

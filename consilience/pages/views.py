@@ -18,7 +18,7 @@ from consilience.pages.crowd import shown_annotators
 from consilience.pages.run import line_of
 from consilience.pages.systems import in_words
 from consilience.printing import counted, numbered
-from consilience.rounding import probability
+from consilience.rounding import probability, written
 
 _MOST_EXPERTS, _MOST_VIEWS = 40, 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
@@ -266,9 +266,8 @@ def _reliability(fit: Any, frame: Any) -> Section:
         spread = zip(frame[f"{site}_lower"], frame[f"{site}_upper"], strict=True)
         digits = 1 if site == "weight" else 2
         columns[site] = frame[site]
-        texts[site] = [f"{value:.{digits}f}".replace("-", "−") for value in frame[site]]
-        ends_of = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
-        columns[f"95 % of {site}"] = [text.replace("-", "−") for text in ends_of]
+        texts[site] = [written(value, f".{digits}f") for value in frame[site]]
+        columns[f"95 % of {site}"] = [" to ".join(written(end, f".{digits}f") for end in ends) for ends in spread]
     table = _frame(columns | {"answers": frame["answers"]})
     table.attrs["numbers"] = [name for name in columns if name.startswith("95 %")]
     gist = f"{counted(len(spammers), 'experts')} tell next to nothing" if spammers else ""
@@ -281,8 +280,8 @@ def _reliability(fit: Any, frame: Any) -> Section:
 
 def _weight_of(row: Any) -> str:
     """Write the weight of an expert with its interval."""
-    text = f"{row['weight']:.1f} [{row['weight_lower']:.1f}, {row['weight_upper']:.1f}]"
-    return text.replace("-", "−")
+    weight, low, high = (written(row[name], ".1f") for name in ("weight", "weight_lower", "weight_upper"))
+    return f"{weight} [{low}, {high}]"
 
 
 def _prior_words(frame: Any) -> str:
@@ -434,7 +433,7 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
     narrowest = (table["upper"] - table["lower"]).groupby(table["feature"]).transform("min")
     digits = np.clip(1 - np.floor(np.log10(np.maximum(narrowest / 2, 1e-9))), 0, 9).astype(int)
     numbers = zip(table["weight"], table["lower"], table["upper"], digits, strict=True)
-    texts = [f"{mean:+.{n}f} ({low:+.{n}f} to {high:+.{n}f})".replace("-", "−") for mean, low, high, n in numbers]
+    texts = ["{} ({} to {})".format(*(written(one, f"+.{n}f") for one in ends)) for *ends, n in numbers]
     wide = table.assign(text=texts).pivot(index="feature", columns="cluster", values="text")
     wide = wide.loc[list(dict.fromkeys(table["feature"]))]
     words = (
