@@ -22,6 +22,7 @@ from consilience.drawing import (
     axes_of,
     colours_of,
     count_items,
+    inked,
     legend_below,
     shown_name,
     styled,
@@ -31,7 +32,6 @@ from consilience.rounding import probability as written
 
 _BEYOND = 1e-3       # Numbers of views that are less probable are not drawn at the ends.
 _LABEL = 46          # Characters in a line of the label of an axis.
-_FULL, _WHITE_FROM = "#084a91", 0.6  # Ink of a cell that is certain, and where white is read best on it.
 _FAINTEST = 0.15     # How opaque an item is of which nothing is known.
 
 
@@ -101,20 +101,14 @@ def expert_views(
     ax : axes to draw into.
     title, across, down : what is shown, and what columns and rows are.
     """
-    from matplotlib.colors import to_rgb
-
     probability = frame.to_numpy(float)
     num_rows, num_columns = probability.shape
     names = [shown_name(name) for name in frame.index]
     longest = max(map(len, names))
     ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_columns) + 0.065 * longest, 1.0 + 0.24 * max(num_rows, 3))
-    # The ink lies over the page, light or dark, and so do texts on little of it.
-    colours = np.concatenate([np.broadcast_to(to_rgb(_FULL), (*probability.shape, 3)), probability[..., None]], axis=2)
-    ax.pcolormesh(colours, edgecolors=GRID, linewidth=0.6)
+    ax.pcolormesh(inked(probability), edgecolors=GRID, linewidth=0.6)
     for row, column in np.argwhere(probability >= 0.005):
-        ink = INK if probability[row, column] < _WHITE_FROM else "#ffffff"
-        text = written(probability[row, column], 2)
-        ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8, color=ink)
+        ax.text(column + 0.5, row + 0.53, written(probability[row, column], 2), ha="center", va="center", fontsize=8)
     ax.set_yticks(np.arange(num_rows) + 0.5, names)
     ax.set_xticks(np.arange(num_columns) + 0.5, [str(numbered(code)) for code in frame.columns])
     ax.tick_params(length=0)
