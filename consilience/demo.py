@@ -17,20 +17,21 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
 from consilience.drawing import BLUE, GREEN, INK, VERMILLION, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.models.intervals import ends
 from consilience.output import check_output
 from consilience.pages import Action, Code, Page, Section, Table, capital, write_page
-from consilience.printing import percent, rows_of, table_text
+from consilience.printing import percent, percents, rows_of, table_text
 from consilience.rounding import probability
 
 
@@ -114,11 +115,13 @@ def anaesthetists() -> Study:
     sure, size, worst = int((certainty.items >= 0.99).sum()), fit.data.num_items, least.iloc[0]
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
-        f"Nobody knows the right grades. From how the five agree a model learns what each of them confuses: {sure} "
-        f"patients have a grade with a certainty (a probability) of 0.99 or more, and {size - sure} do not. The grade "
-        f"of patient {worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would have "
-        "hidden that. The least certain patients:"
+        "Nobody knows the right grades. From how the five agree a model learns what each of them confuses. It takes "
+        "all looks as independent, those of one anaesthetist too; where they are not, it is too sure. If they are, "
+        f"{sure} patients have a grade with a certainty (a probability) of 0.99 or more, and {size - sure} do not. The "
+        f"grade of patient {worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would "
+        "have hidden that. The least certain patients:"
     )
+    known = "a certainty of 0.99 or more, if looks are independent"
     shown = Table(least, "The patients whose grade is least certain.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     section = Section(
@@ -128,11 +131,11 @@ def anaesthetists() -> Study:
             *(f"{capital(one.words())}." for one in fit.findings()),
             "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
         ],
-        f"{sure} of {size} patients have a certain grade",
+        f"{sure} of {size} patients have a grade with {known}",
     )  # fmt: skip
-    number = {f"of {size} patients have a certain grade (0.99 or more)": sure}
+    number = {f"of {size} patients have a grade with {known}": sure}
     finding = (
-        f"Of {size} patients whom five anaesthetists graded {sure} have a grade with a probability of 0.99 or more. "
+        f"Of {size} patients whom five anaesthetists graded {sure} have a grade with {known}. "
         f"That of patient {worst['patient']} has {worst['certainty']:.2f}."
     )
     return Study(section, shown, words, number, finding)
@@ -443,23 +446,33 @@ def ratings() -> Study:
         [
             {"certainty": name, "items": int(chosen.sum()), "mean certainty": certainty[chosen].mean(),
              "mean rating on the right side": right[chosen].mean()}
+            | dict(zip(("95 % from", "to"), _wilson(right[chosen]), strict=True))
             for name, chosen in groups.items()
         ]
     )  # fmt: skip
+    low, high = _wilson(held)
+    share, spread = percent(held.mean()), f" ({percents(low, high)}, 95 %)"
     words = (
         f"Five people rate each of {data.num_items} items; does an item lie above or below the threshold 0? The mean "
         "rating always says yes or no. The model adds how certain that is, and as these ratings are simulated one can "
-        f"check it: the 95 % intervals hold the true mean of {100 * held.mean():.0f} % of the items, and how often the "
-        "mean rating is on the right side stands beside the certainty:"
+        f"check it: the 95 % intervals hold the true mean of {share}{spread} of {data.num_items} items, and how often "
+        "the mean rating is on the right side stands beside the certainty:"
     )
     figure = _intervals(means, certainty, values["mean"])
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
     how = "In Python: cs.fit(\"normal-inverse-gamma\", …, threshold=0)."
-    gist = f"95 % intervals hold the true mean of {percent(held.mean())} of {data.num_items} items"
+    gist = f"95 % intervals hold the true mean of {share}{spread} of {data.num_items} items"
     section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how], gist)
-    number = {"of the 95 % intervals of rated items hold the true mean": percent(held.mean())}
-    finding = f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}."
+    number = {f"of the 95 % intervals of rated items hold the true mean{spread}": share}
+    finding = (
+        f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
+    )
     return Study(section, shown, words, number, finding)
+
+
+def _wilson(right: np.ndarray) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of a share, Wilson's, from what is so of each item."""
+    return wilson(right.mean(), len(right), special.ndtri(ends()[1]))
 
 
 @styled

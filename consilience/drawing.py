@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -41,6 +42,7 @@ MOST_POINTS = 800
 
 # Longer names are cut in the middle, where names of one family differ least.
 _LONGEST_NAME = 34
+_LONGEST_LINE = 20  # where names have room for two
 
 _Parameters = ParamSpec("_Parameters")
 _Returned = TypeVar("_Returned")
@@ -84,6 +86,11 @@ def shown_name(text: Any) -> str:
     return f"\u200b{name}" if name.startswith("_") else name
 
 
+def folded(name: str) -> str:
+    """Break a name into lines that leave room beside them on a phone, between words."""
+    return textwrap.fill(name, _LONGEST_LINE, break_long_words=False)
+
+
 def count_items(axis: Any) -> None:
     """Label an axis that counts items: whole numbers, thousands apart."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
@@ -102,12 +109,13 @@ def colours_of(number: int) -> list[Any]:
 
 
 def inches(texts: Sequence[Any], size: float = 9) -> float:
-    """Return the width of the widest of some texts, of so many points, in the fonts of matplotlib."""
+    """Return the width of the widest line of some texts, of so many points, in the fonts of matplotlib."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=size)
-    return max((text_to_path.get_text_width_height_descent(str(one), font, False)[0] for one in texts), default=0) / 72
+    lines = (line for one in texts for line in str(one).splitlines())
+    return max((text_to_path.get_text_width_height_descent(line, font, False)[0] for line in lines), default=0) / 72
 
 
 def inked(share: Any) -> Any:

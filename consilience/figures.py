@@ -34,6 +34,7 @@ from consilience.drawing import (
     axes_of,
     colours_of,
     count_items,
+    folded,
     inches,
     inked,
     legend_below,
@@ -233,7 +234,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
     order = comparison.order
     table = comparison.table
-    names = [shown_name(comparison.systems[place]) for place in order]
+    names = [folded(shown_name(comparison.systems[place])) for place in order]
     ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(order))
     rows = np.arange(len(order))
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)

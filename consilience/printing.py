@@ -54,6 +54,17 @@ def percent(share: float) -> str:
     return f"{ {'100.0': '100', '0.0': '0'}.get(written, written)} %" if math.isfinite(share) else "unknown"
 
 
+def percents(low: float, high: float) -> str:
+    """Write the ends of an interval of a share in per cent.
+
+    Examples
+    --------
+    >>> percents(0.884, 1.0)
+    '88.4 to 100 %'
+    """
+    return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+
+
 def print_notes(notes: Iterable[Note]) -> None:
     """Print what a reader should know of a fit; what is worse was said as a warning."""
     for note in notes:

@@ -24,6 +24,7 @@ from consilience.drawing import (
     count_items,
     inked,
     legend_below,
+    room_for,
     shown_name,
     styled,
 )
@@ -131,7 +132,8 @@ def reliability(frame: Any, ax: Any = None) -> Any:
     from matplotlib.lines import Line2D
 
     rows = np.arange(len(frame))
-    ax = axes_of(ax, 6.2, 1.3 + 0.3 * max(3, len(frame)))
+    experts = [shown_name(name) for name in frame["expert"]]
+    ax = axes_of(ax, room_for(experts), 1.3 + 0.3 * max(3, len(frame)))
     handles: list[Any] = []
     names = []
     for site, shift, colour, marker in (("sensitivity", -0.18, BLUE, "o"), ("specificity", 0.18, GREEN, "s")):
@@ -154,7 +156,7 @@ def reliability(frame: Any, ax: Any = None) -> Any:
     _write_beside(ax, rows, 46, "answers", [f"{number:,.0f}" for number in frame["answers"]])
     _write_beside(ax, rows, 84, "weight", [f"{number:.1f}" for number in frame["weight"]])
     _write_beside(ax, rows, 112, "view", [str(numbered(view)) for view in frame["view"]])
-    ax.set_yticks(rows, [shown_name(name) for name in frame["expert"]])
+    ax.set_yticks(rows, experts)
     lows = [name for name in frame if name.endswith("_lower") and name.startswith(("sensitivity", "specificity"))]
     least = min(0.5, *(np.nanmin(frame[name].to_numpy(float)) for name in lows))
     ax.set(title="Sensitivity and specificity", xlabel="probability", xlim=(np.floor(10 * least) / 10 - 0.01, 1.01))

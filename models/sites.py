@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,8 @@ class Sites:
         sites, where these have labels that may be exchanged or are labels themselves; draws ``(chain, draw, …)``.
     hidden : by name, the dimensions of what posteriors hold beside the sites, such as ``{"votes": ("entry",)}``: a
         saved fit in which they are others is refused.
+    used : ``used(resolved)`` -> names of the sites with priors that the model has under its settings; None where these
+        are all.
     """
 
     def __init__(
@@ -78,9 +80,10 @@ class Sites:
         canonical: Callable[[Mapping[str, Any], Resolved], dict[str, Any]] | None = None,
         summarised: Callable[[Mapping[str, Any], Resolved], dict[str, Any]] | None = None,
         hidden: Mapping[str, tuple[str, ...]] = {},  # noqa: B006
+        used: Callable[[Resolved], Iterable[str]] | None = None,
     ) -> None:
         self._by_name = {site.name: site for site in sites}
-        self.canonical, self.summarised, self.hidden = canonical, summarised, hidden
+        self.canonical, self.summarised, self.hidden, self.used = canonical, summarised, hidden, used
 
     def __iter__(self) -> Iterator[Site]:
         return iter(self._by_name.values())
@@ -139,6 +142,14 @@ class Resolved:
         if known is None:  # once more in the open, where the density sees the sites that it draws
             return _checked(self._made(declared), declared, self.size)
         return known
+
+    @property
+    def idle_priors(self) -> set[str]:
+        """Names of the priors that no site of the model has under its settings."""
+        if self.sites.used is None:
+            return set()
+        used, named = set(self.sites.used(self)), {site.name: site.prior or site.name for site in self.sites}
+        return set(named.values()) - {named[name] for name in used}
 
     def concentration(self, site: str) -> Float[np.ndarray, "*plate parameter"]:
         """Return the parameters of the prior of a site that closed-form updates read, float64, on the host.

@@ -110,15 +110,14 @@ def _schemes(found: Agreement) -> Section:
         gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of the {found.num_usable:,} items with two "
-        f"annotations or more, of {found.counts.num_items:,}. Schemes differ in how much an item counts by its number "
-        "of annotations; flat counts all items alike. Intervals are for items like these and "
+        f"annotations or more, of {found.counts.num_items:,}. Intervals are for items like these and "
         + ("annotators like these." if found.annotators_random else "these annotators.")
         + f" It is {gist}."
     )
-    alike = _alike(schemes)
-    said = [words + " Weights make no difference here."] if alike else [words, str(found.dependence)]
-    shown: list[Any] = []
-    if not alike:
+    said, shown = [words], list[Any]()
+    if not _alike(schemes):
+        how = "Schemes differ in how much an item counts by its number of annotations; flat counts all items alike."
+        said += [how, str(found.dependence)]
         schemes = schemes.assign(weights=schemes["scheme"].map(SCHEME_WORDS))
         shown = [Table(_words(schemes, found), "Agreement by weighting scheme.")]
         shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme"))
@@ -195,18 +194,17 @@ def _arrival(found: Agreement) -> Section | None:
         curve, monitor = found.curve(), found.monitor()
     except UnsupportedRequest:
         return None
-    words = (
-        "The rows of the data, taken as the order of arrival. The confidence sequence, in the second figure, holds at "
-        "all times at once, provided that items come in random order: one may look as often as one likes, and stop "
-        "when it is narrow enough."
-    )
+    words = "The rows of the data, taken as the order of arrival."
     if _alike(found.schemes()):
         curve = curve[["num_annotations", "num_items", "flat"]]
     drawn = [agreement_figures.learning_curve(curve)]
-    if np.isfinite(monitor["lower"]).any():
+    if (given := np.isfinite(monitor["lower"])).any():
         drawn.append(agreement_figures.monitoring(monitor, level=found.level))
-    else:
-        words = words.partition(" The confidence sequence")[0]
+        words += (
+            f" The confidence sequence, in the second figure, begins at item {monitor['items'][given].iloc[0]:,}. From "
+            "there on it holds at all times at once, approximately and if items come in random order: one may look as "
+            "often as one likes, and stop when it is narrow enough."
+        )
     last, known = monitor.tail(1)[["agreement", "lower", "upper"]], len(drawn) > 1
     gist = f"at the end of the confidence sequence {_with_ends(*last.iloc[0])}" if known else ""
     return Section("As annotations arrived", [words, drawn], gist)

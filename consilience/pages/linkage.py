@@ -23,8 +23,8 @@ from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import Action, Bar, Bars, Page, Section, Table
-from consilience.pages.run import line_of
-from consilience.printing import counted, percent
+from consilience.pages.run import kinds_of, line_of
+from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
 DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
@@ -58,16 +58,24 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[_account(fit)], actions=_ACTIONS,
+        findings=[_account(fit)], actions=_actions(fit),
     )  # fmt: skip
 
 
-_ACTIONS = (
-    Action("Decide on the least certain pairs by hand", section="Review list"),
-    Action("Write the list of pairs to answer:", "consilience table RUN review --csv review.csv"),
-    Action("See what fields weigh", section="Match weights"), Action("Choose a threshold", section="Threshold curve"),
-    Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
-)  # fmt: skip
+def _actions(fit: Any) -> list[Action]:
+    """Return what to do next; by similarity where all values, such as names, were compared for equality."""
+    kinds = kinds_of(fit.attributes.get("fields", ""))
+    names = ",".join(f"{name}=string" for name, kind in kinds.items() if kind == "category")
+    words = "Compare by similarity, so that typing errors count less, with the other options of this run:"
+    similar = Action(words, f"consilience link FILES --similar {names} -o RUN2")
+    return [
+        Action("Decide on the least certain pairs by hand", section="Review list"),
+        Action("Write the list of pairs to answer:", "consilience table RUN review --csv review.csv"),
+        *([similar] if names and "similar" not in fit.attributes else []),
+        Action("See what fields weigh", section="Match weights"),
+        Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
+        Action("Choose a threshold", section="Threshold curve"),
+    ]
 
 
 def _numbers(fit: Any) -> dict[str, Any]:
@@ -83,10 +91,10 @@ def _numbers(fit: Any) -> dict[str, Any]:
         return numbers
     found, of = found_of_all(fit)
     by = f"expected by the model{', in doubt' if count.doubt else ''}"
-    shares = {f"correct links, {by}": expected.precision, f"{of} found, {by}": found}
+    shares = {f"of the links are correct, {by}": expected.precision, f"of {of} are found, {by}": found}
     spread = _intervals_of_shares(fit) if known else [(np.nan, np.nan)] * 2
     for (name, share), (low, high) in zip(shares.items(), spread, strict=True):
-        of_draws = f" ({percent(low).removesuffix(' %')} to {percent(high)}, 95 %)" if np.isfinite(low) else ""
+        of_draws = f" ({percents(low, high)}, 95 %)" if np.isfinite(low) else ""
         numbers[name + of_draws] = percent(share)
     return numbers
 

@@ -17,6 +17,7 @@ from consilience.models.interface import Exact
 from consilience.notes import Level, Note
 from consilience.pages import Alert, Code, Section, Table, capital
 from consilience.printing import counted
+from consilience.rounding import written
 
 
 def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
@@ -27,8 +28,9 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
     blocks: list[Any] = [Table(table, "The run, and its settings other than the defaults.")]
     if fit.priors is not None:
-        caption = "What the model believed before any data (priors), of all its settings."
-        own = [(_spaced(name), *words) for name, words in priors_in_words(fit.priors).items()]
+        caption, idle = "What the model believed before any data (priors).", fit.resolved.idle_priors
+        said = priors_in_words(fit.priors).items()
+        own = [(_spaced(name), *words) for name, words in said if name not in idle]
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
     blocks += [_diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems), "To reproduce it")]
     if fit.member.paper:
@@ -101,7 +103,7 @@ def _changed(fit: Fit) -> dict[str, Any]:
 def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return written(value, ",.4g" if isinstance(value, float) else ",") if isinstance(value, int | float) else str(value)
 
 
 _MOST_NAMED = 3  # files in a title
@@ -228,7 +230,7 @@ def _linked_from(fit: Fit) -> str:
     """Return what `link` was given of the data, as it wrote it down."""
     data: Any = fit.data
     sources = ", ".join(f"{str(name)!r}: …" for name in data.sources)
-    kinds = {name: _kinds(fit.attributes[name]) for name in ("fields", "similar") if name in fit.attributes}
+    kinds = {name: kinds_of(fit.attributes[name]) for name in ("fields", "similar") if name in fit.attributes}
     named = fit.attributes.get("id", "id")
     given = {} if named == "id" or ", " in named else {"id": named}
     read = {name: fit.attributes[name] for name in ("columns", "missing_values") if name in fit.attributes}
@@ -240,7 +242,7 @@ def _linked_from(fit: Fit) -> str:
     return ", ".join(listed)
 
 
-def _kinds(words: str) -> dict[str, str]:
+def kinds_of(words: str) -> dict[str, str]:
     """Return what `link` wrote down as "name (string), born (date)"."""
     return dict(re.findall(r"(.+?) \(([\w:]+)\)(?:, |$)", words))
 

@@ -84,6 +84,7 @@ from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Sites
 from consilience.notes import Level, Note, Remedy
+from consilience.rounding import written
 
 __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 
@@ -279,8 +280,8 @@ def _closed(posterior: Linkage) -> Iterator[Note]:
     )
     yield Note(
         Level.error,
-        f"entities are what pairs with log odds above {float(posterior.closure):g} connect{why}; probabilities are 0 "
-        "or 1, and the number of entities has no interval. {decision} draws them all the same",
+        f"entities are what pairs with log odds above {written(float(posterior.closure), 'g')} connect{why}; "
+        "probabilities are 0 or 1, and the number of entities has no interval. {decision} draws them all the same",
         (*((Remedy("largest"),) if why else ()), Remedy("decision", "posterior")),
     )
 

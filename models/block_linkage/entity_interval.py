@@ -26,6 +26,7 @@ from consilience.models.diagnostics import convergence
 from consilience.models.intervals import ends
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import CountedClusters, DrawnPartitions
+from consilience.rounding import written
 
 MOST_RECORDS, MOST_PAIRS = 10_000, 5_000_000    # 11 CPU seconds; of 50,000 records it would take 150
 _MOST_WITH_CLASSES = 2_000                      # of error classes a run takes six times as long
@@ -76,7 +77,7 @@ def interval_of_entities(
     doubt = f"the chains disagree, R-hat {r_hat:.2f}; " if r_hat > _MOST_R_HAT else ""
     pairs = "the pairs given"
     if data.candidate is None:
-        pairs = f"pairs with log odds above {-wide_threshold(data, settings.wide):g}"
+        pairs = f"pairs with log odds above {written(-wide_threshold(data, settings.wide), 'g')}"
     basis = (
         f"{doubt}{pairs}; Gibbs sampling of links and hyperparameters, 2 chains of {clusters.shape[1]:,}, "
         f"effective sample size {float(size):,.0f}"

@@ -19,7 +19,7 @@ from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.occurring import parameters_of, with_occurring
 from consilience.models.crowd.pairs import pair_notes
 from consilience.models.crowd.saddle import saddle_notes
-from consilience.models.crowd.simplices import PREVALENCE
+from consilience.models.crowd.simplices import PREVALENCE, used_sites
 from consilience.models.crowd.tables import pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
@@ -59,7 +59,10 @@ def crowd_member(
     `consilience.models.one_coin` is a member in fewer than 100 lines.
     """
     made = parameters_of(channel) if channel.occurring else functools.partial(Parameters, channel)
-    own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")} | _learned(channel, sites))
+    own = Sites(
+        *sites, canonical=canonical, hidden={hidden: ("item", "class")} | _learned(channel, sites),
+        used=lambda resolved: [site.name for site in used_sites(resolved)],
+    )  # fmt: skip
     ascents = {"cavi": cavi_of(channel, name, hidden), "em": em_of(channel, name, hidden, priors)}
 
     if channel.occurring:

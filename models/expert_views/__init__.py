@@ -235,6 +235,7 @@ MODEL = Model(
         Site("log_likelihood"),
         canonical=canonical,
         summarised=label_free,
+        used=lambda resolved: (*answer_table(resolved).sites, "weight"),
     ),
     density=density,
     engines=(GIBBS, CAVI, *(Generic(name=name, prepare=arranged, check=check_gradients) for name in ("nuts", "svi"))),

@@ -18,6 +18,7 @@ from consilience.models.block_linkage.model import Linkable, wide_parameters
 from consilience.models.block_linkage.overlap import overlap_doubt
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.truth.partitions import DrawnPartitions
+from consilience.rounding import written
 
 
 class DrawnLinks(DrawnPartitions):
@@ -80,7 +81,7 @@ class DrawnLinks(DrawnPartitions):
         errors = "error classes" if "class_share" in self.draws else "independent errors"
         if np.isnan(self.links_outside):
             return f"{errors}; the pairs given"
-        graph = f"pairs with log odds above {-self.threshold:g}"
+        graph = f"pairs with log odds above {written(-self.threshold, 'g')}"
         if self.components is not None:
             sizes = [size for size, number in enumerate(self.components.num_components, 2) if number]
             graph += f" in groups of at most {max(sizes, default=1)}"

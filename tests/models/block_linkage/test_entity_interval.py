@@ -41,7 +41,7 @@ def test_the_number_is_sampled_and_entities_stay_those_of_em(fitted, records):
     count = fitted.num_entities()
     assert not count.links_alone
     assert len(count.draws) >= 500
-    assert count.basis.startswith("independent errors; pairs with log odds above -10; Gibbs sampling of links and ")
+    assert count.basis.startswith("independent errors; pairs with log odds above −10; Gibbs sampling of links and ")
     assert abs(count.value - len(np.unique(records.entity))) < 20
     assert count.point == len(np.unique(fitted.truth.estimate()))
     assert len(fitted.truth.num_clusters()) == 20

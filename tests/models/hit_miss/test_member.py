@@ -115,7 +115,7 @@ def test_the_interval_says_what_it_rests_on():
     outside, found = fitted.truth.outside, fitted.truth.components
     assert outside.number > found.cut[-1] > 0
     assert outside.share == fitted.truth.found_share < 1
-    basis = f"pairs with log odds above -4 in groups of at most 6, {outside.number:,.1f} links expected outside"
+    basis = f"pairs with log odds above −4 in groups of at most 6, {outside.number:,.1f} links expected outside"
     assert basis in repr(fitted.num_entities())
     notes = [note.words() for note in fitted.findings()]
     assert any(note.startswith("the interval of the number of entities holds if the model does;") for note in notes)

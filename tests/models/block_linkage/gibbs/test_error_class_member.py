@@ -39,7 +39,7 @@ def test_sites_label_and_tables(fitted, copied):
     np.testing.assert_allclose(fitted.posterior.class_share.sum(axis=-1), 1, rtol=1e-5)
     assert fitted.posterior.class_share[..., 1].mean() > 0.7
     count = fitted.num_entities()
-    assert count.basis.startswith("error classes; pairs with log odds above -10")
+    assert count.basis.startswith("error classes; pairs with log odds above −10")
     assert "class_share[error_class=1]" in fitted.summary()["quantity"].tolist()
     for name in ("entities", "fields", "loss", "canonical"):
         assert len(fitted.table(name)), name

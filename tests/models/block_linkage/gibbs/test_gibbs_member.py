@@ -77,7 +77,7 @@ def test_the_interval_carries_its_label(fitted):
     assert not count.links_alone
     outside = fitted.truth.links_outside
     assert count.basis == (
-        f"independent errors; pairs with log odds above -10, {outside:,.1f} links expected outside; "
+        f"independent errors; pairs with log odds above −10, {outside:,.1f} links expected outside; "
         "effective sample size "
         f"{table['ess_bulk']['num_entities']:,.0f}"
     )
