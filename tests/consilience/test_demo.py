@@ -8,6 +8,7 @@ import pytest
 import consilience as cs
 from consilience import demo
 from consilience.cli import main
+from consilience.drawing import WIDTH
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,9 @@ def test_the_least_certain_patients_come_first(studies):
     certainty = cs.certainty(fit)
     assert table["certainty"].is_monotonic_increasing
     assert table["certainty"][0] == pytest.approx(certainty.items.min())
-    assert f"{(certainty.items >= 0.99).sum()} patients" in studies["anaesthetists"].words
+    study, sure = studies["anaesthetists"], (certainty.items >= 0.99).sum()
+    assert f"If they are, {sure} patients" in study.words
+    assert study.number == {"of 45 patients have a grade with a certainty of 0.99 or more, if looks are independent": sure}
     # Every patient was graded seven times, three times by the first anaesthetist.
     assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}
 
@@ -80,6 +83,7 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     # Intervals are of the accuracy on these items, as the true one is.
     lowest = np.quantile(simulated.comparison.truth_draws, 0.025, axis=1)
     np.testing.assert_allclose(table["95 % from"], lowest[simulated.comparison.order])
+    assert study.section.blocks[2].figure.get_figwidth() == WIDTH  # so that a phone shows the cross of the best claim
     favourite = table.loc[table["by majority vote"].idxmax()]
     assert f"claims {favourite['by majority vote']:.2f} for the system that {favourite['system']}" in study.words
     first = table.iloc[0]
@@ -99,6 +103,10 @@ def test_the_toy_has_an_example_of_each_kind(studies):
 def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):
     table = studies["ratings"].table.frame
     assert table["items"].sum() == 120
+    (name,) = studies["ratings"].number
+    share = re.search(r"([\d.]+) to ([\d.]+) %", name).groups()
+    np.testing.assert_allclose(np.array(share, float), [88.4, 97.1])  # Wilson's of 113 of 120, by hand
+    assert (table["95 % from"] < table["mean rating on the right side"]).all()
     expected, right = table["mean certainty"], table["mean rating on the right side"]
     # The mean rating is not the posterior mean, but shrinking towards the centre of the prior changes few sides.
     assert np.all(np.abs(right - expected) < 4 * np.sqrt(expected * (1 - expected) / table["items"]))

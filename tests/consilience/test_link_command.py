@@ -1,6 +1,7 @@
 """`link`: what is compared, what is written, and what is refused; in Python and on the command line."""
 
 import csv
+import dataclasses
 import html
 import json
 import shlex
@@ -23,7 +24,7 @@ from consilience.inference import gibbs
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs
-from consilience.pages.linkage import _groups
+from consilience.pages.linkage import _actions, _groups
 
 PEOPLE = {
     "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
@@ -156,6 +157,9 @@ def test_what_the_command_writes(folder):
     assert all(note.words()[1:] in shown for note in fit.findings())
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
+    assert "--similar field_1=string,field_2=string" in page
+    similar = dataclasses.replace(fit, attributes=fit.attributes | {"similar": "field_1 (string)"})
+    assert len(_actions(similar)) == len(_actions(fit)) - 1
     for words in ("The interval holds ", "links among the pairs looked at", "≠ "):
         assert words in page
 

@@ -327,6 +327,10 @@ def test_a_page_of_agreement(tmp_path):
     assert page.tags.count("svg") == 6
     assert f"{found.value:.2f}" in page.text["dd"]  # with the digits of the interval of others like them
     assert str(found.dependence) in page.text["li"]
+    monitor = found.monitor()
+    first = monitor["items"][np.isfinite(monitor["lower"])].iloc[0]
+    said = " ".join(page.text["p"])
+    assert f"begins at item {first}. From there on it holds at all times at once, approximately" in said
     with pytest.raises(UnsupportedRequest, match="report a fit"):
         cs.report(found, predictions(cs.fit("dirichlet", crowd(), draws=8)), path=tmp_path / "no.html")
 

@@ -19,6 +19,7 @@ from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.posterior import Closed, Draws
 from consilience.pages import Table, write_page
 from consilience.pages.clusters_apart import most_telling
+from consilience.pages.run import run_section
 from consilience.pages.views import views_page, views_sections
 
 STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
@@ -277,6 +278,12 @@ def test_words_and_legend_tell_of_no_prior_that_is_not_drawn(fit):
     part = section(views_sections(loaded), title)
     assert "prior" not in words(part)
     assert [name for _, name in zip(*legend_of(part.blocks[-2]), strict=True)] == ["sensitivity", "specificity"]
+
+
+def test_what_was_run_lists_the_priors_of_these_experts(fit):
+    for one, used in ((fit, {"sensitivity", "specificity"}), (spammers(), {"knowledge", "guess"})):
+        _, priors = tables(run_section(one, {}))
+        assert set(priors["of"]) == {"concentration", "weight scale"} | used
 
 
 def legend_of(axes):

@@ -39,6 +39,15 @@ def test_parameters_of_the_experts_and_the_weights(priors, expected):
 
 
 @pytest.mark.parametrize(
+    ("experts", "used"),
+    [("two-coin", {"sensitivity", "specificity"}), ("symmetric", {"sensitivity"}), ("spammer", {"knowledge", "guess"})],
+)
+def test_priors_that_the_kind_of_experts_has_not_are_idle(experts, used):
+    of_experts = {"sensitivity", "specificity", "answers_together", "answers_apart", "knowledge", "guess"}
+    assert resolved_of(Priors(), experts=experts).idle_priors & set(vars(Priors())) == of_experts - used
+
+
+@pytest.mark.parametrize(
     ("kind", "field", "value", "match"),
     [
         (BetaPrior, "a", -1, r"a of BetaPrior\(a, b\) is -1; give a positive finite number"),
