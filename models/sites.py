@@ -70,8 +70,8 @@ class Sites:
         sites, where these have labels that may be exchanged or are labels themselves; draws ``(chain, draw, …)``.
     hidden : by name, the dimensions of what posteriors hold beside the sites, such as ``{"votes": ("entry",)}``: a
         saved fit in which they are others is refused.
-    used : ``used(resolved)`` -> names of the sites with priors that the model has under its settings; None where these
-        are all.
+    used : ``used(resolved)`` -> the sites with priors that the model has under its settings; None where these are all.
+        A function of a module, so that fits can be pickled.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Sites:
         canonical: Callable[[Mapping[str, Any], Resolved], dict[str, Any]] | None = None,
         summarised: Callable[[Mapping[str, Any], Resolved], dict[str, Any]] | None = None,
         hidden: Mapping[str, tuple[str, ...]] = {},  # noqa: B006
-        used: Callable[[Resolved], Iterable[str]] | None = None,
+        used: Callable[[Resolved], Iterable[Site]] | None = None,
     ) -> None:
         self._by_name = {site.name: site for site in sites}
         self.canonical, self.summarised, self.hidden, self.used = canonical, summarised, hidden, used
@@ -148,8 +148,8 @@ class Resolved:
         """Names of the priors that no site of the model has under its settings."""
         if self.sites.used is None:
             return set()
-        used, named = set(self.sites.used(self)), {site.name: site.prior or site.name for site in self.sites}
-        return set(named.values()) - {named[name] for name in used}
+        every, used = ({site.prior or site.name for site in sites} for sites in (self.sites, self.sites.used(self)))
+        return every - used
 
     def concentration(self, site: str) -> Float[np.ndarray, "*plate parameter"]:
         """Return the parameters of the prior of a site that closed-form updates read, float64, on the host.

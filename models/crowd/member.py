@@ -61,7 +61,7 @@ def crowd_member(
     made = parameters_of(channel) if channel.occurring else functools.partial(Parameters, channel)
     own = Sites(
         *sites, canonical=canonical, hidden={hidden: ("item", "class")} | _learned(channel, sites),
-        used=lambda resolved: [site.name for site in used_sites(resolved)],
+        used=used_sites,
     )  # fmt: skip
     ascents = {"cavi": cavi_of(channel, name, hidden), "em": em_of(channel, name, hidden, priors)}
 

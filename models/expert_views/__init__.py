@@ -199,6 +199,11 @@ def _wrong(posterior: Posterior, data: Constraints) -> Iterator[tuple[str, *tupl
         )  # fmt: skip
 
 
+def _used_sites(resolved: Resolved) -> list[Site]:
+    """Return the sites with priors that experts of this kind, and their answers, have."""
+    return [resolved.sites[name] for name in (*answer_table(resolved).sites, "weight")]
+
+
 MODEL = Model(
     name="expert-views",
     title="several clusterings of the same items, from experts who judge pairs, and from features",
@@ -235,7 +240,7 @@ MODEL = Model(
         Site("log_likelihood"),
         canonical=canonical,
         summarised=label_free,
-        used=lambda resolved: (*answer_table(resolved).sites, "weight"),
+        used=_used_sites,
     ),
     density=density,
     engines=(GIBBS, CAVI, *(Generic(name=name, prepare=arranged, check=check_gradients) for name in ("nuts", "svi"))),

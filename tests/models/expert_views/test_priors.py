@@ -1,5 +1,7 @@
 """Priors of experts, views and weights: shapes, conjugacy, and what is said when they do not fit."""
 
+import pickle
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -44,7 +46,8 @@ def test_parameters_of_the_experts_and_the_weights(priors, expected):
 )
 def test_priors_that_the_kind_of_experts_has_not_are_idle(experts, used):
     of_experts = {"sensitivity", "specificity", "answers_together", "answers_apart", "knowledge", "guess"}
-    assert resolved_of(Priors(), experts=experts).idle_priors & set(vars(Priors())) == of_experts - used
+    resolved = pickle.loads(pickle.dumps(resolved_of(Priors(), experts=experts)))
+    assert resolved.idle_priors & set(vars(Priors())) == of_experts - used
 
 
 @pytest.mark.parametrize(
