@@ -96,7 +96,7 @@ def test_a_warning_about_certainty_is_amber(tmp_path):
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'class="alert amber"' in text
     assert 'class="alert"' not in text
-    assert "Certainty 0.667, right 1.000 on 40 gold items: less certain than right." in page(tmp_path / "page.html")
+    assert "Certainty 0.667, right 1.000 on 40 gold items: less certain than right; if the statements held, 0.518" in page(tmp_path / "page.html")
 
 
 @pytest.mark.parametrize(("learned", "words"), [(20, "(dependence 0.40, learned from 20 gold labels). Each"), (0, "(")])
