@@ -103,9 +103,9 @@ def gold_section(gold: BesideGold) -> Section:
         f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
         "calibration "
         f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
-        f"statements right), the log score {score.log_score:.3f}{floor} and the Brier score {score.brier:.3f}; of all three, "
-        "less is better. In the figure, what is below the line is stated with too much certainty. Intervals hold 95 % "
-        "(Wilson). Gold labels err too: all this is about them."
+        f"statements right), the log score {score.log_score:.3f}{floor} and the Brier score {score.brier:.3f}; of all "
+        "three, less is better. In the figure, what is below the line is stated with too much certainty. Intervals "
+        "hold 95 % (Wilson). Gold labels err too: all this is about them."
     )
     names = {
         "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty",
@@ -123,6 +123,24 @@ def _by_chance(table: Any) -> float:
     """Return the expected calibration error that chance alone would make, by the normal law in each bin."""
     spread = np.sqrt(table["certainty"] * (1 - table["certainty"]) / table["items"] * 2 / np.pi)
     return float(np.average(spread, weights=table["items"]))
+
+
+def right_by_gold(
+    fit: Fit, gold: BesideGold | None, systems: Mapping[str, Predictions], policies: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return for how many of the gold labels the first choice of each system is right, in words.
+
+    Parameters
+    ----------
+    fit, gold, systems, policies : as in `gold_alerts`.
+    """
+    if gold is None:
+        return {}
+    try:
+        scores = score_by_gold(fit, systems, "top-1", **policies)
+    except UnsupportedRequest:
+        return {}
+    return {name: f"{hits(one.value * one.items)} of {one.items:,}" for name, one in scores.items()}
 
 
 def gold_alerts(
