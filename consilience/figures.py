@@ -292,7 +292,8 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
         for row, column, ends_ in ((pair.a, pair.b, (low, high)), (pair.b, pair.a, (1 - high, 1 - low))):
             wins[place[row], place[column]] = sum(ends_) / 2
             middle = (place[column] + 0.5, place[row] + 0.5)
-            ax.text(*middle, comparison.probability_text(*ends_), ha="center", va="center", fontsize=SMALL)
+            text = comparison.probability_text(*ends_).replace(" to ", "\nto ")
+            ax.text(*middle, text, ha="center", va="center", fontsize=SMALL)
     ax.pcolormesh(inked(2 * wins - 1), edgecolors=GRID, linewidth=0.6)
     places = np.arange(len(names)) + 0.5
     ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")

@@ -5,10 +5,10 @@ annotators disagree, so that every draw of the **truth** gives each system anoth
 together become one interval, without counting the truth twice, says `consilience.evaluation.unit_sums`. All systems see
 the same draws and the same weights of items, so that differences between systems are paired in both.
 
-A third thing no data tell: whether a prediction was made **from these annotations**. Then it says nothing new of the
-truth, and a system is right as often as the annotators make it probable. A system that looked at the item itself is
-evidence as an annotator is, and right more often than that. So a system has up to three *readings*, and `provenance`
-says which of them count; see `consilience.evaluation.own_look`.
+A third thing annotations do not tell: whether a prediction was made **from these annotations**. Then it says nothing
+new of the truth, and a system is right as often as the annotators make it probable. A system that looked at the item
+itself is evidence as an annotator is, and right more often than that. So a system has up to three *readings*, and
+`provenance` says which of them count; see `consilience.evaluation.own_look`.
 
 Scores of coreference are ratios of sums over documents. Documents are weighted in the place of items: the sums of each
 are, before they are added and divided. Scores of partitions of records are weighted likewise, by groups of records that
@@ -72,9 +72,9 @@ _DEPENDENT_LEFT_OUT = (
     "How much the annotators err together is not known, and not in these intervals: it is in those of top-k alone."
 )
 _READINGS = (
-    "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
-    "annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so (option "
-    "“provenance”); or {}."
+    "These annotations do not tell whether the systems looked at the items themselves. Lower: predictions made from "
+    "these annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so "
+    "(option “provenance”); or {}."
 )
 _ONE_KIND = (
     "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all with an "
@@ -83,8 +83,8 @@ _ONE_KIND = (
 _ANCHOR = "anchor the scores on gold labels of 20 random items or more, which the fit has not seen (option “gold”)"
 _SEEN = "fit without the gold labels, so that scores can be anchored on them (option “gold” of both)"
 _NOT_COUNTED = (
-    "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
-    "these annotations: a system that looked itself is better than its score."
+    "These annotations do not tell whether the systems looked at the items themselves. They are scored as if they were "
+    "made from these annotations: a system that looked itself is better than its score."
 )
 _WITNESSES = (
     "Alone: of systems that know no more than the crowd. Own look: each system is a witness, whose errors are "

@@ -133,7 +133,8 @@ class Comparison:
         Columns ``rank, system, provenance``; ``value``, the middle of the lowest and the highest reading, its Monte
         Carlo error ``mcse``, ``sd``; ``lower, upper``, from the lowest end of a reading to the highest; ``sd_truth`` on
         these items, ``sd_items`` and ``sd_shared``, what each source of uncertainty makes; ``value_alone`` and
-        ``value_own_look``, as annotators alone have it and with an own look counted, NaN where it is not; ``p_best``,
+        ``value_own_look``, as annotators alone have it and with an own look counted (the middle of its readings), NaN
+        where it is not; ``p_best``,
         NaN where the readings put it further apart than 0.05, with ``p_best_lower, p_best_upper, p_best_mcse``; and the
         score and rank that a point estimate of the truth would give.
         """
@@ -149,7 +150,7 @@ class Comparison:
             "sd": _sd(np.stack([readings.first(a) for a in range(number)])), "lower": lower, "upper": upper,
             "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws), "sd_shared": _sd(self._shared),
             "value_alone": self.values if self.alone is None else self.alone,
-            "value_own_look": readings.own_value,
+            "value_own_look": readings.own_range.sum(axis=0) / 2,
             "p_best": told(low, high), "p_best_lower": low, "p_best_upper": high,
             "p_best_mcse": error,
         }  # fmt: skip

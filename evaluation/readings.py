@@ -60,11 +60,11 @@ class Readings:
         return np.array([(one.min() + one.max()) / 2 for one in own])
 
     @property
-    def own_value(self) -> Float[np.ndarray, " system"]:
-        """The same of the readings with an own look alone; NaN where these do not count."""
+    def own_range(self) -> Float[np.ndarray, "two system"]:
+        """The lowest and the highest of the readings with an own look; NaN where these do not count."""
         counts = np.array([options[-1] > 0 for options in self.options])
         own = self.values[min(1, len(self.values) - 1) :]
-        return np.where(counts, (own.min(axis=0) + own.max(axis=0)) / 2, np.nan)
+        return np.where(counts, np.stack([own.min(axis=0), own.max(axis=0)]), np.nan)
 
     def interval(self, level: float = LEVEL) -> tuple[Float[np.ndarray, " system"], Float[np.ndarray, " system"]]:
         """Return the lowest and the highest end of a system's readings."""
@@ -132,7 +132,8 @@ def range_text(low: float, high: float, digits: int = 2, draws: float = np.inf) 
     if np.isnan(low):
         return "-"
     if high - low > _APART:
-        return "–".join(f"{end + 1e-9:.{digits}f}" for end in (low, high))  # rounded as by `probability`
+        both = list(dict.fromkeys(probability(end, digits, draws) for end in (low, high)))
+        return ("–" if "".join(both).replace(".", "").isdigit() else " to ").join(both)
     return probability((low + high) / 2, digits, draws)
 
 

@@ -38,8 +38,8 @@ TEN_BINS = np.arange(11) / 10
 # Most pairs of records are next to sure, in one way or the other: bins are finer there.
 _BINS_OF_PAIRS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
 
-# Probabilities of the gold label below this are taken for it in the log score, or one item would be all of it.
-_LEAST_PROBABILITY = 1e-6
+LEAST_PROBABILITY = 1e-6
+"""Probabilities of the gold label below this are taken for it in the log score, or one item would be all of it."""
 
 
 class CalibrationScore(NamedTuple):
@@ -49,7 +49,7 @@ class CalibrationScore(NamedTuple):
     ----------
     items : how many have such a gold label.
     certainty : mean stated probability of their labels.
-    right : share of their labels that are the gold label.
+    right : share of their labels that are the gold label; of a tie, the share of its labels.
     ece : expected calibration error, :math:`\sum_b (n_b / n) |\bar p_b - \bar r_b|`, over ten equal bins of certainty.
     log_score : mean of -log of the stated probability of the gold label, at least 1e-6; in nats.
     brier : mean of :math:`\sum_t (q_i(t) - 1[t = g_i])^2`, from 0 to 2; q is what is stated of label t, g gold.
@@ -69,7 +69,7 @@ class CalibrationScore(NamedTuple):
 
 def reliability_table(
     certainty: Float[np.ndarray, " unit"],
-    right: Bool[np.ndarray, " unit"],
+    right: Bool[np.ndarray, " unit"] | Float[np.ndarray, " unit"],
     edges: Float[np.ndarray, " edge"] = TEN_BINS,
 ) -> pandas.DataFrame:
     """Tabulate how often what is stated with about the same probability is so.
@@ -77,7 +77,7 @@ def reliability_table(
     Parameters
     ----------
     certainty : stated probability of each unit, in [0, 1].
-    right : whether it is so.
+    right : whether it is so; a share, where that is a matter of chance.
     edges : ends of the bins, from 0 to 1; a bin holds its lower end, and the last one both.
 
     Returns
@@ -95,7 +95,7 @@ def reliability_table(
     """
     import pandas
 
-    certainty, right = np.asarray(certainty, float), np.asarray(right, bool)
+    certainty, right = np.asarray(certainty, float), np.asarray(right, float)
     bin_ = np.clip(np.searchsorted(edges, certainty, side="right") - 1, 0, len(edges) - 2)
     number = np.bincount(bin_, minlength=len(edges) - 1)
     has = number > 0
@@ -199,7 +199,7 @@ def calibration(fit: Any) -> pandas.DataFrame:
     >>> fit = cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 1, 1, 0]))
     >>> fit.calibration()[["items", "certainty", "right"]].round(2)
        items  certainty  right
-    0      1        0.5   1.00
+    0      1        0.5   0.50
     1      3        1.0   0.67
     """
     found = against_gold(_classes(fit), fit.resolved)
@@ -235,7 +235,7 @@ def score_of(found: AgainstGold, dependence: Any = None) -> CalibrationScore:
     return CalibrationScore(
         items=len(found.item), certainty=float(found.certainty.mean()), right=float(found.right.mean()),
         ece=expected_calibration_error(reliability_table(found.certainty, found.right)),
-        log_score=float(-np.log(np.maximum(found.of_gold, _LEAST_PROBABILITY)).mean()),
+        log_score=float(-np.log(np.maximum(found.of_gold, LEAST_PROBABILITY)).mean()),
         brier=float(found.loss.mean()), dependence=0.0 if dependence is None else float(dependence.rho),
         fitted_on=int(dependence.gold_items or 0) if learned else 0,
     )  # fmt: skip

@@ -35,7 +35,7 @@ from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
-from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
+from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section, right_by_gold
 from consilience.pages.items import (
     Offsets,
     agreement_bars,
@@ -78,6 +78,7 @@ def classes_page(
     systems, chains = split_systems(systems)
     found = _Found(fit, systems, metric, risk, provenance, policies)
     gold = beside_gold(fit)
+    by_gold = right_by_gold(fit, gold, systems, policies) if systems else {}
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
     known = "means" in fit.member.table_names
     rated = scale_sections(fit, found.top, found.offsets, found.without_offsets) if known else []
@@ -93,7 +94,7 @@ def classes_page(
     ]
     if systems:
         said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
-        board = leaderboard_section(found.comparison, found.top, fit, said, found.scores, found.metrics)
+        board = leaderboard_section(found.comparison, found.top, fit, said, found.scores, found.metrics, by_gold)
         parts.insert(0 if fit.data.rows == "report" else 1, board)
     parts += [_risk_section(found, risk)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
@@ -105,7 +106,7 @@ def classes_page(
     return Page(
         f"{task.capitalize()} of {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found, gold),
-        findings=[*scored.findings, *_findings(found, gold)], actions=_actions(fit, found, gold),
+        findings=[*scored.findings, *_findings(found, gold, by_gold)], actions=_actions(fit, found, gold),
     )  # fmt: skip
 
 
@@ -289,10 +290,10 @@ def _were_it_less(found: _Found) -> str:
     )
 
 
-def _findings(found: _Found, gold: BesideGold | None) -> list[str]:
+def _findings(found: _Found, gold: BesideGold | None, by_gold: Mapping[str, str]) -> list[str]:
     """Say what was found, the most important first."""
     truth = found.truth
-    said = [verdict(found.comparison, found.fit)] if found.systems else []
+    said = [verdict(found.comparison, found.fit, by_gold)] if found.systems else []
     if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation" and not is_vote(found.fit):
         said.append(f"{below(found.top):,} of {counted(truth.num_units, f'{found.unit}s')} have a certainty below 0.9.")
     if found.fit.data.rows == "rating":
@@ -322,9 +323,12 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
         Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
         for note in fit.findings() if note.model
     ]  # fmt: skip
-    if "chains" in fit.attributes and fit.worst is not None and fit.worst.short and fit.worst.size > 0:
-        more = math.ceil(LEAST_ESS / fit.worst.size) * fit.draws
-        others.append(Action("Ask for more draws:", f"consilience fit {fit.member.name} {file} --draws {more}"))
+    if "chains" in fit.attributes and (worst := fit.worst) is not None:
+        times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
+        times = max(times, 2) if worst.disagreeing else times
+        words = "Ask for more draws:" if worst.short else "Run longer:"
+        command = f"consilience fit {fit.member.name} {file} --draws {times * fit.draws}"
+        others += [Action(words, command)] if times > 1 else []
     actions = [
         *others,
         Action("Read the text with its uncertain mentions", section="Text"),

@@ -22,6 +22,7 @@ from consilience.rounding import within, written
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
+_SURE = 0.9
 
 # More classes make no readable matrix: the most frequent confusions are tabulated.
 _MOST_CLASSES, _MOST_CONFUSIONS = 8, 25
@@ -88,12 +89,14 @@ def next_label_sections(truth: Truth, unit: str = "item") -> list[Section]:
     except UnsupportedRequest:
         return []
     gaining = found[found["gain"] > 0]
+    firm = found["certainty"][found["gain"] <= 0]
     words = (
         f"“Gain” is how much more certain the {unit} is expected to be after one more annotation, by an annotator "
         "taken from this crowd in proportion to how much each annotates. It is zero where no single label could change "
-        f"which label leads: there one more annotation can still teach something about the annotators, but the {unit} "
-        f"is as good as decided. That holds for {len(found) - len(gaining):,} of {len(found):,} {unit}s."
+        f"which label leads, as of {len(firm):,} of {len(found):,} {unit}s."
     )
+    if open_ := int((firm < _SURE).sum()):
+        words += f" That does not make them sure: certainty is below {_SURE} for {open_:,} of these; it takes several."
     if not len(gaining):
         return [Section("Next labels", [words], "no single label would change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
@@ -183,6 +186,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             f" {number - blind:,} of {counted(number, 'annotators')} agree with the others more than by chance, by two "
             f"standard errors or more{' (“agreement z”)' if 'agreement_z' in frame else ''}; that rests on no model."
         )
+    if blind:
+        words += " An interval of the accuracy does not tell that: of few annotations or many labels it is the prior's."
     if "share_right" in frame:
         words += (
             " “Share right” is how many of the annotator's own labels are right, as far as one knows; accuracy is of "

@@ -13,11 +13,13 @@ from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.reliability import CalibrationScore, score_by_gold
+from consilience.evaluation.reliability import LEAST_PROBABILITY, CalibrationScore, score_by_gold
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
+from consilience.models.truth.against_gold import hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
+from consilience.pages.run import is_vote
 from consilience.printing import counted
 from consilience.rounding import decimals, within
 
@@ -34,12 +36,14 @@ class BesideGold(NamedTuple):
     table : of its reliability; see `consilience.evaluation.reliability.reliability_table`.
     if_independent : mean certainty were errors of annotators independent; None where that is not another one.
     unit : what has a label.
+    vote : whether it is one, whose labels may tie.
     """
 
     score: CalibrationScore
     table: Any
     if_independent: float | None
     unit: str = "item"
+    vote: bool = False
 
     @property
     def figures(self) -> dict[str, str]:
@@ -69,17 +73,20 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     except UnsupportedRequest:
         return None
     truth: Any = fit.truth
-    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit)
+    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit, is_vote(fit))
 
 
 def gold_section(gold: BesideGold) -> Section:
     """Return the section on how right the fit is, by what it says."""
     score = gold.score
+    right = hits(score.right * score.items)
     words = (
         f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
-        f"right for {round(score.right * score.items):,} ({gold.right_text.replace(' right', ',')} holds 95 %); the "
+        f"right for {right} ({gold.right_text.replace(' right', ',')} holds 95 %); the "
         f"certainty stated for them is {score.certainty:.3f} on average."
     )
+    if gold.vote or "." in right:
+        words += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
     if gold.if_independent is not None and score.dependence > 0:
         learned = f", learned from {counted(score.fitted_on, 'gold labels')}" if score.fitted_on else ""
         words += (
@@ -89,13 +96,16 @@ def gold_section(gold: BesideGold) -> Section:
         )
     if score.fitted_on:
         words += f" Each {gold.unit} below is scored without its own gold label."
+    # No term of its sum is above that of the floor, and none is below zero.
+    floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
+    floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
     how = (
         f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
         "calibration "
         f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
-        f"statements right), the log score {score.log_score:.3f} and the Brier score {score.brier:.3f}; of all three, "
-        "less is better. In the figure, what is below the line is stated with too much certainty. Intervals hold 95 % "
-        "(Wilson). Gold labels err too: all this is about them."
+        f"statements right), the log score {score.log_score:.3f}{floor} and the Brier score {score.brier:.3f}; of all "
+        "three, less is better. In the figure, what is below the line is stated with too much certainty. Intervals "
+        "hold 95 % (Wilson). Gold labels err too: all this is about them."
     )
     names = {
         "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty",
@@ -113,6 +123,24 @@ def _by_chance(table: Any) -> float:
     """Return the expected calibration error that chance alone would make, by the normal law in each bin."""
     spread = np.sqrt(table["certainty"] * (1 - table["certainty"]) / table["items"] * 2 / np.pi)
     return float(np.average(spread, weights=table["items"]))
+
+
+def right_by_gold(
+    fit: Fit, gold: BesideGold | None, systems: Mapping[str, Predictions], policies: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return for how many of the gold labels the first choice of each system is right, in words.
+
+    Parameters
+    ----------
+    fit, gold, systems, policies : as in `gold_alerts`.
+    """
+    if gold is None:
+        return {}
+    try:
+        scores = score_by_gold(fit, systems, "top-1", **policies)
+    except UnsupportedRequest:
+        return {}
+    return {name: f"{hits(one.value * one.items)} of {one.items:,}" for name, one in scores.items()}
 
 
 def gold_alerts(

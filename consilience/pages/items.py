@@ -32,6 +32,7 @@ _MOST_BARS = 100
 _SHOWN = 0.0005  # of a certainty with three digits
 
 _MANY_DRAWS = 1_000
+_TELL_99 = 300      # Effective draws that tell 0.99 from 1, by the rule of three.
 
 _KINDS = (
     "“New” (discourse-new, DN in the data) is the first mention of something; an arrow (discourse-old, DO) leads to an "
@@ -62,7 +63,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     high : by how much the first certainties are too high; see `too_high`.
     """
     best, unit, vote = certainties[0], fit.data.unit, is_vote(fit)
-    blocks: list[Any] = [_of_votes(best, truth, unit) if vote else _trust(best, truth, unit, class_word(fit))]
+    blocks: list[Any] = [_of_votes(best, truth, unit) if vote else _trust(fit, best, truth)]
     if truth.num_draws > 1 and not vote:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves, unit=unit), figures.certainty_histogram(best, unit=unit)])
@@ -94,7 +95,15 @@ def _of_votes(best: Score, truth: Any, unit: str) -> str:
     )
 
 
-def _trust(best: Score, truth: Any, unit: str, word: str) -> str:
+def effective_draws(fit: Fit, certainty: Score) -> float:
+    """Return how many effective draws certainties were counted among, by the fit's worst quantity; infinite if none."""
+    if not len(certainty.draws) or fit.worst is None:
+        return np.inf
+    return min(fit.truth.num_draws, fit.worst.size)
+
+
+def _trust(fit: Fit, best: Score, truth: Any) -> str:
+    unit, word = fit.data.unit, class_word(fit)
     if truth.num_draws == 1:
         return (
             f"This model gives a point estimate, one truth without uncertainty, so the certainty of every {unit} is 1. "
@@ -107,10 +116,12 @@ def _trust(best: Score, truth: Any, unit: str, word: str) -> str:
             f"how often its leading {word} is the most plausible one, over draws of the truth; for the top 2 or more, "
             "how often the same set leads, in whatever order"
         )
+    # Of few draws none can tell 0.99 from 1.
+    sure = f"{below(best, 0.99):,} are below 0.99 and " if effective_draws(fit, best) >= _TELL_99 else ""
     return (
         f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is {certain}. Of the top {word} it is "
-        f"{best.value:.3f} on average; {below(best, 0.99):,} of {counted(truth.num_units, f'{unit}s')} are below 0.99 "
-        f"and {below(best):,} below {_SURE}."
+        f"{best.value:.3f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}{below(best):,} "
+        f"{'' if sure else 'are '}below {_SURE}."
     )
 
 
@@ -166,7 +177,9 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
     leading = "leading labels" if class_word(fit) == "label" else "leading classes"
     share = "" if is_vote(fit) else ", with their " + ("plausibility" if truth.answers(Shares()) else "probability")
-    columns[leading + share] = leading_classes(truth, shown, numbers=not is_vote(fit))
+    columns[leading + share] = leading_classes(
+        truth, shown, numbers=not is_vote(fit), draws=effective_draws(fit, certainties[0])
+    )
     name = "share of draws" if is_vote(fit) else "certainty"
     certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
     columns |= {
@@ -181,15 +194,16 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
         reports, title = _Reports(fit.data), "put first by annotators"
         columns[title], tips[title] = reports.texts(shown), reports.details(shown)
     gold = fit.data.gold_codes
-    if gold is not None and "label" in truth.ids:
-        labels = np.append(np.asarray(truth.ids["label"], object).astype(str), "")
+    named = truth.ids.get("label", truth.ids.get("class"))
+    if gold is not None and named is not None:
+        labels = np.append(np.asarray(named, object).astype(str), "")
         columns["gold"] = labels[np.asarray(gold)[shown]]
     first = "ties first" if is_vote(fit) else "the least certain first"
     caption = f"{unit.capitalize()}s, {first}." if truth.num_draws > 1 else "All of them."
     # What was counted among few draws has no third digit.
     digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
     known = [title for title in columns if title.startswith(name)]
-    draws = min(truth.num_draws, fit.worst.size) if len(certainties[0].draws) and fit.worst is not None else np.inf
+    draws = effective_draws(fit, certainties[0])
     write = "{:.2f}".format if is_vote(fit) else functools.partial(probability, digits=digits, draws=draws)
     texts = {title: list(map(write, columns[title])) for title in known}
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
@@ -280,13 +294,19 @@ class _Reports:
         return Table(frame, f"Rankings of {name}.", total=len(found))
 
 
-def leading_classes(truth: Any, positions: np.ndarray, *, numbers: bool = True) -> list[str]:
-    """Return the leading classes of some items in words, with their mean plausibility if this is asked for."""
+def leading_classes(
+    truth: Any, positions: np.ndarray, *, numbers: bool = True, draws: float = np.inf
+) -> list[str]:
+    """Return the leading classes of some items in words, with their mean plausibility if this is asked for.
+
+    Probabilities of labels are written as counted among so many effective ``draws``; a plausibility is not counted.
+    """
     texts, classes, shares = [], truth.ids.get("class"), truth.answers(Shares())
+    draws = np.inf if shares else draws
     for codes, mean in truth.mean_shares(positions.tolist()):
         order = np.argsort(-mean, kind="stable")[:_LEADING]
         names = codes if classes is None else np.asarray(classes, object)[codes]
-        said = [f" ({probability(one, 2)})" * numbers for one in mean]
+        said = [f" ({probability(one, 2, draws)})" * numbers for one in mean]
         leading = [f"{names[place]}{said[place]}" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
         others = (truth.num_classes if shares else len(codes)) - len(leading)  # of plausibilities the unnamed ones too

@@ -21,14 +21,16 @@ from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.items import below
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import decimals, within, written
 
 _FROM_ANNOTATIONS = "if made from the annotations"
+
+_MOST_NAMED = 4  # of the systems that a finding names; the table has all
 
 
 def leaderboard_section(
     comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
-    metrics: list[Metric],
+    metrics: list[Metric], by_gold: Mapping[str, str],
 ) -> Section:  # fmt: skip
     """Return the section on systems.
 
@@ -40,22 +42,25 @@ def leaderboard_section(
     said : alerts on the systems.
     scores : by system and metric.
     metrics : in order.
+    by_gold : of how many gold labels each system hits how many, in words; empty where nothing is known.
     """
     truth: Truth = fit.truth
     names = {
         "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
-        "upper": "to", "p_best": "P(best)", "rank": "rank", "sd_truth": "sd on these items",
-        "sd_items": "sd from items", "sd_shared": "sd from what items share", "value_alone": _FROM_ANNOTATIONS,
-        "value_own_look": "if it looked itself", "point_estimate": "against point estimate",
-        "rank_by_point_estimate": "rank by it",
+        "upper": "to", "p_best": "P(best)", "rank": "rank", "by_gold": "right on gold",
+        "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
+        "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
+        "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
-    table = comparison.table.assign(p_best=comparison.p_best_texts)
+    table, told = comparison.table, {"p_best": comparison.p_best_texts}
+    told["value_own_look"] = _own_look(comparison, decimals(0.0, float((table["upper"] - table["lower"]).median())))
+    table = table.assign(**told, by_gold=[by_gold.get(name, "–") for name in table["system"]])
     left_out = {"sd_truth", "sd_shared"} if truth.num_draws == 1 else set()
     left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
     left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
     names = {name: words for name, words in names.items() if name not in left_out}
     shown = table[[name for name in names if name in table]].rename(columns=names)
-    shown.attrs["numbers"] = (names.get("p_best"),)
+    shown.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
     why, read = _how_to_read(comparison, top, fit)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     blocks = [
@@ -104,8 +109,21 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(comparison: Comparison, fit: Any = None) -> str:
-    """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too."""
+def _own_look(comparison: Comparison, digits: int) -> list[str]:
+    """Return the scores with an own look, best first: a range where its readings differ."""
+    ends = comparison.readings.own_range[:, comparison.order].T
+    texts = [[written(end, f"z.{digits}f") for end in own] if np.isfinite(own).all() else ["–"] for own in ends]
+    return ["–".join(dict.fromkeys(own)) for own in texts]
+
+
+def verdict(comparison: Comparison, fit: Any = None, by_gold: Mapping[str, str] | None = None) -> str:
+    """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too.
+
+    Parameters
+    ----------
+    comparison, fit : the systems, and what they are scored against.
+    by_gold : of how many gold labels each system hits how many, in words.
+    """
     table = comparison.table
     first = table.iloc[0]
     value, low, high = within(first["value"], first["lower"], first["upper"])
@@ -113,11 +131,11 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
     words = f"“{first['system']}” scores {value} in {comparison.title}, with "
     words += f"{100 * comparison.level:g} % between {low} and {high}"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
-        readings = (first["value_alone"], first["value_own_look"])
-        alone, own = (within(reading, first["lower"], first["upper"])[0] for reading in readings)
+        alone = within(first["value_alone"], first["lower"], first["upper"])[0]
+        own = in_words(_own_look(comparison, decimals(first["lower"], first["upper"]))[0])
         words += (
             f": {alone} if its predictions were made from these annotations, {own} if it looked at the items itself, "
-            "and the data do not say which"
+            "and these annotations do not say which"
         )
     words += f". The interval is too narrow: {why}." if why else "."
     if len(table) > 1:
@@ -137,6 +155,9 @@ def verdict(comparison: Comparison, fit: Any = None) -> str:
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
+    if by_gold:
+        named = [f"“{name}” {by_gold[name]}" for name in table["system"] if name in by_gold][:_MOST_NAMED]
+        words += f" Right on gold labels: {', '.join(named)}."
     return words
 
 
@@ -175,6 +196,11 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
             + ("." if too_narrow(comparison, fit) else "; what items share, such as annotators' errors, widens them.")
         )
     read = "A score stands halfway between its lowest and its highest reading. " if is_open(comparison) else ""
+    if is_open(comparison) and any("–" in text[1:] for text in _own_look(comparison, 2)):
+        read += (
+            "One with an own look is a range: from a system that errs where items are ambiguous to one that knows an "
+            "item or guesses, or the other way. "
+        )
     if len(comparison.systems) > 1:
         read += (
             "All systems are scored on the same draws and the same items, so P(best) compares them pair by pair: it "
@@ -182,10 +208,10 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
             f"It was counted among {comparison.draws.shape[1]:,} draws, worth {comparison.effective_draws:,.0f} "
             "independent ones, and is written no surer than so many can show. "
         )
-    if any("–" in text for text in comparison.p_best_texts):
+    if any("–" in text or " to " in text for text in comparison.p_best_texts):
         read += (
             "A range of a probability goes from one reading to the other, of predictions made from these annotations "
-            "to an own look: the data do not say which holds. "
+            "to an own look: these annotations do not say which holds. "
         )
     if comparison.points is not None:
         read += "The cross is what standard practice would report: one aggregated truth, taken as if it were known."

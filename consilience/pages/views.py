@@ -164,10 +164,10 @@ def _ladder_words(fit: Any) -> str:
     if not len(trips) or fit.options.get("rungs") == 1:
         return words
     number, apart = int(trips.sum()), ladders_apart(fit.posterior.value("view_of_expert"), len(trips))
-    went = f"{number:,} times" if number else "Never"
+    begun = f"{number:,} times a grouping" if number else "No grouping"
     words += (
-        f" It moved on {counted(len(trips), 'ladders')}, whose rungs believe the answers more or less. {went} did a "
-        "grouping that owes nothing to the last come down from the rung that believes none"
+        f" It moved on {counted(len(trips), 'ladders')}, from a rung that ignores the answers to one that believes "
+        f"them in full. {begun} begun on the first of these came down to the last"
     )
     if number < _FEW_TRIPS and np.isfinite(apart):
         words += (
@@ -175,6 +175,8 @@ def _ladder_words(fit: Any) -> str:
             "at draws of the prior, the other where the best of several searches ended: on how probably two experts "
             f"share a view they differ by {apart:.2f} at most"
         )
+    elif number:
+        words += f"; counted by these alone, and not by draws, nothing is surer than {probability(1.0, 2, number)[2:]}"
     return words + (
         ". On data drawn from the model 90 % intervals of accuracies held 90 %, and pairs of experts who share a view "
         "with a probability of 0.93 did so in 92 of 100."

@@ -17,12 +17,13 @@ The notes are said by `consilience.inference.result.Fit.findings`, the figures a
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from consilience.arrays import Bool, Float, Int
+from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.intervals import ends
 from consilience.models.truth.classes import ClassTruth, marginals, most_probable
@@ -50,21 +51,22 @@ class AgainstGold(NamedTuple):
     ----------
     item : int64, shape ``(item,)``; which items these are.
     certainty : float64, shape ``(item,)``; the stated probability of the label.
-    right : bool, shape ``(item,)``; whether the label is the gold label.
+    right : float64, shape ``(item,)``; whether the label is the gold label. Of labels that tie for the most probable
+        one, as of a vote, how often it would be, were one of them taken at random: none is the label before another.
     of_gold : float64, shape ``(item,)``; the stated probability of the gold label.
     loss : float64, shape ``(item,)``; :math:`\sum_t (q_t - 1[t = \mathrm{gold}])^2`, the multi-class Brier score.
     """
 
     item: Int[np.ndarray, " item"]
     certainty: Float[np.ndarray, " item"]
-    right: Bool[np.ndarray, " item"]
+    right: Float[np.ndarray, " item"]
     of_gold: Float[np.ndarray, " item"]
     loss: Float[np.ndarray, " item"]
 
     @property
-    def errors(self) -> int:
-        """How many labels are wrong."""
-        return int(np.count_nonzero(~self.right))
+    def errors(self) -> float:
+        """How many labels are wrong; ties count by their share."""
+        return float((1 - self.right).sum())
 
     @property
     def gap(self) -> float:
@@ -120,9 +122,14 @@ def against_gold(truth: ClassTruth, resolved: Any) -> AgainstGold:
     of_gold = np.where(named, np.bincount(unit, is_gold * stated.probability, len(item)), stated.unnamed)
     unnamed = truth.num_classes - np.diff(stated.first)
     squares = np.bincount(unit, stated.probability**2, len(item)) + unnamed * stated.unnamed**2
+    highest = np.zeros(len(item))
+    np.maximum.at(highest, unit, stated.probability)
+    leads = stated.probability == highest[unit]
+    ties = np.bincount(unit, leads, len(item))
+    right = np.where(ties > 1, np.bincount(unit, leads & is_gold, len(item)) / np.maximum(ties, 1), label == gold[item])
     # Means over draws and sums of floats leave [0, 1] by rounding.
     certainty, of_gold = np.clip(certainty, 0.0, 1.0), np.clip(of_gold, 0.0, 1.0)
-    return AgainstGold(item, certainty, label == gold[item], of_gold, squares - 2 * of_gold + 1)
+    return AgainstGold(item, certainty, right, of_gold, squares - 2 * of_gold + 1)
 
 
 def _of_units(found: Marginals, unit: Int[np.ndarray, " chosen"]) -> Marginals:
@@ -195,14 +202,18 @@ def calibration_notes(found: AgainstGold) -> list[Note]:
     if number < LEAST_ITEMS:
         return []
     stated, right = float(found.certainty.mean()), float(found.right.mean())
-    chance = tail(found.certainty, found.errors)
+    chance = tail(found.certainty, math.floor(found.errors + 1e-9))  # half an error of a tie is none yet
     for level, (most, least) in ((Level.error, _ERROR), (Level.warning, _WARNING)):
         if chance < most and found.gap > least:
             return [Note(level, _too_high(found), title="The stated probabilities are too high.")]
     spread = np.sqrt(np.sum(found.certainty * (1 - found.certainty))) / number
     if abs(found.gap) > max(_OFF[0], _OFF[1] * spread):
         way = "more" if found.gap > 0 else "less"
-        text = f"certainty {share(stated)}, right {share(right)} on {number:,} gold items: {way} certain than right"
+        low, high = (share(float(np.clip(stated + end * _OFF[1] * spread, 0, 1))) for end in (-1, 1))
+        text = (
+            f"certainty {share(stated)}, right {share(right)} on {number:,} gold items: {way} certain than right; if "
+            f"the statements held, {low} to {high} would be right (two standard errors)"
+        )
         return [Note(Level.warning, text, title="The stated probabilities are off.")]
     return []
 
@@ -216,9 +227,9 @@ def _too_high(found: AgainstGold) -> str:
     )
     worst = int(np.argmax(hoped - right))
     return (
-        f"the stated probabilities are too high: {number - found.errors:,} of {number:,} gold items are right "
+        f"the stated probabilities are too high: {hits(number - found.errors)} of {number:,} gold items are right "
         f"({share(1 - found.errors / number)}), {expected:,.1f} expected ({share(expected / number)}); of "
-        f"{size[worst]:,} items stated at {_EDGES[worst]:g} to {_EDGES[worst + 1]:g}, {right[worst]:,.0f} right, "
+        f"{size[worst]:,} items stated at {_EDGES[worst]:g} to {_EDGES[worst + 1]:g}, {hits(right[worst])} right, "
         f"{hoped[worst]:,.1f} expected"
     )
 
@@ -246,6 +257,17 @@ def headline(truth: ClassTruth, resolved: Any) -> str:
         return words
     found = against_gold(truth, resolved)
     return f"{words}; right {share(float(found.right.mean()))} of {len(found.item):,} gold items"
+
+
+def hits(value: float) -> str:
+    """Write how many labels are right, of which ties are parts.
+
+    Examples
+    --------
+    >>> hits(1743.0), hits(24.5)
+    ('1,743', '24.5')
+    """
+    return f"{value:,.1f}".removesuffix(".0")
 
 
 def share(value: float) -> str:

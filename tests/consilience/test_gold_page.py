@@ -77,9 +77,11 @@ def test_the_page_begins_with_gold_labels(files):
             "The stated probabilities are too high. 50 of 60",
             "right, of 60 gold labels (0.72", "ties, of 60 items 0",
             "P(“copies” is the best system), if all come from one kind of source > 0.99",
+            "these annotations do not say which",
+            "Right on gold labels: “copies” 50 of 60, “knows” 60 of 60.",
             "Gold labels of 60 items were not used in the fit",
             "Of 60 items whose gold label was not used in the fit, the label of the fit is right for 50",
-            "The gold labels say otherwise.",
+            "(a probability below 0.000001 counts as that, or it could be infinite)", "The gold labels say otherwise.",
             "“copies” scores 0.833 against the gold labels of 60 items, and 0.996 against the labels of the fit",
             "“knows” scores 1.000 against the gold labels of 60 items, and 0.829 against the labels of the fit",
         )
@@ -96,7 +98,15 @@ def test_a_warning_about_certainty_is_amber(tmp_path):
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'class="alert amber"' in text
     assert 'class="alert"' not in text
-    assert "Certainty 0.667, right 1.000 on 40 gold items: less certain than right." in page(tmp_path / "page.html")
+    said = "Certainty 0.667, right 1.000 on 40 gold items: less certain than right; if the statements held, 0.518 to"
+    assert said in page(tmp_path / "page.html")
+
+
+def test_the_ties_of_a_vote_are_right_by_their_share():
+    counts = [[2, 2], [2, 2], [2, 2], [3, 0]]
+    section = gold_section(beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 0, 1, 0]))))
+    assert "the label of the fit is right for 2.5 (0.62, " in section.blocks[0]
+    assert "Of labels that tie, each counts by its share" in section.blocks[0]
 
 
 @pytest.mark.parametrize(("learned", "words"), [(20, "(dependence 0.40, learned from 20 gold labels). Each"), (0, "(")])

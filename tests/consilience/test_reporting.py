@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ from consilience import pages
 from consilience.errors import OutputRefused, UnsupportedRequest
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.generic import GenericRun
+from consilience.inference.posterior import Quantity, Worst
 from consilience.inference.results import Result
 from consilience.models import dirichlet
 from consilience.models.posterior import Draws
@@ -25,7 +27,7 @@ from consilience.models.truth import PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import KINDS
 from consilience.notes import Level, Note
-from consilience.pages import Code, Section, run, script, write_page
+from consilience.pages import Code, Section, classes, run, script, write_page
 from consilience.reporting import PAGES, report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
@@ -404,6 +406,26 @@ def test_a_warning_stands_under_its_first_words(fit, text, title, texts):
 def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
     assert run.alerts(with_run(fit, Result.max_steps)) == []
     assert "strong" not in checked(report(fit, path=tmp_path / "page.html")).tags
+
+
+@pytest.mark.parametrize(
+    ("size", "short", "disagreeing", "said"),
+    [
+        (900.0, 0, 0, None),
+        (900.0, 0, 1, ("Run longer:", 128)),
+        (150.0, 2, 0, ("Ask for more draws:", 192)),
+        (399.0, 2, 1, ("Ask for more draws:", 128)),
+    ],
+)
+def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, size, short, disagreeing, said):
+    sampled = dataclasses.replace(fit, attributes={**fit.attributes, "chains": 4})
+    theta = Quantity("theta", ())
+    vars(sampled)["worst"] = Worst(9, 9, 800, 1.014, disagreeing, theta, size, short, theta)
+    shown = {
+        one.words: one.command.rpartition(" ")[2]
+        for one in classes._actions(sampled, SimpleNamespace(systems={}), None) if "--draws" in one.command
+    }
+    assert shown == ({} if said is None else {said[0]: str(said[1])})
 
 
 def test_numbers_of_the_run_are_rounded(fit):

@@ -53,6 +53,9 @@ def test_mixed_systems_are_compared_at_their_extremes_and_unknown_ones_in_common
 def test_what_is_told_of_a_probability():
     assert range_text(0.2, 0.24) == "0.22"
     assert range_text(0.2, 0.3) == "0.20–0.30"
+    assert range_text(0.0, 1.0) == "< 0.01 to > 0.99"
+    assert range_text(0.68, 1.0, draws=100.0) == "0.68 to > 0.97"
+    assert range_text(0.0, 0.08, draws=30.0) == "< 0.10"
     assert range_text(0.2, 0.24, 1) == "0.2"
     assert range_text(np.nan, np.nan) == "-"
     assert [range_text(share, share, 2, draws=100.0) for share in (1.0, 0.0, 0.96)] == ["> 0.97", "< 0.03", "0.96"]
@@ -107,9 +110,9 @@ def test_the_ranking_is_a_range_where_nobody_knows(ambiguous):
     assert table.loc["truth", "p_best_upper"] > 0.95
     # The majority follows the labels, which shows; the truth does not.
     assert table["provenance"].to_dict() == {"truth": "unknown", "majority": "annotations"}
-    assert "No data tell" in ranked.notes[0]
+    assert "These annotations do not tell" in ranked.notes[0]
     assert "“majority” follows the annotators more closely" in ranked.notes[1]
-    assert "0.00–1.00" in repr(ranked)
+    assert "< 0.01 to > 0.99" in repr(ranked)
     np.testing.assert_array_equal(ranked.values, cs.compare(fit, systems, provenance="annotations").values)
 
 

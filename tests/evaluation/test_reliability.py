@@ -32,6 +32,7 @@ from consilience.models.truth.against_gold import (
     against_gold,
     calibration_notes,
     headline,
+    hits,
     share,
     tail,
 )
@@ -44,7 +45,7 @@ OF_ANNOTATIONS = [name for name in names() if "Annotations" in place(name).takes
 
 def compared(certainty, right):
     """Return a comparison of which only certainty and right matter."""
-    certainty, right = np.asarray(certainty, float), np.asarray(right, bool)
+    certainty, right = np.asarray(certainty, float), np.asarray(right, float)
     return AgainstGold(np.arange(len(right)), certainty, right, certainty, certainty)
 
 
@@ -212,6 +213,15 @@ def test_a_gold_label_that_nobody_gave_has_what_is_left():
     fit.truth = LabelProbabilities(entries, np.ones(2), key=jax.random.key(0), num_draws=5)
     found = against_gold(fit.truth, fit.resolved)
     assert (found.of_gold.tolist(), found.right.tolist(), found.loss.tolist()) == ([1, 0], [True, False], [0, 2])
+
+
+def test_a_tie_is_right_by_its_share():
+    """Whichever of its labels has the lowest code; as the vote itself tells its accuracy."""
+    counts = [[2, 2, 0], [2, 2, 0], [1, 1, 1], [2, 2, 0], [0, 3, 0]]
+    fit = cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 1, 2, 2, 1]))
+    assert against_gold(fit.truth, fit.resolved).right == pytest.approx([0.5, 0.5, 1 / 3, 0, 1])
+    assert fit.calibration_score().right == pytest.approx(fit.table("accuracy")["expected"].item())
+    assert hits(30 * fit.calibration_score().right) == "14"
 
 
 def test_draws_are_scored_by_how_often_each_label_is_drawn():
