@@ -61,12 +61,13 @@ def leaderboard_section(
     names = {name: words for name, words in names.items() if name not in left_out}
     shown = table[[name for name in names if name in table]].rename(columns=names)
     shown.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
+    ordered = {name: scores[name] for name in table["system"]}
     why, read = _how_to_read(comparison, top, fit)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     blocks = [
         *said, Table(shown, f"Systems by {comparison.title}, best first."), figures.leaderboard(comparison),
         Heading("How to read it"), *comparison.notes, why, read, *matrix,
-        *_scores(scores, metrics, truth, comparison.own_draws is not None),
+        *_scores(ordered, metrics, truth, comparison.own_draws is not None),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
     value, low, high = within(first["value"], first["lower"], first["upper"])

@@ -64,7 +64,8 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     parts, expected = views_sections(fit), _expected_against(fit, frame)
     hoped = "" if expected is None else f", {expected:,.0f} expected from the estimated error rates"
     most, spread = _most_probable(count), "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
-    number = {f"views, with probability {_share_of(count, most)}{spread}": f"{most:,}"}
+    named = counted(most, "views").partition(" ")[2]
+    number = {f"{named}, with probability {_share_of(count, most)}{spread}": f"{most:,}"}
     return Page(
         f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), parts, numbers={
             **number, "experts": data.num_experts, "experts without a sure view": unsure,

@@ -71,7 +71,7 @@ def _labels():
     fit = cs.fit("dawid-skene", hostile(study.data.replace(gold=gold.astype(np.int32))))
     items, labels = fit.truth.ids["item"], list(fit.truth.ids["label"])
     systems = {}
-    for name, shift in ((PAYLOADS[0], 0), (PAYLOADS[2], 1)):
+    for name, shift in ((PAYLOADS[2], 1), (PAYLOADS[0], 0)):  # the best one last
         lists = [[labels[(place + shift) % 3]] for place in range(len(items))]
         systems[name] = cs.Predictions.from_lists(lists, items=items, classes=labels, name=name)
     return fit, {"predictions": systems}
@@ -214,6 +214,9 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert {"truth and items, 95 % from", "truth alone, 95 % from"} <= set(heads)
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
+    ranked, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
+    in_order = [row.split(" 0.")[0] for row in words(ranked, "tr")]
+    assert [row.removeprefix("top-1 accuracy ").split(" 0.")[0] for row in words(scored, "tr")] == in_order
 
 
 def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
