@@ -255,7 +255,7 @@ def _planning(found: Agreement) -> Section | None:
         "annotators too. The present items count with them, so that the number of annotations that is best of new "
         "items alone need not be the cheapest."
     )
-    least = frame.loc[frame[columns[0]] == rows[0][0], columns[3]].min()
+    least = min(more for width, *_, more in rows if width == rows[0][0])
     gist = f"{rows[0][0]} takes {least:,} more annotations"
     return Section(_PLANNING, [*lines, words, Table(frame, "What narrower intervals take.")], gist)
 
