@@ -82,21 +82,32 @@ def _without_evidence(fit: Fit) -> tuple[int, int]:
     return int(found.blind.sum()), int(np.isfinite(found.annotator_z).sum())
 
 
-def next_label_sections(truth: Truth, unit: str = "item") -> list[Section]:
-    """Return the section on the items most worth another label; none where the model does not know the annotators."""
+def next_label_sections(truth: Truth, unit: str = "item", gold: np.ndarray | None = None) -> list[Section]:
+    """Return the section on the items most worth another label; none where the model does not know the annotators.
+
+    Parameters
+    ----------
+    truth : of the fit.
+    unit : what an item is called.
+    gold : ``(item,)``, the codes of gold labels, -1 where there is none; an item that has one needs no other.
+    """
     try:
         found = next_labels(truth)
     except UnsupportedRequest:
         return []
+    if gold is not None:
+        found = found[~found["item"].astype(str).isin(truth.names()[np.asarray(gold) >= 0].astype(str))]
+    known = gold is not None and len(found) < len(gold)
     gaining = found[found["gain"] > 0]
     firm = found["certainty"][found["gain"] <= 0]
     words = (
         f"“Gain” is how much more certain the {unit} is expected to be after one more annotation, by an annotator "
         "taken from this crowd in proportion to how much each annotates. It is zero where no single label could change "
-        f"which label leads, as of {len(firm):,} of {len(found):,} {unit}s."
+        f"which label leads, as of {len(firm):,} of {len(found):,} {unit}s{' without a gold label' if known else ''}."
     )
     if open_ := int((firm < _SURE).sum()):
         words += f" That does not make them sure: certainty is below {_SURE} for {open_:,} of these; it takes several."
+    words += " The errors of whoever is asked are taken as independent of the others'; where they are not, it is less."
     if not len(gaining):
         return [Section("Next labels", [words], "no single label would change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))

@@ -80,8 +80,9 @@ def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:
     found = {
         name: value for name, value in fit.describe().items() if name not in told and not name.startswith("option_")
     }
+    words = _WORDS | ({"draws": f"{_WORDS['draws']} of each chain"} if "chains" in found else {})
     rows = [
-        (_WORDS.get(name, _spaced(name)), _setting(value), f"{name}={value!r}" if name in _GIVEN else "")
+        (words.get(name, _spaced(name)), _setting(value), f"{name}={value!r}" if name in _GIVEN else "")
         for name, value in found.items()
     ]
     version = fit.attributes.get

@@ -65,7 +65,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     hoped = "" if expected is None else f", {expected:,.0f} expected from the estimated error rates"
     most, spread = _most_probable(count), "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     named = counted(most, "views").partition(" ")[2]
-    number = {f"{named}, with probability {_share_of(count, most)}{spread}": f"{most:,}"}
+    number = {f"{named}, with probability {_share_of(fit, count, most)}{spread}": f"{most:,}"}
     return Page(
         f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), parts, numbers={
             **number, "experts": data.num_experts, "experts without a sure view": unsure,
@@ -73,7 +73,8 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         },
         findings=[
             f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
-            f"probability of {_SURE} or more, as far as the model holds. {_how_many(count)}. {_clusters_allowed(fit)}.",
+            f"probability of {_SURE} or more, as far as the model holds. {_how_many(fit, count)}. "
+            f"{_clusters_allowed(fit)}.",
             *(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in _held(fit.truth)[:_MOST_FOUND]),
         ],
         actions=[
@@ -94,17 +95,24 @@ def _most_probable(count: Any) -> int:
     return int(np.bincount(np.asarray(count.draws, int)).argmax())
 
 
-def _share_of(count: Any, number: float) -> str:
+def _effective_draws(fit: Any, drawn: int) -> float:
+    """Return what draws are worth, by the quantity of the fit that has the fewest effective ones."""
+    return drawn if fit.worst is None else min(drawn, fit.worst.size)
+
+
+def _share_of(fit: Any, count: Any, number: float) -> str:
     """Write how probable a number of views is, counted among draws."""
-    return probability(np.mean(np.asarray(count.draws) == number), 2 + ((n := len(count.draws)) >= 10_000), n)
+    drawn = len(count.draws)
+    share = np.mean(np.asarray(count.draws) == number)
+    return probability(share, 2 + (drawn >= 10_000), _effective_draws(fit, drawn))
 
 
-def _how_many(count: Any) -> str:
+def _how_many(fit: Any, count: Any) -> str:
     """Say how many views there are."""
     (low, high), most = count.interval, _most_probable(count)
     spread = "" if low == high else f"; 95 % of draws have {low:,.0f} to {high:,.0f}"
     is_ = "There is" if most == 1 else "There are"
-    return f"{is_} {counted(most, 'views')} with probability {in_words(_share_of(count, most))}{spread}"
+    return f"{is_} {counted(most, 'views')} with probability {in_words(_share_of(fit, count, most))}{spread}"
 
 
 def _clusters_allowed(fit: Any) -> str:
@@ -145,7 +153,7 @@ def views_sections(fit: Any) -> list[Section]:
 
 def _number(fit: Any) -> Section:
     count, restarts = fit.num_views(), fit.table("restarts")
-    words = f"{_how_many(count)}: so many have an expert, over draws of the posterior, as far as the model holds."
+    words = f"{_how_many(fit, count)}: so many have an expert, over draws of the posterior, as far as the model holds."
     blocks: list[Any] = [words]
     low, high = count.interval  # a single bar would say less than these words
     drawn = [views_figures.number_of_views(count)] if low < high else list[Any]()
@@ -156,7 +164,7 @@ def _number(fit: Any) -> Section:
         blocks.append(_ladder_words(fit))
     if len(fit.table("evidence")) < 2:
         blocks.append(f"{_clusters_allowed(fit)}. clusters=\"auto\" compares the evidence of 2, 3, … clusters.")
-    return Section("How many views", [*blocks, *([drawn] if drawn else [])], _how_many(count).lower())
+    return Section("How many views", [*blocks, *([drawn] if drawn else [])], _how_many(fit, count).lower())
 
 
 def _ladder_words(fit: Any) -> str:
@@ -176,11 +184,9 @@ def _ladder_words(fit: Any) -> str:
             "at draws of the prior, the other where the best of several searches ended: on how probably two experts "
             f"share a view they differ by {apart:.2f} at most"
         )
-    elif number:
-        words += f"; counted by these alone, and not by draws, nothing is surer than {probability(1.0, 2, number)[2:]}"
     return words + (
-        ". On data drawn from the model 90 % intervals of accuracies held 90 %, and pairs of experts who share a view "
-        "with a probability of 0.93 did so in 92 of 100."
+        ". In simulations, on data drawn from the model, 90 % intervals of accuracies held 90 %, and pairs of experts "
+        "who share a view with a probability of 0.93 did so in 92 of 100."
     )
 
 
