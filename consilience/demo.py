@@ -310,7 +310,7 @@ def leaderboard() -> Study:
     drawn = _with_true_scores(figures.leaderboard(comparison), simulated)
     names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
     claimed, true, value, low, high = (f"{favourite[name]:.2f}" for name in names)
-    number = {f"accuracy of a system that has {true} in truth ({low} to {high}, 95 %)": value}
+    number = {f"accuracy of a system ({low} to {high}, 95 %); in truth {true}": value}
     finding = (
         f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}, "
         f"and under the uncertain truth {value}, with 95 % between {low} and {high}."
@@ -463,7 +463,7 @@ def ratings() -> Study:
     how = "In Python: cs.fit(\"normal-inverse-gamma\", …, threshold=0)."
     gist = f"95 % intervals hold the true mean of {share}{spread} of {data.num_items} items"
     section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how], gist)
-    number = {f"of the 95 % intervals of rated items hold the true mean{spread}": share}
+    number = {"of rated items have their true mean in its 95 % interval": share}
     finding = (
         f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
     )
@@ -530,7 +530,7 @@ def people() -> Study:
     how = "In Python: cs.link({\"clinic\": …, \"register\": …}, restriction=\"across\")."
     gist = f"{count.value:,.0f} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
     section = Section("Two files of the same people", [words, shown, drawn, how], gist)
-    number = {f"people in two files that have {known:,} ({low:,.0f} to {high:,.0f}, 95 %)": f"{count.value:,.0f}"}
+    number = {f"people in two files ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": f"{count.value:,.0f}"}
     finding = (
         f"Two files of {size:,} records with errors hold {count.value:,.0f} people, with 95 % between {low:,.0f} and "
         f"{high:,.0f}; in truth they are {known:,}."

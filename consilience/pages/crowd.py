@@ -97,6 +97,8 @@ def next_label_sections(truth: Truth, unit: str = "item", gold: np.ndarray | Non
         return []
     if gold is not None:
         found = found[~found["item"].astype(str).isin(truth.names()[np.asarray(gold) >= 0].astype(str))]
+    if not len(found):
+        return []
     known = gold is not None and len(found) < len(gold)
     gaining = found[found["gain"] > 0]
     firm = found["certainty"][found["gain"] <= 0]
