@@ -7,7 +7,8 @@ difference is the gain. It is zero where no label that may come in could change 
 certain, and wherever annotators say the same whatever is true.
 
 It is a look one step ahead: two more labels can gain where one cannot, and what the new label would tell about the
-annotators, and through them about other items, is not counted.
+annotators, and through them about other items, is not counted. Its error is taken as independent of the others': where
+they depend on each other, gains are too large.
 """
 
 from __future__ import annotations
