@@ -463,7 +463,7 @@ def ratings() -> Study:
     how = "In Python: cs.fit(\"normal-inverse-gamma\", …, threshold=0)."
     gist = f"95 % intervals hold the true mean of {share}{spread} of {data.num_items} items"
     section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how], gist)
-    number = {"of rated items have their true mean in its 95 % interval": share}
+    number = {f"of rated items have their true mean in its 95 % interval{spread}": share}
     finding = (
         f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
     )
