@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 import consilience as cs
 from consilience import figures, linkage_figures
@@ -472,7 +472,7 @@ def ratings() -> Study:
 
 def _wilson(right: np.ndarray) -> tuple[float, float]:
     """Return the ends of the 95 % interval of a share, Wilson's, from what is so of each item."""
-    return wilson(right.mean(), len(right), special.ndtri(ends()[1]))
+    return wilson(right.mean(), len(right))
 
 
 @styled

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from consilience.data.annotations import Annotations
 from consilience.data.codes import places
@@ -30,7 +29,6 @@ from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.scores import Score
-from consilience.models.intervals import ends
 
 # Equal sums of reciprocals differ in their last digits by the order of the terms; real differences are far larger.
 _TIE = 1e-9
@@ -111,7 +109,7 @@ def agreement_by_annotator(data: Rankings, weights: str = "equation-14") -> Any:
     )
     there = rankings > 0
     rankings, hits, named = rankings[there], hits[there], named[there]
-    lower, upper = wilson(hits / rankings, rankings, special.ndtri(ends()[1]))
+    lower, upper = wilson(hits / rankings, rankings)
     names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
     return pandas.DataFrame({
         "annotator": names[there], "rankings": rankings.astype(int), "classes": named / rankings,

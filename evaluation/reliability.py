@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from scipy import special
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.pair_labels import read_pair_labels
@@ -24,7 +23,6 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import scoring_of
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.engine import PerUnit, fold
-from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, LabelDraws, truth_of
 from consilience.models.truth.against_gold import AgainstGold, against_gold, unused_gold
 from consilience.notes import Remedy
@@ -100,7 +98,7 @@ def reliability_table(
     number = np.bincount(bin_, minlength=len(edges) - 1)
     has = number > 0
     mean, share = (np.bincount(bin_, values, len(edges) - 1)[has] / number[has] for values in (certainty, right))
-    lower, upper = wilson(share, number[has], special.ndtri(ends()[1]))
+    lower, upper = wilson(share, number[has])
     return pandas.DataFrame({
         "lower": edges[:-1][has], "upper": edges[1:][has], "items": number[has], "certainty": mean, "right": share,
         "right_lower": lower, "right_upper": upper,
@@ -164,7 +162,7 @@ def calibration_of_labels(fit: Any, labels: Any) -> pandas.DataFrame:
     )  # fmt: skip
     has = np.flatnonzero(number)
     share = observed[has] / whole[has]
-    lower, upper = wilson(share, whole[has] ** 2 / squares[has], special.ndtri(ends()[1]))
+    lower, upper = wilson(share, whole[has] ** 2 / squares[has])
     return pandas.DataFrame({
         "probability_bin": [f"{one / 10:.1f} to {(one + 1) / 10:.1f}" for one in has],
         "expected": expected[has] / whole[has], "observed": share, "lower": lower, "upper": upper,

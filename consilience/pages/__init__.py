@@ -30,6 +30,9 @@ from consilience.printing import counted
 from consilience.progress import steps
 from consilience.rounding import decimals, within, written
 
+SURE = 0.9
+"""What is less certain is called uncertain on pages."""
+
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
 
@@ -342,8 +345,8 @@ def _table(table: Table) -> dict[str, Any]:
         more = f"; all: consilience table RUN {table.of}" if table.of else ""
         caption += f" Shown are {len(frame):,} of {total:,}{more}"
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
-    written = frame.attrs.get("numbers", ())
-    numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
+    as_numbers = frame.attrs.get("numbers", ())
+    numeric = [column.dtype.kind in "iufb" or column.name in as_numbers for column in columns]
     digits = _digits(columns)
     texts = [
         list(table.texts.get(str(column.name), ()))[: len(frame)] or _texts(column, worth)

@@ -24,14 +24,13 @@ from consilience.evaluation.silver import SilverChains, silver_chains
 from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
-from consilience.pages import Alert, Code, Section, Span, Table, Text, tile
+from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text, tile
 from consilience.pages.items import below, effective_draws, leading_classes
 from consilience.pages.systems import verdict
 from consilience.printing import counted
 
 Words = Mapping[int, Sequence[str]]  # of the documents that a text has, by their codes
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
-_SURE = 0.9
 _OF_PARTITIONS = (
     "They are of systems that know no more than the crowd; the true score of one that looked at the text is higher. "
     "Intervals of the truth alone are what the annotations leave open, and too narrow: in 40 simulated crowds on "
@@ -78,7 +77,7 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         chains = silver_chains(fit)
     except UnsupportedRequest:
         return [], {}
-    unsure = f"of {counted(len(chains.entity), 'mentions')} have a certainty below {_SURE}"
+    unsure = f"of {counted(len(chains.entity), 'mentions')} have a certainty below {SURE}"
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: below(top)}
     parts = [_text(named, chains, top.items, words, effective_draws(fit, top))]
     if "ambiguous" in fit.member.table_names:
@@ -92,8 +91,8 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     if chains.together is not None:
-        loose = len(np.unique(chains.entity[chains.together < _SURE]))
-        numbers[f"of {counted(chains.num_entities, 'entities')} have a link that holds with less than {_SURE}"] = loose
+        loose = len(np.unique(chains.entity[chains.together < SURE]))
+        numbers[f"of {counted(chains.num_entities, 'entities')} have a link that holds with less than {SURE}"] = loose
     return parts, numbers
 
 
@@ -141,12 +140,12 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words,
     """Show the documents with most uncertain mentions, each mention in the colour of its chain."""
     data = chains.data
     document = np.asarray(data.document)
-    unsure = np.bincount(document[certainty < _SURE], minlength=data.num_documents)
+    unsure = np.bincount(document[certainty < SURE], minlength=data.num_documents)
     chosen = np.argsort(-unsure, kind="stable")[: min(_MOST_DOCUMENTS, data.num_documents)]
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     blocks: list[Any] = [
         "Mentions are underlined in the colour of their chain, whose number follows; the line is dashed where the best "
-        f"reading has a probability below {_SURE}, and the colours come again, in thicker lines, from chain "
+        f"reading has a probability below {SURE}, and the colours come again, in thicker lines, from chain "
         f"{len(PALETTE) + 1} on. Candidate readings show on hover or focus. Chains are made of the most probable link "
         "of each mention: where one is uncertain, so are all mentions that hang on it."
     ]
@@ -180,7 +179,7 @@ def _spans(
     _, number = np.unique(chains.entity[own], return_inverse=True)
     rows = zip(start.tolist(), end.tolist(), number.tolist(), own.tolist(), told, strict=True)
     return [
-        Span(first, last, chain + 1, bool(certainty[item] >= _SURE), said) for first, last, chain, item, said in rows
+        Span(first, last, chain + 1, bool(certainty[item] >= SURE), said) for first, last, chain, item, said in rows
     ]
 
 

@@ -15,14 +15,13 @@ from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
 from consilience.models.truth import Truth
-from consilience.pages import Section, Table
+from consilience.pages import SURE, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
 from consilience.rounding import within, written
 
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
-_SURE = 0.9
 
 # More classes make no readable matrix: the most frequent confusions are tabulated.
 _MOST_CLASSES, _MOST_CONFUSIONS = 8, 25
@@ -107,8 +106,8 @@ def next_label_sections(truth: Truth, unit: str = "item", gold: np.ndarray | Non
         "taken from this crowd in proportion to how much each annotates. It is zero where no single label could change "
         f"which label leads, as of {len(firm):,} of {len(found):,} {unit}s{' without a gold label' if known else ''}."
     )
-    if open_ := int((firm < _SURE).sum()):
-        words += f" That does not make them sure: certainty is below {_SURE} for {open_:,} of these; it takes several."
+    if open_ := int((firm < SURE).sum()):
+        words += f" That does not make them sure: certainty is below {SURE} for {open_:,} of these; it takes several."
     words += " The errors of whoever is asked are taken as independent of the others'; where they are not, it is less."
     if not len(gaining):
         return [Section("Next labels", [words], "no single label would change which label leads")]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from consilience import figures
 from consilience.data import Predictions
@@ -15,7 +14,6 @@ from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import LEAST_PROBABILITY, CalibrationScore, score_by_gold
 from consilience.inference.fitting import Fit
-from consilience.models.intervals import ends
 from consilience.models.truth.against_gold import hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
@@ -54,7 +52,7 @@ class BesideGold(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """Of the share that is right (Wilson, 95 %), as far as items with a gold label stand for all."""
-        low, high = wilson(self.score.right, self.score.items, special.ndtri(ends()[1]))
+        low, high = wilson(self.score.right, self.score.items)
         return float(low), float(high)
 
     @property

@@ -16,7 +16,7 @@ from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import ends
 from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Ranked, Shares
-from consilience.pages import MOST_ROWS, Bar, Bars, Section, Table
+from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
@@ -25,7 +25,7 @@ from consilience.rounding import decimals, probability, within, written
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
 
 # Mean plausibilities below this are not shown; items above this are as good as decided.
-_LEAST_SHOWN, _SURE = 0.005, 0.9
+_LEAST_SHOWN = 0.005
 
 _MOST_BARS = 100
 
@@ -41,7 +41,7 @@ _KINDS = (
 """What labels of mentions stand for."""
 
 
-def below(score: Score, bound: float = _SURE) -> int:
+def below(score: Score, bound: float = SURE) -> int:
     """Return how many items have a certainty below a bound."""
     return int((score.items[np.isfinite(score.items)] < bound).sum())
 
@@ -83,7 +83,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     blocks.append(_table(fit, truth, certainties, annotators, shown))
     blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}", high)]
     of = counted(truth.num_units, f"{unit}s")
-    gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {_SURE}"
+    gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
 
 
@@ -121,7 +121,7 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     return (
         f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is {certain}. Of the top {word} it is "
         f"{best.value:.3f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}{below(best):,} "
-        f"{'' if sure else 'are '}below {_SURE}."
+        f"{'' if sure else 'are '}below {SURE}."
     )
 
 
@@ -164,7 +164,7 @@ def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Ta
     rows = [{
         "score": score.title.removesuffix(", exact"), f"mean over {unit}s": score.value, "sd over draws": score.sd,
         "lowest": np.nanmin(score.items), "median": np.nanmedian(score.items),
-        f"{unit}s below 0.99": below(score, 0.99), f"{unit}s below {_SURE}": below(score),
+        f"{unit}s below 0.99": below(score, 0.99), f"{unit}s below {SURE}": below(score),
     } for score in scores]  # fmt: skip
     return Table(pandas.DataFrame(rows), caption)
 
@@ -366,7 +366,7 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: str) -> lis
     table.insert(2, "certainty of the side", best.items)
     texts = {"certainty of the side": [probability(one) for one in best.items[order].tolist()]}
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
-    unsure = f"{below(best):,} of {counted(len(frame), 'items')} have a certainty of the side below {_SURE}"
+    unsure = f"{below(best):,} of {counted(len(frame), 'items')} have a certainty of the side below {SURE}"
     items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
     return [items, *([_offsets(offsets, without)] if len(offsets.mean) else [])]
 

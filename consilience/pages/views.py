@@ -12,7 +12,7 @@ from consilience import views_figures
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.intervals import ends
 from consilience.models.truth.views import ladders_apart
-from consilience.pages import Action, Page, Section, Table
+from consilience.pages import SURE, Action, Page, Section, Table
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.crowd import shown_annotators
 from consilience.pages.run import line_of
@@ -27,7 +27,6 @@ _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and u
 _FEW_TRIPS = 10       # Round trips of replicas, below which they say less than that ladders agree.
 _MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_FOUND = 3       # Views of which the first screen tells.
-_SURE = 0.9           # Of the view of an expert, or the cluster of an item.
 _WITHIN = 1.0         # Nats.
 _LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
 _TO_ASK = (
@@ -39,7 +38,7 @@ _TO_ASK = (
 
 _LISTED = (
     "Items are listed under their most probable cluster, the surest first; a probability below "
-    f"{_SURE} stands behind the item. All: “consilience table RUN views”."
+    f"{SURE} stands behind the item. All: “consilience table RUN views”."
 )
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
@@ -73,7 +72,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         },
         findings=[
             f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
-            f"probability of {_SURE} or more, as far as the model holds. {_how_many(fit, count)}. "
+            f"probability of {SURE} or more, as far as the model holds. {_how_many(fit, count)}. "
             f"{_clusters_allowed(fit)}.",
             *(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in _held(fit.truth)[:_MOST_FOUND]),
         ],
@@ -88,7 +87,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
 
 def _not_sure(probability: Any) -> Any:
     """Return whether a probability is below what counts as sure, as it is written: with two digits."""
-    return np.round(probability, 2) < _SURE
+    return np.round(probability, 2) < SURE
 
 
 def _most_probable(count: Any) -> int:
@@ -216,7 +215,7 @@ def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
     words = (
         "How probably each expert has each view; cells below 0.005 are empty. "
         f"The view of {int(unsure.sum()) or 'none'} of the {len(frame):,} experts is uncertain (probability below "
-        f"{_SURE})."
+        f"{SURE})."
     )
     if fit.method == "cavi":
         words += " Coordinate ascent is surer of this than it should be where experts gave few answers."
@@ -357,7 +356,7 @@ def _sizes_of(fit: Any, view: int) -> str:
     return (
         f"items in {int((size > 0).sum())} of {truth.most_clusters} possible clusters, "
         f"{' + '.join(f'{one:,}' for one in size[size > 0])}; the cluster of {unsure or 'none'} of "
-        f"{counted(truth.num_units, 'items')} is uncertain (probability below {_SURE})"
+        f"{counted(truth.num_units, 'items')} is uncertain (probability below {SURE})"
     )
 
 
@@ -539,7 +538,7 @@ def _silent(fit: Any) -> list[Section]:
     words = (
         f"{len(silent):,} of {truth.num_units:,} items are in no pair. Their clusters are predicted from the features "
         f"alone, and are as uncertain as “probability” says; {int(_not_sure(table['probability']).sum()):,} of "
-        f"{len(table):,} predictions (one for each item and view) are below {_SURE}. The {len(shown)} least certain:"
+        f"{len(table):,} predictions (one for each item and view) are below {SURE}. The {len(shown)} least certain:"
     )
     texts = {"probability": list(map(probability, shown["probability"]))}
     table = Table(_shown_codes(shown), "The least certain predictions.", texts=texts)

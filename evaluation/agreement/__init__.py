@@ -22,6 +22,7 @@ J. Nørregaard and L. Derczynski. Sparse probability of agreement. arXiv:2208.06
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,13 +44,6 @@ from consilience.models.truth import CLASSES, Truth, truth_of
 from consilience.notes import Remedy
 
 __all__ = ["SCHEMES", "TABLES", "Agreement", "LabelCounts", "PosteriorAgreement", "agreement"]
-
-
-_USUAL = {
-    "weights": "annotations_m1", "annotators": "fixed", "shares": None, "values": None, "ordinal": False, "level": 0.95,
-    "duplicates": "error", "first": None,
-}  # fmt: skip
-"""What `agreement` takes where nothing else is asked for."""
 
 
 def agreement(
@@ -134,8 +128,9 @@ def agreement(
         "level": level,
     }  # fmt: skip
     asked = settings | {"duplicates": duplicates, "first": first}
+    usual = inspect.signature(agreement).parameters
     told = {name: value for name, value in asked.items() if not (np.isscalar(value) or value is None)}
-    told |= {name: value for name, value in asked.items() if name not in told and value != _USUAL[name]}
+    told |= {name: value for name, value in asked.items() if name not in told and value != usual[name].default}
     told |= {"file": name} if (name := file_name(source)) else {}
     if isinstance(source, LabelCounts):
         return Agreement(source, told=told, **settings)

@@ -13,6 +13,7 @@ from scipy import special
 
 from consilience.arrays import Array, Float, Int
 from consilience.errors import UnsupportedRequest
+from consilience.models.intervals import ends
 
 # A standard error that is not above this is that of units that are all alike.
 _ROUNDING = 1e-12
@@ -93,8 +94,12 @@ def jackknife_of_ratios(
     return value, np.where(sd <= _ROUNDING, 0.0, sd)
 
 
-def wilson(value: Any, number: Any, quantile: Any) -> tuple[Any, Any]:
-    """Return Wilson intervals of shares of so many units, at a quantile of the normal or the t distribution."""
+def wilson(value: Any, number: Any, quantile: Any = None) -> tuple[Any, Any]:
+    """Return Wilson intervals of shares of so many units, at a quantile of the normal or the t distribution.
+
+    The quantile is that of 95 % and the normal by default.
+    """
+    quantile = special.ndtri(ends()[1]) if quantile is None else quantile
     square = np.square(quantile) / number
     centre = (value + square / 2) / (1 + square)
     half = np.sqrt(square * value * (1 - value) + square**2 / 4) / (1 + square)
