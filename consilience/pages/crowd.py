@@ -108,7 +108,9 @@ def next_label_sections(truth: Truth, unit: str = "item", gold: np.ndarray | Non
     )
     if open_ := int((firm < SURE).sum()):
         words += f" That does not make them sure: certainty is below {SURE} for {open_:,} of these; it takes several."
-    words += " The errors of whoever is asked are taken as independent of the others'; where they are not, it is less."
+    if (np.asarray(getattr(truth, "worth", 1)) < 1).any():
+        words += " As annotators err together, it is that part of what an independent label would gain which one of the "
+        words += f"{unit}'s annotations is worth."
     if not len(gaining):
         return [Section("Next labels", [words], "no single label would change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))

@@ -257,7 +257,9 @@ class Crowd:
 
         With r the probabilities of an item's labels and :math:`\bar\Theta` the crowd's mean confusion, the label that
         comes in is l with probability :math:`\sum_t r_t \bar\Theta_{tl}`, and the gain is
-        :math:`\sum_l \max_t r_t \bar\Theta_{tl} - \max_t r_t`, which is never negative.
+        :math:`\gamma (\sum_l \max_t r_t \bar\Theta_{tl} - \max_t r_t)`, which is never negative. :math:`\gamma`
+        is what one of the item's annotations is worth, in independent ones: where errors hang together, those of the
+        next annotator do too.
         """
         if self._confusion is None:
             raise UnsupportedRequest(UNKNOWN_ERRORS)
@@ -268,7 +270,7 @@ class Crowd:
             joint = probability[slots, None] * confusion[code[slots]]
             expected = np.maximum.reduceat(joint, starts).sum(axis=1)
             gain[items] = expected - np.maximum.reduceat(probability[slots], starts)
-        return np.where(gain > _ROUNDING, gain, 0.0)
+        return np.where(gain > _ROUNDING, gain * truth.worth, 0.0)
 
 
 def leading(truth: ClassTruth) -> dict[str, np.ndarray]:
