@@ -14,7 +14,7 @@ from consilience.evaluation.another_label import next_labels
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
-from consilience.models.truth import Truth
+from consilience.models.truth.classes import ClassTruth
 from consilience.pages import SURE, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
@@ -81,7 +81,7 @@ def _without_evidence(fit: Fit) -> tuple[int, int]:
     return int(found.blind.sum()), int(np.isfinite(found.annotator_z).sum())
 
 
-def next_label_sections(truth: Truth, unit: str = "item", gold: np.ndarray | None = None) -> list[Section]:
+def next_label_sections(truth: ClassTruth, unit: str = "item", gold: np.ndarray | None = None) -> list[Section]:
     """Return the section on the items most worth another label; none where the model does not know the annotators.
 
     Parameters
@@ -108,9 +108,8 @@ def next_label_sections(truth: Truth, unit: str = "item", gold: np.ndarray | Non
     )
     if open_ := int((firm < SURE).sum()):
         words += f" That does not make them sure: certainty is below {SURE} for {open_:,} of these; it takes several."
-    if (np.asarray(getattr(truth, "worth", 1)) < 1).any():
-        words += " As annotators err together, it is that part of what an independent label would gain which one of the "
-        words += f"{unit}'s annotations is worth."
+    if np.less(truth.worth, 1).any():
+        words += " As annotators err together, the next one's label counts as much as one of those that are there."
     if not len(gaining):
         return [Section("Next labels", [words], "no single label would change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))

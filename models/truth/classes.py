@@ -82,6 +82,7 @@ class ClassTruth(Truth):
         it costs time, set a function without arguments, which is called at the first use; a ``functools.partial`` of a
         module's function can be pickled with the truth.
     crowd : how annotators err, or None where that is not known. A function where it costs time.
+    worth : what an annotation of each item is worth, in independent ones, ``(item,)`` or one number.
     mentions : the mentions whose links the labels are, of a fit of them.
     held_out : probabilities of items with gold in which their own gold had no part, where gold labels taught how
         certain to be; None elsewhere. Entries of other items are not read.
@@ -94,6 +95,7 @@ class ClassTruth(Truth):
     entries: Entries
     point: ClassTruth | Callable[[], ClassTruth | None] | None = None
     crowd: Crowd | None = None
+    worth: Any = 1.0
     mentions: Mentions | None = None
     held_out: Marginals | None = None
     certainty_if_independent: float | None = None

@@ -28,12 +28,9 @@ class LabelTruth(ClassTruth):
     Attributes
     ----------
     untempered : of a crowd, ``(item, class)``: the probabilities of the labels as if annotators erred independently.
-    worth : of a crowd, ``(item,)``: what an annotation of an item is worth, in independent ones; 1 where none hangs
-        on another.
     """
 
     untempered: Any = None
-    worth: Any = 1.0
 
     @abstractmethod
     def labels(self) -> Iterator[Block]:
