@@ -32,7 +32,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
         ax.axvline(true_number, color=VERMILLION, linewidth=5, alpha=0.55, solid_capstyle="butt", label=known)
     ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.1f}")
     ax.axvline(count.point, color=INK, linewidth=1.2, linestyle=":", label=f"estimate {count.point:,.0f}")
-    ax.set(title="Number of entities", xlabel="entities", ylabel="draws of the partition")
+    ax.set(title="Number of entities", xlabel="entities", ylabel="draws")
     count_items(ax.xaxis)
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3, borderaxespad=0)
     return ax

@@ -34,11 +34,20 @@ _SHOWN = 0.02  # Records that belong to an uncertain one with less probability a
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
 _LINKS = {
-    "threshold": "the estimate looked at pairs from these log odds on", "links_cut": "links in the pairs given up",
+    "threshold": "candidates are pairs with log odds from here on", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
     "entities_corrected": "change of the number of entities by the links not looked at",
+    "disagreement": "distance between the numbers of fields in which links differ, as seen and as the model has them "
+    "(0 none, 1 most)",
+    "largest_component": "records in the largest group that candidates connect",
 }
 _COUNTS = ("merge-moves", "merge-pairs")
+_TERMS = {"prior": "nothing compared"}
+_LOG_ODDS = (
+    "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
+    "of 0.95, and −3 one of 0.05."
+)
+_FEW_TIMES = 2  # that a share of the model is above the one that is counted, before a page says so
 
 
 def linkage_page(
@@ -82,7 +91,7 @@ def _numbers(fit: Any) -> dict[str, Any]:
     """Return the key figures: the interval of the entities only where it is one."""
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
-    known = not (count.no_interval or count.doubt or count.links_alone)
+    known = _known_interval(count)
     numbers: dict[str, Any] = {
         f"entities{f' ({low:,.0f} to {high:,.0f}, 95 %)' if known else ''}": f"{count.value:,.0f}",
         "links" if expected.predicted_pairs != 1 else "link": expected.predicted_pairs,
@@ -147,10 +156,20 @@ def expected_words(fit: Any) -> str:
 
 
 def _account(fit: Any) -> str:
-    """Say how right the links are, as the model expects, if it holds."""
-    words = expected_words(fit)
-    checked = "" if fit.data.entity is not None else "; no known link checks that"
-    return f"The model expects {words}{checked}." if words else "The estimate joins no records."
+    """Say how right the links are, as the model expects, if it holds; how complete they are says a section."""
+    expected, count = expected_scores(fit), num_entities(fit)
+    if not expected.predicted_pairs:
+        return "The estimate joins no records."
+    low, high = _intervals_of_shares(fit)[0] if _known_interval(count) else (np.nan, np.nan)
+    spread = f", with 95 % between {percents(low, high)}".replace(" to ", " and ") if np.isfinite(low) else ""
+    doubt = f": {count.doubt}" if count.doubt else ""
+    checked = "" if fit.data.entity is not None else " No known link checks that."
+    links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
+    return f"The model expects {percent(expected.precision)} of {links} to be correct{spread}{doubt}.{checked}"
+
+
+def _known_interval(count: Any) -> bool:
+    return not (count.no_interval or count.doubt or count.links_alone)
 
 
 def linkage_sections(fit: Any) -> list[Section]:
@@ -177,11 +196,16 @@ def _number(fit: Any) -> Section:
     low, high = count.interval
     beside = fit.truth.counted().partitions is not fit.truth and fit.data.candidate is None
     words = (
-        f"Draws of who is one entity{', which look at pairs beyond the candidates too,' if beside else ''} have "
-        f"{count.value:,.1f} entities on average, and 95 % of them {low:,.0f} to {high:,.0f}; the estimate that is "
-        f"written has {count.point:,.0f}. The interval "
+        f"In {len(count.draws):,} draws of who is one entity there are {count.value:,.1f} entities on average, and "
+        f"{low:,.0f} to {high:,.0f} in 95 % of them; the estimate that is written has {count.point:,.0f}. The interval "
         f"{f'is not to be trusted: {count.doubt}' if count.doubt else f'holds {count.how}'}."
     )
+    if beside:
+        words += (
+            " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
+            f"compares more pairs of records. The {fit.draws:,} draws under “What was run” are of the estimate; systems "
+            "are scored on those."
+        )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")
 
@@ -216,7 +240,8 @@ def _thresholds(fit: Any) -> Section | None:
     )
     shown = Table(table.rename(columns=lambda name: name.replace("_", " ")), "Thresholds.")
     best = table.loc[(table["precision"] + table["recall"]).idxmax()]
-    gist = f"{percent(best['precision'])} right and {percent(best['recall'])} found above {best['threshold']:g}"
+    gist = f"above {best['threshold']:g}, {percent(best['precision'])} right and {percent(best['recall'])} found, "
+    gist += f"of the links {_among(fit)}"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 
 
@@ -256,13 +281,14 @@ def _lost(fit: Any) -> Section | None:
     if "loss" not in fit.member.table_names or not len(table := fit.table("loss")):
         return None
     words = (
-        "Only pairs that agree enough to be candidates were looked at. Below is what the model expects that to leave "
-        "out. It is valid only if linked pairs look as the model predicts."
+        "Only pairs of records that agree in enough fields are compared: they are the candidates (to leave out the "
+        "others is called blocking). Below is what the model expects of the links that were made and missed. It is "
+        "valid only if linked pairs look as the model predicts."
     )
     known = table.set_index("quantity")["value"]
     frame = table[~table["quantity"].isin(["found_share", "completed", "entities"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
-        words += " Learning counted these links too."
+        words += " Links that are no candidates are counted where it learns, and in the number of entities."
     shown = frame["value"].where(frame["quantity"] != "threshold", -frame["value"])
     change = frame["quantity"] == "entities_corrected"
     shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))
@@ -276,7 +302,30 @@ def _lost(fit: Any) -> Section | None:
     shown.attrs["numbers"] = ("value",)
     found = table["value"][table["quantity"] == "found_share"]
     gist = f"{percent(float(found.iloc[0]))} of all links are expected among the candidates" if len(found) else ""
-    return Section("Lost to blocking", [words, Table(shown, "What the candidates leave out.")], gist)
+    shares, out = _shares(fit), Table(shown, "What the candidates leave out.")
+    return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
+
+
+def _shares(fit: Any) -> Table | None:
+    """Tabulate all shares of links side by side, each with what it is a share of."""
+    import pandas
+
+    expected, (found, of) = expected_scores(fit), found_of_all(fit)
+    if not expected.predicted_pairs:
+        return None
+    spread = _intervals_of_shares(fit) if _known_interval(num_entities(fit)) else [(np.nan, np.nan)] * 2
+    rows = [("correct links, of those made", expected.precision, spread[0])]
+    if of == "all links":
+        rows += [(f"links found, of the links {_among(fit)}", expected.recall, (np.nan, np.nan)),
+                 (f"links {_among(fit)}, of all links", fit.truth.found_share, (np.nan, np.nan))]  # fmt: skip
+    rows.append((f"links found, of {of}" + ": the product of the two above" * (len(rows) > 1), found, spread[1]))
+    texts = [
+        {"what": what, "expected": percent(share), "95 % of draws": percents(*ends) if np.isfinite(ends[0]) else "–"}
+        for what, share, ends in rows
+    ]
+    frame = pandas.DataFrame(texts)
+    frame.attrs["numbers"] = ("expected", "95 % of draws")
+    return Table(frame, "How right and how complete the links are, as the model expects.")
 
 
 def _uncertain(fit: Any) -> Section | None:
@@ -292,7 +341,12 @@ def _uncertain(fit: Any) -> Section | None:
     rows = [row for number, group in enumerate(groups, 1) for row in _group_rows(data, estimate, number, group)]
     words = (
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
-        "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
+        "probability that they are and what the estimate decided. The certainty of an entity is the probability that "
+        "it is exactly these records. ≠ marks a value that is not that of the first record."
+    )
+    how = (
+        "How the probability of a pair comes about: its log odds begin with those of two records of which nothing is "
+        f"compared, and each field adds to them. {_LOG_ODDS}"
     )
     more = (
         f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: all are in "
@@ -303,7 +357,8 @@ def _uncertain(fit: Any) -> Section | None:
     frame.attrs["numbers"] = ("probability",)
     shown = Table(frame, "Records in doubt, in groups.", of="review", parted="group")
     pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
-    blocks = [words, shown, *([more] if left_out else []), *_waterfalls(fit, pairs[:_MOST_WATERFALLS])]
+    bars = _waterfalls(fit, pairs[:_MOST_WATERFALLS])
+    blocks = [words, shown, *([more] if left_out else []), *([how] if bars else []), *bars]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} have an entity with certainty below {DOUBTFUL}"
     return Section("Review list", blocks, gist)
 
@@ -337,7 +392,7 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
     *terms, last = table.itertuples()
     for row in terms:
         values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
-        label = f"{row.term}: {values}" if row.outcome else str(row.term)
+        label = f"{row.term}: {values}" if row.outcome else _TERMS.get(row.term, str(row.term))
         rows.append(Bar(label, row.sum, _signed(row.log_odds), before))
         before = row.sum
     alone = terms[-1]
@@ -420,41 +475,73 @@ def _fields(fit: Any) -> Section | None:
     if "fields" not in fit.member.table_names:
         return None
     words = (
-        "How many values each field has, in how many records it is missing, and how often it is distorted, as the "
-        "records themselves say. "
+        "How many values each field has, in how many records it is missing, and, estimated without an interval, the "
+        "share of records in which an error put another value in the place of the true one. "
     )
     similar = fit.attributes.get("similar")
     words += f"Values are compared for equality{f', but by similarity {similar}' if similar else ''}."
-    blocks: list[Any] = [words, Table(fit.table("fields"), "Fields.", of="fields")]
+    fields = fit.table("fields").rename(columns={"distortion": "share with an error"})
+    blocks: list[Any] = [words, Table(fields, "Fields.", of="fields")]
     title, gist = "Fields", ""
     with contextlib.suppress(UnsupportedRequest):
         if "weights" in fit.member.table_names:
-            links = float(fit.truth.pairs().probability.sum())
-            weights = _with_intervals(fit.table("weights"), links)
-            weights = weights[(weights["outcome"] != "missing") | (weights[["m", "u"]].sum(axis=1) > 0)]
-            names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u", "lower": "95 % from", "upper": "to"}
-            how = (
-                "How probable an outcome of a field is among links (m) and among other pairs (u), and what it adds to "
-                "the log odds of a pair, on the average. Intervals "
-                f"are those of a share m that is seen in {links:,.0f} links, so many as are expected; u, of far more "
-                "pairs, is taken as known."
-            )
-            table = Table(weights.rename(columns=names), "Match weights by field and outcome.", of="weights")
-            blocks, title = [how, linkage_figures.weights_of_fields(weights), table, *blocks], "Match weights"
+            blocks, title = [*_weights(fit), *blocks], "Match weights"
+            weights = fit.table("weights")
             most = weights.loc[weights["weight"].idxmax()]
             gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
     return Section(title, blocks, gist)
 
 
+def _weights(fit: Any) -> list[Any]:
+    """Show what each outcome of each field adds, and how many pairs show it."""
+    links = float(fit.truth.pairs().probability.sum())
+    weights = _with_intervals(fit.table("weights"), links)
+    weights = weights[(weights["outcome"] != "missing") | (weights[["links", "others"]].sum(axis=1) > 0)]
+    shares = {"links": "share of links", "others": "share of other pairs"}
+    names = shares | {"weight": "adds", "lower": "95 % from", "upper": "to"}
+    how = (
+        "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
+        "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
+        "pairs of records, each pair counted as much of a link as it is probable; both add up to 1 over the outcomes "
+        f"of a field. {_LOG_ODDS} Intervals hold the doubt about the share of links, of which {links:,.0f} are "
+        "expected, and no other."
+    )
+    text = {name: [_share(value) for value in weights[name]] for name in shares}
+    table = Table(
+        weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
+        of="weights", texts={shares[name]: words for name, words in text.items()},
+    )  # fmt: skip
+    return [how, linkage_figures.weights_of_fields(weights), table, *_by_chance(weights)]
+
+
+def _share(value: float) -> str:
+    """Write a share, of a small one its first digit."""
+    return f"{value:.3f}" if value >= 0.001 or not value else f"{value:.{-int(np.floor(np.log10(value)))}f}"
+
+
+def _by_chance(weights: Any) -> list[str]:
+    """Say of which fields the model expects more agreement by chance than there is."""
+    equal = weights[(weights["outcome"] == "equal") & (weights["u"] > _FEW_TIMES * weights["others"])]
+    if not len(equal):
+        return []
+    named = ", ".join(f"“{row.field}” ({_share(row.u)} and not {_share(row.others)})" for row in equal.itertuples())
+    return [
+        f"The model takes more pairs to agree by chance than the records show, of {named}: it learns how common values "
+        "are from all records, of which two may be of one entity, and knows of no value that no record has. So equal "
+        "values there add less than the two shares would say."
+    ]
+
+
 def _with_intervals(weights: Any, links: float) -> Any:
     """Add Jeffreys intervals of the weights: m is a share of so many links, less those without the field."""
-    lacks = weights[weights["outcome"] == "missing"].set_index("field")["m"]
-    m, number = weights["m"], links * (1 - weights["field"].map(lacks))
+    lacks, taken = (weights[weights["outcome"] == "missing"].set_index("field")[name] for name in ("links", "m"))
+    has = 1 - weights["field"].map(taken)
+    m, number = np.clip(weights["m"] / has, 0, 1), links * (1 - weights["field"].map(lacks))
     shown = (weights["outcome"] != "missing") & (weights["u"] > 0)
     low, high = (special.betaincinv(number * m + 0.5, number * (1 - m) + 0.5, level) for level in ends())
     found = {"lower": np.where(m > 0, low, 0.0), "upper": np.where(m < 1, high, 1.0)}
-    with np.errstate(divide="ignore"):
-        return weights.assign(**{name: np.log(end / weights["u"]).where(shown) for name, end in found.items()})
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return weights.assign(**{name: np.log(end * has / weights["u"]).where(shown) for name, end in found.items()})
 
 
 def _cleaning(fit: Any) -> Section | None:

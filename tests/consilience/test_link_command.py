@@ -145,7 +145,7 @@ def test_what_the_command_writes(folder):
     with (folder / "out/pairs.csv").open(newline="") as stream:
         assert set(next(csv.DictReader(stream))) == {"record_a", "record_b", "probability"}
     page = (folder / "out/report.html").read_text()
-    for words in ("Clusters", "Lost to blocking", "Review list", "Between files"):
+    for words in ("Clusters", "Links made and missed", "Review list", "Between files"):
         assert words in page
     for words in ("Against the known entities", "What was run"):
         assert words in page

@@ -283,7 +283,7 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     assert named[3].startswith(f"of {of} are found, expected by the model")
     recall = cs.expected_scores(fit).recall
     assert (found < recall) == (of == "all links")
-    what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Lost to blocking")) if "<td" in row]
+    what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Links made and missed")) if "<td" in row]
     assert len(what) == len({words(row) for row in what})
     assert not [row for row in what if words(row).endswith(" 0")]
 

@@ -103,7 +103,9 @@ def test_weights_are_sums_over_all_pairs_of_values(people, likelihood):
     same = pairs[0] == pairs[1]
     found = table.loc[people.fields[place]]["m"]
     seen = found["equal"] + found["differ"]
-    assert (found["equal"], found["differ"]) == pytest.approx((seen * together[same].sum(), seen * together[~same].sum()))
+    assert (found["equal"], found["differ"]) == pytest.approx(
+        (seen * together[same].sum(), seen * together[~same].sum())
+    )
 
 
 def test_weights_of_similar_fields_have_near(similar):
