@@ -203,8 +203,8 @@ def _number(fit: Any) -> Section:
     if beside:
         words += (
             " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
-            f"compares more pairs of records. The {fit.draws:,} draws under “What was run” are of the estimate; systems "
-            "are scored on those."
+            f"compares more pairs of records. The {fit.draws:,} draws under “What was run” are of the estimate, and "
+            "systems are scored on those."
         )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")
