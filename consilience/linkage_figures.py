@@ -131,12 +131,15 @@ def threshold_curves(table: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    table : of ``fit.thresholds()``.
+    table : of ``fit.thresholds()``; with the columns ``precision_lower`` and so on, their intervals are shaded.
     ax : axes to draw into.
     """
     ax = axes_of(ax)
     for name, colour, marker in (("precision", BLUE, "o-"), ("recall", VERMILLION, "s-")):
         ax.plot(table["threshold"], table[name], marker, color=colour, markersize=4, label=name)
+        if f"{name}_lower" in table:
+            band = table[f"{name}_lower"], table[f"{name}_upper"]
+            ax.fill_between(table["threshold"], *band, color=colour, alpha=0.2, linewidth=0)
     ax.set_xscale("logit")  # most thresholds that matter are near 1
     ticks = [tick for tick in (0.01, 0.1, 0.5, 0.9, 0.99, 0.999) if tick in table["threshold"].to_numpy()]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)

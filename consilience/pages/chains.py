@@ -241,18 +241,24 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     number, said, blocks = {best: f"{first['value']:.3f}"}, [], []
     if of_chains:
         number = tile(best, first["value"], first["lower"], first["upper"], ", too narrow")
-        said = [f"On this document alone, {verdict(board)} {_ONE}" if alone else verdict(board)]
+        told_of = verdict(board).replace("the point estimate", "the most likely chains")
+        told_of = told_of.replace("The point estimate", "The most likely chains")
+        where = f"Against the crowd's chains{' of this document' if alone else ''}"
+        said = [f"{where}, {told_of} The interval is too narrow.{f' {_ONE}' if alone else ''}"]
         shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": "P(best)"}
         shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
         shown.attrs["numbers"] = ("P(best)",)
-        blocks = [Table(shown, "Systems by the crowd's chains, the best first; the intervals are too narrow."), figures.leaderboard(board)]
+        caption = "Systems against the crowd's chains, the best first; the intervals are too narrow."
+        blocks = [Table(shown, caption), figures.leaderboard(board)]
     words = (
-        f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}. Scores against the crowd are "
-        "means over draws of its chains. "
+        f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}. Scores against the crowd "
+        "are means over draws of its chains. "
     )
     told: list[Any] = [words + (_OF_PARTITIONS if of_chains else _OF_LINKS)]
     told += [Code(_WITNESS, "To count a system as a witness")] if of_chains else []
-    scores = Table(pandas.DataFrame(rows), "Systems against chains, by all scores" + ("; the intervals are too narrow." if of_chains else "."))
+    caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
+    caption += "; the intervals are too narrow." if of_chains else "."
+    scores = Table(pandas.DataFrame(rows), caption)
     (what, value), *_ = number.items()
     alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
     if gold is not None:

@@ -131,6 +131,31 @@ def _intervals_of_shares(fit: Any) -> list[tuple[float, float]]:
     return [(low, high), of_found if fits or fit.truth.found_share > _NEARLY_ALL else (np.nan, np.nan)]
 
 
+def _by_threshold(fit: Any, thresholds: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the intervals of precision and recall of the pairs above thresholds, over the draws of the entities.
+
+    Recall is of the links among the pairs that have a probability, as `thresholds` has it. Nothing where the draws are
+    no partitions, or where no pair reaches a threshold.
+    """
+    counted_in, pairs = fit.truth.counted().partitions, fit.truth.pairs()
+    number = (pairs.probability[:, None] >= thresholds).sum(axis=0)
+    if counted_in is None or not number.min():
+        return {}
+    order = np.argsort(-pairs.probability, kind="stable")
+    one, other = pairs.first[order], pairs.second[order]
+    hits = np.concatenate([
+        np.cumsum(own[:, one] == own[:, other], axis=1)
+        for own in (counted_in.clusters(draws) for draws in counted_in.draw_blocks())
+    ])  # fmt: skip
+    links = np.maximum(hits[:, -1:], 1)
+    found = {"precision": hits[:, number - 1] / number, "recall": hits[:, number - 1] / links}
+    return {
+        f"{name}_{end}": values
+        for name, share in found.items()
+        for end, values in zip(("lower", "upper"), np.quantile(share, ends(), axis=0), strict=True)
+    }
+
+
 def found_of_all(fit: Any) -> tuple[float, str]:
     """Return which share of links is in the estimate, as the model expects, and of which links: of all if it knows."""
     recall, among_seen = expected_scores(fit).recall, fit.truth.found_share
@@ -161,7 +186,7 @@ def _account(fit: Any) -> str:
     if not expected.predicted_pairs:
         return "The estimate joins no records."
     low, high = _intervals_of_shares(fit)[0] if _known_interval(count) else (np.nan, np.nan)
-    spread = f", with 95 % between {percents(low, high)}".replace(" to ", " and ") if np.isfinite(low) else ""
+    spread = f", and {percents(low, high)} in 95 % of its draws" if np.isfinite(low) else ""
     doubt = f": {count.doubt}" if count.doubt else ""
     checked = "" if fit.data.entity is not None else " No known link checks that."
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
@@ -238,11 +263,25 @@ def _thresholds(fit: Any) -> Section | None:
         "What linking all pairs above a threshold would give, as the model expects: precision is how many of these are "
         f"right, recall how many they are of the links {_among(fit)}."
     )
-    shown = Table(table.rename(columns=lambda name: name.replace("_", " ")), "Thresholds.")
+    columns, texts = ["threshold", "precision", "recall", "pairs", "clusters"], {}
+    if _known_interval(num_entities(fit)) and (spread := _by_threshold(fit, table["threshold"].to_numpy())):
+        table = table.assign(**spread)
+        words += " Shaded, and in brackets where there is any doubt, is what 95 % of the draws under “Clusters” have."
+        texts = {
+            name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
+            for name in ("precision", "recall")
+        }
+    shown = Table(table[columns].rename(columns={"clusters": "entities"}), "Thresholds.", texts=texts)
     best = table.loc[(table["precision"] + table["recall"]).idxmax()]
     gist = f"above {best['threshold']:g}, {percent(best['precision'])} right and {percent(best['recall'])} found, "
     gist += f"of the links {_among(fit)}"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    """Write a share with its interval, which holds it: of a few draws that differ quantiles know nothing."""
+    text, low_text, high_text = (f"{one:.3f}" for one in (value, min(low, value), max(high, value)))
+    return text if low_text == high_text else f"{text} [{low_text}, {high_text}]"
 
 
 def _unlinkable(fit: Any) -> Section | None:
@@ -524,11 +563,11 @@ def _by_chance(weights: Any) -> list[str]:
     equal = weights[(weights["outcome"] == "equal") & (weights["u"] > _FEW_TIMES * weights["others"])]
     if not len(equal):
         return []
-    named = ", ".join(f"“{row.field}” ({_share(row.u)} and not {_share(row.others)})" for row in equal.itertuples())
+    named = ", ".join(f"“{row.field}” ({_share(row.u)}, not {_share(row.others)})" for row in equal.itertuples())
     return [
-        f"The model takes more pairs to agree by chance than the records show, of {named}: it learns how common values "
-        "are from all records, of which two may be of one entity, and knows of no value that no record has. So equal "
-        "values there add less than the two shares would say."
+        f"The model expects more agreement by chance than there is in {named}: it learns how common values are from "
+        "all records, of which two may be of one entity, and knows of no value that no record has. So equal values "
+        "there add less than the two shares would say."
     ]
 
 
