@@ -247,6 +247,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         said = [f"{where}, {told_of} The interval is too narrow.{f' {_ONE}' if alone else ''}"]
         shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": "P(best)"}
         shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
+        if gold is not None:
+            shown.insert(1, "against gold", [gold.scores[name][metrics[0]] for name in table["system"]])
         shown.attrs["numbers"] = ("P(best)",)
         caption = "Systems against the crowd's chains, the best first; the intervals are too narrow."
         blocks = [Table(shown, caption), figures.leaderboard(board)]
@@ -336,12 +338,13 @@ def _against_gold(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str
     entity = follow_links(links_of(data.label_codes())[np.maximum(codes, 0)][None])[0]
     spans = (np.asarray(values)[own] for values in (data.start, data.end, entity))
     key = Chains.from_spans(place[document[own]], *spans, documents=names[known])
-    silver = silver_chains(fit).to_chains()
-    found = {}
+
+    def scored(chains: Chains) -> dict[str, float]:
+        sums = score_coreference(key, chains, singletons=singletons).sums
+        total = {base: parts.sum(axis=1, keepdims=True) for base, parts in sums.items()}
+        return {metric: float(value_of(metric, total)[0]) for metric in metrics}
+
     with warnings.catch_warnings():  # of documents without gold, that are left out
         warnings.simplefilter("ignore", InputWarning)
-        for name, system in {None: silver, **systems}.items():
-            sums = score_coreference(key, system, singletons=singletons).sums
-            total = {base: parts.sum(axis=1, keepdims=True) for base, parts in sums.items()}
-            found[name] = {metric: float(value_of(metric, total)[0]) for metric in metrics}
-    return _Gold(found, found.pop(None), int(known.sum()), data.num_documents)
+        found = {name: scored(system) for name, system in systems.items()}
+        return _Gold(found, scored(silver_chains(fit).to_chains()), int(known.sum()), data.num_documents)

@@ -77,8 +77,8 @@ from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.similar import for_data, is_known
 from consilience.models.block_linkage.simulation import SIMULATION, simulate
 from consilience.models.block_linkage.starting import hyperparameters
-from consilience.models.block_linkage.tables import TABLES
-from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage, drawn_partitions, expected_clusters
+from consilience.models.block_linkage.tables import TABLES, expected_clusters
+from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage, drawn_partitions
 from consilience.models.interface import Account, Exact, Generic, Model
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting

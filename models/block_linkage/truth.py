@@ -464,12 +464,6 @@ class DrawnLinkage(DrawnPartitions):
         return {}
 
 
-def expected_clusters(posterior: Linkage) -> tuple[float, float]:
-    """Return the expected number of clusters, as it is and with the links that the candidates leave out."""
-    partition = BlockPartition(posterior, key=jax.random.key(0), num_draws=1)
-    return partition.num_clusters_moments()[0], partition.corrected_num_clusters()
-
-
 def drawn_partitions(
     data: Linkable, sites: Mapping[str, Any], *, likelihood: str | Likelihood, key: Key
 ) -> Int[np.ndarray, "draw record"]:

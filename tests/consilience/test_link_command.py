@@ -24,7 +24,8 @@ from consilience.inference import gibbs
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs
-from consilience.pages.linkage import _actions, _groups
+from consilience.pages.linkage import _actions
+from consilience.pages.record_pairs import _groups
 
 PEOPLE = {
     "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
