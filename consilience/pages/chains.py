@@ -44,14 +44,14 @@ _SCORES = (
 _OF_PARTITIONS = (
     "They are of systems that know no more than the crowd; one that looked at the text is as a rule better than that. "
     "Intervals of the truth alone are what the annotations leave open, and too narrow: in 40 simulated crowds on "
-    "LitBank those of 90 % held the true score of the most likely chains for 79 to 93 % of documents, and for all "
-    "documents together in 7 of 40, where the mean was 0.1 to 1.2 points too high. To count a system as a witness that "
-    "looked at the text itself:"
+    "LitBank, fiction with known chains, those of 90 % held the true score of the most likely chains for 79 to 93 % of "
+    "documents, and for all documents together in 7 of 40, where the mean was 0.001 to 0.012 too high. To count a "
+    "system as a witness that looked at the text itself:"
 )
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
-    "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to 16 "
-    "points below 1 in simulation, and no interval is given, for none is known to hold. Compare systems with each "
+    "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to "
+    "0.16 below 1 in simulation, and no interval is given, for none is known to hold. Compare systems with each "
     "other, not with 1."
 )
 _ONE = "How the scores would differ on other documents is not known, as there is one."
@@ -59,8 +59,8 @@ _ONE = "How the scores would differ on other documents is not known, as there is
 _FIRST_OF = {
     True: "Scores against the crowd are of systems that know no more than it, and their intervals are too narrow: see "
     "Systems.",
-    False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to 16 "
-    "points below 1. Compare systems with each other: see Systems.",
+    False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to "
+    "0.16 below 1. Compare systems with each other: see Systems.",
 }
 """What a reader must know of them, by whether whole chains were drawn."""
 
@@ -252,11 +252,10 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         shown.attrs["numbers"] = ("P(best)",)
         caption = "Systems against the crowd's chains, the best first; the intervals are too narrow."
         blocks = [Table(shown, caption), figures.leaderboard(board)]
-    words = (
-        f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}. Scores against the crowd "
-        "are means over draws of its chains. "
-    )
-    told: list[Any] = [words + (_OF_PARTITIONS if of_chains else _OF_LINKS)]
+    told: list[Any] = [
+        f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
+        f"Scores against the crowd are means over draws of its chains. {_OF_PARTITIONS if of_chains else _OF_LINKS}",
+    ]
     told += [Code(_WITNESS, "To count a system as a witness")] if of_chains else []
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
     caption += "; the intervals are too narrow." if of_chains else "."

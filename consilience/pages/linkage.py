@@ -329,7 +329,7 @@ def _lost(fit: Any) -> Section | None:
     shown.attrs["numbers"] = ("value",)
     found = table["value"][table["quantity"] == "found_share"]
     gist = f"{percent(float(found.iloc[0]))} of all links are expected among the candidates" if len(found) else ""
-    shares, out = _shares(fit), Table(shown, "What the candidates leave out.")
+    shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
     return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
 
 
@@ -360,7 +360,8 @@ def _cleaning(fit: Any) -> Section | None:
         return None
     words = (
         "How the columns of each file were read: of what type, how many different values they have in how many forms, "
-        "and in how many records they are missing. Forms are compared; the tables show the values as they were written."
+        "and in how many records they are missing. Forms are compared; the tables show values as they were written. A "
+        "category is compared for equality; the order is that of year, month and day in a date."
     )
     table = fit.cleaning()
     gist = f"{counted(len(table), 'columns')}, {counted(int(table['missing'].sum()), 'values')} missing"

@@ -18,7 +18,7 @@ from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
 from consilience.pages.items import offsets_of, without_offsets
-from consilience.pages.linkage import found_of_all
+from consilience.pages.linkage import _by_threshold, found_of_all
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
@@ -286,6 +286,20 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Links made and missed")) if "<td" in row]
     assert len(what) == len({words(row) for row in what})
     assert not [row for row in what if words(row).endswith(" 0")]
+
+
+def test_intervals_of_thresholds_are_those_of_the_draws_one_by_one():
+    fit = cs.fit("block-linkage", cs.simulate_records(200, seed=5), draws=50)
+    pairs, clusters = fit.truth.pairs(), fit.truth.counted().partitions.clusters(slice(None))
+    found = _by_threshold(fit, np.array([0.3, 0.9]))
+    for place, threshold in enumerate((0.3, 0.9)):
+        above = pairs.probability >= threshold
+        linked = clusters[:, pairs.first] == clusters[:, pairs.second]
+        hits, links = linked[:, above].sum(axis=1), linked.sum(axis=1)
+        for name, share in (("precision", hits / above.sum()), ("recall", hits / links)):
+            own = [found[f"{name}_{end}"][place] for end in ("lower", "upper")]
+            np.testing.assert_allclose(own, np.quantile(share, [0.025, 0.975]))
+            assert own[0] < own[1]
 
 
 def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
