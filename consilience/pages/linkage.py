@@ -12,6 +12,7 @@ from consilience import figures, linkage_figures
 from consilience.data import Partition
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
 from consilience.evaluation.reliability import reliability_of_pairs
@@ -55,7 +56,7 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[_account(fit)], actions=_actions(fit),
+        findings=[*_by_known(fit), _account(fit)], actions=_actions(fit),
     )  # fmt: skip
 
 
@@ -179,6 +180,24 @@ def _account(fit: Any) -> str:
     checked = "" if fit.data.entity is not None else " No known link checks that."
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
     return f"The model expects {percent(expected.precision)} of {links} to be correct{spread}{doubt}.{checked}"
+
+
+def _by_known(fit: Any) -> list[str]:
+    """Say how right and how complete the links are by the known entities, where those of all records are known."""
+    if _true_number(fit) is None:
+        return []
+    made, true = (pairs_together(np.asarray(entity)) for entity in (fit.truth.estimate(), fit.data.entity))
+    right = len(np.intersect1d(made, true))
+    if not right:
+        return [f"By the known entities none of {counted(len(made), 'links')} is correct."]
+    texts = []
+    for links in (made, true):
+        low, high = wilson(right / len(links), len(links))
+        texts.append(f"{percent(right / len(links))} [{percents(float(low), float(high))}]")
+    return [
+        f"By the known entities, which the fit did not use, {texts[0]} of {counted(len(made), 'links')} are correct, "
+        f"and {texts[1]} of {len(true):,} true ones are found (Wilson's intervals of 95 %, as if links were independent)."
+    ]
 
 
 def _known_interval(count: Any) -> bool:
@@ -327,8 +346,8 @@ def _lost(fit: Any) -> Section | None:
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
     shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
-    found = table["value"][table["quantity"] == "found_share"]
-    gist = f"{percent(float(found.iloc[0]))} of all links are expected among the candidates" if len(found) else ""
+    found = float(known.get("found_share", np.nan))
+    gist = f"{percent(found)} of all links are expected among the candidates" if np.isfinite(found) else ""
     shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
     return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
 

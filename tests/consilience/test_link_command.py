@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import html
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -156,6 +157,10 @@ def test_what_the_command_writes(folder):
     assert "not known" in page
     shown = html.unescape(page).replace("\u00a0", " ")
     assert all(note.words()[1:] in shown for note in fit.findings())
+    scores = cs.score_partition(fit, fit.data)
+    by_known = re.search(r"By the known entities, which the fit did not use, (\S+) % \[.*?\] of .*? and (\S+) %", shown)
+    wanted = [100 * scores[f"pairwise-{one}"] for one in ("precision", "recall")]
+    assert [float(one) for one in by_known.groups()] == pytest.approx(wanted, abs=0.05)
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
     assert "--similar field_1=string,field_2=string" in page
