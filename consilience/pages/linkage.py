@@ -196,7 +196,7 @@ def _by_known(fit: Any) -> list[str]:
         texts.append(f"{percent(right / len(links))} [{percents(float(low), float(high))}]")
     return [
         f"By the known entities, which the fit did not use, {texts[0]} of {counted(len(made), 'links')} are correct, "
-        f"and {texts[1]} of {len(true):,} true ones are found (Wilson's intervals of 95 %, as if links were independent)."
+        f"and {texts[1]} of {len(true):,} true ones are found (95 % by Wilson's intervals, for independent links)."
     ]
 
 
