@@ -32,7 +32,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
         ax.axvline(true_number, color=VERMILLION, linewidth=5, alpha=0.55, solid_capstyle="butt", label=known)
     ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.1f}")
     ax.axvline(count.point, color=INK, linewidth=1.2, linestyle=":", label=f"estimate {count.point:,.0f}")
-    ax.set(title="Number of entities", xlabel="entities", ylabel="draws of the partition")
+    ax.set(title="Number of entities", xlabel="entities", ylabel="draws")
     count_items(ax.xaxis)
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3, borderaxespad=0)
     return ax
@@ -131,12 +131,15 @@ def threshold_curves(table: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    table : of ``fit.thresholds()``.
+    table : of ``fit.thresholds()``; with the columns ``precision_lower`` and so on, their intervals are shaded.
     ax : axes to draw into.
     """
     ax = axes_of(ax)
     for name, colour, marker in (("precision", BLUE, "o-"), ("recall", VERMILLION, "s-")):
         ax.plot(table["threshold"], table[name], marker, color=colour, markersize=4, label=name)
+        if f"{name}_lower" in table:
+            band = table[f"{name}_lower"], table[f"{name}_upper"]
+            ax.fill_between(table["threshold"], *band, color=colour, alpha=0.2, linewidth=0)
     ax.set_xscale("logit")  # most thresholds that matter are near 1
     ticks = [tick for tick in (0.01, 0.1, 0.5, 0.9, 0.99, 0.999) if tick in table["threshold"].to_numpy()]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)

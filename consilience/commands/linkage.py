@@ -216,7 +216,8 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import num_entities
-    from consilience.pages.linkage import DOUBTFUL, doubtful_records, expected_words
+    from consilience.pages.linkage import expected_words
+    from consilience.pages.record_pairs import DOUBTFUL, doubtful_records
 
     _print_read(fitted.attributes, fitted.data.counts, files)
     if "labels" in fitted.attributes:

@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import special
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from consilience import figures, linkage_figures
-from consilience.data import Partition, Records
+from consilience.data import Partition
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
-from consilience.evaluation.readings import range_text
 from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import Action, Bar, Bars, Page, Section, Table
+from consilience.pages import Action, Page, Section, Table
+from consilience.pages.record_pairs import fields_section, review_list
 from consilience.pages.run import kinds_of, line_of
 from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
-DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
 _NEARLY_ALL = 0.999  # Of all links.
-_MOST_GROUPS = 20
-_SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
-_MOST_WATERFALLS, _MOST_CLUSTERS = 5, 10
 _LINKS = {
-    "threshold": "the estimate looked at pairs from these log odds on", "links_cut": "links in the pairs given up",
+    "threshold": "candidates are pairs with log odds from here on", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
     "entities_corrected": "change of the number of entities by the links not looked at",
+    "disagreement": "distance between the numbers of fields in which links differ, as seen and as the model has them "
+    "(0 none, 1 most)",
+    "largest_component": "records in the largest group that candidates connect",
 }
+_MOST_CLUSTERS = 10
 _COUNTS = ("merge-moves", "merge-pairs")
 
 
@@ -58,7 +56,7 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[_account(fit)], actions=_actions(fit),
+        findings=[*_by_known(fit), _account(fit)], actions=_actions(fit),
     )  # fmt: skip
 
 
@@ -82,7 +80,7 @@ def _numbers(fit: Any) -> dict[str, Any]:
     """Return the key figures: the interval of the entities only where it is one."""
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
-    known = not (count.no_interval or count.doubt or count.links_alone)
+    known = _known_interval(count)
     numbers: dict[str, Any] = {
         f"entities{f' ({low:,.0f} to {high:,.0f}, 95 %)' if known else ''}": f"{count.value:,.0f}",
         "links" if expected.predicted_pairs != 1 else "link": expected.predicted_pairs,
@@ -122,6 +120,31 @@ def _intervals_of_shares(fit: Any) -> list[tuple[float, float]]:
     return [(low, high), of_found if fits or fit.truth.found_share > _NEARLY_ALL else (np.nan, np.nan)]
 
 
+def _by_threshold(fit: Any, thresholds: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the intervals of precision and recall of the pairs above thresholds, over the draws of the entities.
+
+    Recall is of the links among the pairs that have a probability, as `thresholds` has it. Nothing where the draws are
+    no partitions, or where no pair reaches a threshold.
+    """
+    counted_in, pairs = fit.truth.counted().partitions, fit.truth.pairs()
+    number = (pairs.probability[:, None] >= thresholds).sum(axis=0)
+    if counted_in is None or not number.min():
+        return {}
+    order = np.argsort(-pairs.probability, kind="stable")
+    one, other = pairs.first[order], pairs.second[order]
+    hits = np.concatenate([
+        np.cumsum(own[:, one] == own[:, other], axis=1)
+        for own in (counted_in.clusters(draws) for draws in counted_in.draw_blocks())
+    ])  # fmt: skip
+    links = np.maximum(hits[:, -1:], 1)
+    found = {"precision": hits[:, number - 1] / number, "recall": hits[:, number - 1] / links}
+    return {
+        f"{name}_{end}": values
+        for name, share in found.items()
+        for end, values in zip(("lower", "upper"), np.quantile(share, ends(), axis=0), strict=True)
+    }
+
+
 def found_of_all(fit: Any) -> tuple[float, str]:
     """Return which share of links is in the estimate, as the model expects, and of which links: of all if it knows."""
     recall, among_seen = expected_scores(fit).recall, fit.truth.found_share
@@ -147,17 +170,45 @@ def expected_words(fit: Any) -> str:
 
 
 def _account(fit: Any) -> str:
-    """Say how right the links are, as the model expects, if it holds."""
-    words = expected_words(fit)
-    checked = "" if fit.data.entity is not None else "; no known link checks that"
-    return f"The model expects {words}{checked}." if words else "The estimate joins no records."
+    """Say how right the links are, as the model expects, if it holds; how complete they are says a section."""
+    expected, count = expected_scores(fit), num_entities(fit)
+    if not expected.predicted_pairs:
+        return "The estimate joins no records."
+    low, high = _intervals_of_shares(fit)[0] if _known_interval(count) else (np.nan, np.nan)
+    spread = f", and {percents(low, high)} in 95 % of its draws" if np.isfinite(low) else ""
+    doubt = f": {count.doubt}" if count.doubt else ""
+    checked = "" if fit.data.entity is not None else " No known link checks that."
+    links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
+    return f"The model expects {percent(expected.precision)} of {links} to be correct{spread}{doubt}.{checked}"
+
+
+def _by_known(fit: Any) -> list[str]:
+    """Say how right and how complete the links are by the known entities, where those of all records are known."""
+    if _true_number(fit) is None:
+        return []
+    made, true = (pairs_together(np.asarray(entity)) for entity in (fit.truth.estimate(), fit.data.entity))
+    right = len(np.intersect1d(made, true))
+    if not right:
+        return [f"By the known entities none of {counted(len(made), 'links')} is correct."]
+    texts = []
+    for links in (made, true):
+        low, high = wilson(right / len(links), len(links))
+        texts.append(f"{percent(right / len(links))} [{percents(float(low), float(high))}]")
+    return [
+        f"By the known entities, which the fit did not use, {texts[0]} of {counted(len(made), 'links')} are correct, "
+        f"and {texts[1]} of {len(true):,} true ones are found (95 % by Wilson's intervals, for independent links)."
+    ]
+
+
+def _known_interval(count: Any) -> bool:
+    return not (count.no_interval or count.doubt or count.links_alone)
 
 
 def linkage_sections(fit: Any) -> list[Section]:
     """Return the sections of a fit of records."""
     parts = [
-        _uncertain(fit), _fields(fit), _thresholds(fit), _unlinkable(fit), _number(fit), _known(fit), _lost(fit),
-        _cleaning(fit), _patterns(fit),
+        review_list(fit), fields_section(fit), _thresholds(fit), _unlinkable(fit), _number(fit), _known(fit),
+        _lost(fit), _cleaning(fit), _patterns(fit),
     ]  # fmt: skip
     return [part for part in parts if part is not None]
 
@@ -177,11 +228,16 @@ def _number(fit: Any) -> Section:
     low, high = count.interval
     beside = fit.truth.counted().partitions is not fit.truth and fit.data.candidate is None
     words = (
-        f"Draws of who is one entity{', which look at pairs beyond the candidates too,' if beside else ''} have "
-        f"{count.value:,.1f} entities on average, and 95 % of them {low:,.0f} to {high:,.0f}; the estimate that is "
-        f"written has {count.point:,.0f}. The interval "
+        f"In {len(count.draws):,} draws of who is one entity there are {count.value:,.1f} entities on average, and "
+        f"{low:,.0f} to {high:,.0f} in 95 % of them; the estimate that is written has {count.point:,.0f}. The interval "
         f"{f'is not to be trusted: {count.doubt}' if count.doubt else f'holds {count.how}'}."
     )
+    if beside:
+        words += (
+            " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
+            f"compares more pairs of records. The {fit.draws:,} draws under “What was run” are of the estimate, and "
+            "systems are scored on those."
+        )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")
 
@@ -214,10 +270,25 @@ def _thresholds(fit: Any) -> Section | None:
         "What linking all pairs above a threshold would give, as the model expects: precision is how many of these are "
         f"right, recall how many they are of the links {_among(fit)}."
     )
-    shown = Table(table.rename(columns=lambda name: name.replace("_", " ")), "Thresholds.")
+    columns, texts = ["threshold", "precision", "recall", "pairs", "clusters"], {}
+    if _known_interval(num_entities(fit)) and (spread := _by_threshold(fit, table["threshold"].to_numpy())):
+        table = table.assign(**spread)
+        words += " Shaded, and in brackets where there is any doubt, is what 95 % of the draws under “Clusters” have."
+        texts = {
+            name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
+            for name in ("precision", "recall")
+        }
+    shown = Table(table[columns].rename(columns={"clusters": "entities"}), "Thresholds.", texts=texts)
     best = table.loc[(table["precision"] + table["recall"]).idxmax()]
-    gist = f"{percent(best['precision'])} right and {percent(best['recall'])} found above {best['threshold']:g}"
+    gist = f"above {best['threshold']:g}, {percent(best['precision'])} right and {percent(best['recall'])} found, "
+    gist += f"of the links {_among(fit)}"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    """Write a share with its interval, which holds it: of a few draws that differ quantiles know nothing."""
+    text, low_text, high_text = (f"{one:.3f}" for one in (value, min(low, value), max(high, value)))
+    return text if low_text == high_text else f"{text} [{low_text}, {high_text}]"
 
 
 def _unlinkable(fit: Any) -> Section | None:
@@ -256,13 +327,14 @@ def _lost(fit: Any) -> Section | None:
     if "loss" not in fit.member.table_names or not len(table := fit.table("loss")):
         return None
     words = (
-        "Only pairs that agree enough to be candidates were looked at. Below is what the model expects that to leave "
-        "out. It is valid only if linked pairs look as the model predicts."
+        "Only pairs of records that agree in enough fields are compared: they are the candidates (to leave out the "
+        "others is called blocking). Below is what the model expects of the links that were made and missed. It is "
+        "valid only if linked pairs look as the model predicts."
     )
     known = table.set_index("quantity")["value"]
     frame = table[~table["quantity"].isin(["found_share", "completed", "entities"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
-        words += " Learning counted these links too."
+        words += " Where it learned from links, it counted those that are no candidates too."
     shown = frame["value"].where(frame["quantity"] != "threshold", -frame["value"])
     change = frame["quantity"] == "entities_corrected"
     shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))
@@ -274,187 +346,32 @@ def _lost(fit: Any) -> Section | None:
     what = [_LINKS.get(name, words) for name, words in zip(frame["quantity"], frame["meaning"], strict=True)]
     shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
-    found = table["value"][table["quantity"] == "found_share"]
-    gist = f"{percent(float(found.iloc[0]))} of all links are expected among the candidates" if len(found) else ""
-    return Section("Lost to blocking", [words, Table(shown, "What the candidates leave out.")], gist)
+    found = float(known.get("found_share", np.nan))
+    gist = f"{percent(found)} of all links are expected among the candidates" if np.isfinite(found) else ""
+    shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
+    return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
 
 
-def _uncertain(fit: Any) -> Section | None:
-    """Show the records that are least certain, each with those that it may belong to, field by field."""
+def _shares(fit: Any) -> Table | None:
+    """Tabulate all shares of links side by side, each with what it is a share of."""
     import pandas
 
-    doubtful = doubtful_records(fit)
-    if not len(doubtful):
+    expected, (found, of) = expected_scores(fit), found_of_all(fit)
+    if not expected.predicted_pairs:
         return None
-    data = fit.data
-    groups, left_out = _groups(fit.truth.pairs(), doubtful, data.num_records)
-    estimate = fit.truth.estimate()
-    rows = [row for number, group in enumerate(groups, 1) for row in _group_rows(data, estimate, number, group)]
-    words = (
-        "The records whose entity is least certain, each followed by those that may be of the same one, with the "
-        "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
-    )
-    more = (
-        f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: all are in "
-        "“consilience table RUN entities”."
-    )
-    frame = pandas.DataFrame(rows)
-    frame = frame.drop(columns="file") if data.num_sources == 1 else frame
-    frame.attrs["numbers"] = ("probability",)
-    shown = Table(frame, "Records in doubt, in groups.", of="review", parted="group")
-    pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
-    blocks = [words, shown, *([more] if left_out else []), *_waterfalls(fit, pairs[:_MOST_WATERFALLS])]
-    gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} have an entity with certainty below {DOUBTFUL}"
-    return Section("Review list", blocks, gist)
-
-
-def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
-    """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell."""
-    if "explain" not in fit.member.measure_names:
-        return []
-    names = [(fit.data.records[one], fit.data.records[other]) for one, other in pairs]
-    with contextlib.suppress(UnsupportedRequest):
-        tables = [fit.measure("explain", one, other) for one, other in names]
-        sums = np.concatenate([table["sum"].iloc[:-1] for table in tables] or [[0.0]])
-        reach = sums[np.isfinite(sums)].min(initial=0.0), sums[np.isfinite(sums)].max(initial=0.0)
-        return [_waterfall(one, other, table, reach) for (one, other), table in zip(names, tables, strict=True)]
-    return []
-
-
-def _odds(value: float) -> str:
-    """Write log odds, and below them the probability."""
-    probability = float(special.expit(value))
-    return f"{written(value, '+g')}\n{range_text(probability, probability)}" if value else "0\n0.50"
-
-
-def _signed(value: float) -> str:
-    return written(round(value, 2) + 0.0, "+.2f")
-
-
-def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
-    """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing."""
-    rows, before = [], 0.0
-    *terms, last = table.itertuples()
-    for row in terms:
-        values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
-        label = f"{row.term}: {values}" if row.outcome else str(row.term)
-        rows.append(Bar(label, row.sum, _signed(row.log_odds), before))
-        before = row.sum
-    alone = terms[-1]
-    rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
-    own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
-    caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
-    caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
-    heads = ("field and values", "log odds, summed up, with the probability", "added")
-    return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
-
-
-def doubtful_records(fit: Any) -> np.ndarray:
-    """Return the records whose entity is in doubt, as codes: those whose set of records is least certain first."""
-    entropy, certain = fit.truth.entropy(), fit.truth.cluster_probability(fit.truth.estimate())
-    order = np.argsort(-entropy, kind="stable")
-    return order[certain[order] < DOUBTFUL]
-
-
-def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[list[tuple[int, float]]], int]:
-    """Return doubtful records, each before those that it may belong to, with probabilities; and how many are left out.
-
-    Groups that are left out are those of connected records none of which is in a group that is returned.
-    """
-    likely = pairs.probability > _SHOWN
-    first, second, probability = (values[likely] for values in pairs)
-    graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(num_records, num_records))
-    _, part = connected_components(graph, directed=False)
-    groups: list[list[tuple[int, float]]] = []
-    seen: set[int] = set()
-    for record in doubtful.tolist():
-        if record in seen:
-            continue
-        if len(groups) == _MOST_GROUPS:
-            break
-        beside = (first == record) | (second == record)
-        others = np.where(first[beside] == record, second[beside], first[beside])
-        order = np.argsort(-probability[beside])
-        near = zip(others[order].tolist(), probability[beside][order].tolist(), strict=True)
-        groups.append([(record, 1.0), *near])
-        seen.update(one for one, _ in groups[-1])
-    left = np.zeros(num_records, bool)
-    left[part[doubtful]] = True
-    left[part[list(seen)]] = False
-    return groups, int(left.sum())
-
-
-def _group_rows(
-    data: Records, estimate: np.ndarray, number: int, group: Sequence[tuple[int, float]]
-) -> list[dict[str, Any]]:
-    """Return the rows of a group: what each record shows, and how it was and, if known, is to be decided."""
-    head = group[0][0]
-    rows = []
-    for record, probability in group:
-        is_head = record == head
-        row = {"record": data.records[record]}
-        for place, field in enumerate(data.fields):
-            own, of_head = _value(data, place, record), _value(data, place, head)
-            row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own
-        row["probability"] = "" if is_head else f"{probability:.2f}"
-        row["estimate"] = "" if is_head else _joined(estimate, head, record)
-        if data.entity is not None:
-            row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
-        rows.append(row | {"file": data.sources[int(data.source[record])], "group": number})
-    return rows
-
-
-def _joined(entity: np.ndarray, one: int, other: int) -> str:
-    if entity[one] < 0 or entity[other] < 0:
-        return "not known"
-    return "joined" if entity[one] == entity[other] else "apart"
-
-
-def _value(data: Records, field: int, record: int) -> str:
-    """Return the value of a record, empty where it is missing."""
-    code = data.value[field, record]
-    return data.values[data.first_value[field] + code] if code >= 0 else ""
-
-
-def _fields(fit: Any) -> Section | None:
-    if "fields" not in fit.member.table_names:
-        return None
-    words = (
-        "How many values each field has, in how many records it is missing, and how often it is distorted, as the "
-        "records themselves say. "
-    )
-    similar = fit.attributes.get("similar")
-    words += f"Values are compared for equality{f', but by similarity {similar}' if similar else ''}."
-    blocks: list[Any] = [words, Table(fit.table("fields"), "Fields.", of="fields")]
-    title, gist = "Fields", ""
-    with contextlib.suppress(UnsupportedRequest):
-        if "weights" in fit.member.table_names:
-            links = float(fit.truth.pairs().probability.sum())
-            weights = _with_intervals(fit.table("weights"), links)
-            weights = weights[(weights["outcome"] != "missing") | (weights[["m", "u"]].sum(axis=1) > 0)]
-            names = {"m": "m, of links", "u": "u, of others", "weight": "ln m/u", "lower": "95 % from", "upper": "to"}
-            how = (
-                "How probable an outcome of a field is among links (m) and among other pairs (u), and what it adds to "
-                "the log odds of a pair, on the average. Intervals "
-                f"are those of a share m that is seen in {links:,.0f} links, so many as are expected; u, of far more "
-                "pairs, is taken as known."
-            )
-            table = Table(weights.rename(columns=names), "Match weights by field and outcome.", of="weights")
-            blocks, title = [how, linkage_figures.weights_of_fields(weights), table, *blocks], "Match weights"
-            most = weights.loc[weights["weight"].idxmax()]
-            gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
-    return Section(title, blocks, gist)
-
-
-def _with_intervals(weights: Any, links: float) -> Any:
-    """Add Jeffreys intervals of the weights: m is a share of so many links, less those without the field."""
-    lacks = weights[weights["outcome"] == "missing"].set_index("field")["m"]
-    m, number = weights["m"], links * (1 - weights["field"].map(lacks))
-    shown = (weights["outcome"] != "missing") & (weights["u"] > 0)
-    low, high = (special.betaincinv(number * m + 0.5, number * (1 - m) + 0.5, level) for level in ends())
-    found = {"lower": np.where(m > 0, low, 0.0), "upper": np.where(m < 1, high, 1.0)}
-    with np.errstate(divide="ignore"):
-        return weights.assign(**{name: np.log(end / weights["u"]).where(shown) for name, end in found.items()})
+    spread = _intervals_of_shares(fit) if _known_interval(num_entities(fit)) else [(np.nan, np.nan)] * 2
+    rows = [("correct links, of those made", expected.precision, spread[0])]
+    if of == "all links":
+        rows += [(f"links found, of the links {_among(fit)}", expected.recall, (np.nan, np.nan)),
+                 (f"links {_among(fit)}, of all links", fit.truth.found_share, (np.nan, np.nan))]  # fmt: skip
+    rows.append((f"links found, of {of}" + ": the product of the two above" * (len(rows) > 1), found, spread[1]))
+    texts = [
+        {"what": what, "expected": percent(share), "95 % of draws": percents(*ends) if np.isfinite(ends[0]) else "–"}
+        for what, share, ends in rows
+    ]
+    frame = pandas.DataFrame(texts)
+    frame.attrs["numbers"] = ("expected", "95 % of draws")
+    return Table(frame, "How right and how complete the links are, as the model expects.")
 
 
 def _cleaning(fit: Any) -> Section | None:
@@ -462,7 +379,8 @@ def _cleaning(fit: Any) -> Section | None:
         return None
     words = (
         "How the columns of each file were read: of what type, how many different values they have in how many forms, "
-        "and in how many records they are missing. Forms are compared; the tables show the values as they were written."
+        "and in how many records they are missing. Forms are compared; the tables show values as they were written. A "
+        "category is compared for equality; the order is that of year, month and day in a date."
     )
     table = fit.cleaning()
     gist = f"{counted(len(table), 'columns')}, {counted(int(table['missing'].sum()), 'values')} missing"

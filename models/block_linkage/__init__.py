@@ -77,8 +77,8 @@ from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.similar import for_data, is_known
 from consilience.models.block_linkage.simulation import SIMULATION, simulate
 from consilience.models.block_linkage.starting import hyperparameters
-from consilience.models.block_linkage.tables import TABLES
-from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage, drawn_partitions, expected_clusters
+from consilience.models.block_linkage.tables import TABLES, expected_clusters
+from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage, drawn_partitions
 from consilience.models.interface import Account, Exact, Generic, Model
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
@@ -179,8 +179,8 @@ def says(account: Account) -> Iterator[Note]:
     if "probability" in posterior.hidden:
         found = Linkage.of(posterior)
         yield from _wrong_with_estimate(found, data)
-        yield from near_miss_notes(found, data)
-        yield from _chosen_by(found, account.resolved.settings.likelihood)
+        yield from near_miss_notes(account.truth.near_misses, data)
+        yield from _chosen_by(found, data, account.resolved.settings.likelihood)
         yield from _joined_by(found, data, account.resolved.settings.likelihood)
         yield from _left_out(found, data)
     elif "cluster" in posterior.sites:
@@ -331,17 +331,20 @@ def often_distorted(distortion: np.ndarray, data: Records) -> Iterator[Note]:
         )
 
 
-def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
+def _chosen_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[Note]:
     """Name the likelihoods that were tried, where none was asked for."""
     if likelihood != AUTO:
         return
     taken, other = "hit-miss", "error-classes"
     if not len(posterior.tried):
-        text = (
-            f"errors in the fields of a record were taken as independent (likelihood {taken}); data and model disagree "
-            f"by {float(posterior.disagreement):.2f} on a scale to 1, so that classes of errors were not tried"
-        )
-        yield Note(Level.note, text)
+        distance = float(posterior.disagreement)
+        why = "it knows no similarity of values"
+        if posterior.differing[0].sum() < LEAST_LINKS:
+            why = "too few pairs are linked to tell"
+        elif data.similar is None or not np.any(data.similar):
+            why = f"linked records differ in about as many fields as predicted (distance {distance:.2f}, 1 at most)"
+        text = f"errors in the fields of a record were taken as independent (likelihood {taken}); a model of errors "
+        yield Note(Level.note, f"{text}that come together was not tried, for {why}")
         return
     own, rest = posterior.tried
     if len(posterior.class_share):
@@ -394,7 +397,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
     fewer = f"{mean - corrected:,.1f}"
-    return f"{expected}; for the others, which are counted too, the number of entities is smaller by {fewer}"
+    return f"{expected}, that is the pairs compared; for the others the number of entities is smaller by {fewer}"
 
 
 MODEL = Model(

@@ -79,8 +79,8 @@ def interval_of_entities(
     if data.candidate is None:
         pairs = f"pairs with log odds above {written(-wide_threshold(data, settings.wide), 'g')}"
     basis = (
-        f"{doubt}{pairs}; Gibbs sampling of links and hyperparameters, 2 chains of {clusters.shape[1]:,}, "
-        f"effective sample size {float(size):,.0f}"
+        f"{doubt}{pairs}; Gibbs sampling of links and of what is learned of errors, 2 chains of "
+        f"{clusters.shape[1]:,} draws, worth {float(size):,.0f} independent ones"
     )
     return CountedClusters(number, drawn.size_counts(), False, basis, partitions=drawn)
 

@@ -7,7 +7,7 @@ What strangers have in common by chance is seen where the values of one record a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -108,9 +108,9 @@ def _nearly_alike(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, " pai
     return np.array([a != b and SequenceMatcher(None, a, b, autojunk=False).ratio() >= _NEAR for a, b in pairs], float)
 
 
-def near_miss_notes(posterior: Linkage, records: Records) -> Iterator[Note]:
-    """Say that typing errors hide links, and how to compare fields by their letters."""
-    if records.fields is not None and (found := near_misses(posterior, records)):
+def near_miss_notes(found: Sequence[NearMiss], records: Records) -> Iterator[Note]:
+    """Say that typing errors hide links, as `near_misses` found them, and how to compare fields by their letters."""
+    if records.fields is not None and found:
         names = [str(records.fields[one.field]) for one in found]
         of_each = ", ".join(
             f"{one.number:,.0f} in {name} ({one.example[0]!r} and {one.example[1]!r})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from consilience.data.codes import object_array, text_array
@@ -14,7 +15,7 @@ from consilience.models.block_linkage.engines import Kept
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.review import REVIEW, THRESHOLDS
 from consilience.models.block_linkage.starting import hyperparameters
-from consilience.models.block_linkage.truth import expected_clusters
+from consilience.models.block_linkage.truth import BlockPartition
 from consilience.models.block_linkage.weights import CANDIDATES, EXPLAIN, UNLINKABLE, WEIGHTS
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
@@ -163,6 +164,12 @@ def loss(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.n
         "value": np.array([_short(float(value)) for value, _ in rows.values()], object),
         "meaning": np.array([meaning for _, meaning in rows.values()], object),
     }
+
+
+def expected_clusters(posterior: Linkage) -> tuple[float, float]:
+    """Return the expected number of clusters, as it is and with the links that the candidates leave out."""
+    partition = BlockPartition(posterior, key=jax.random.key(0), num_draws=1)
+    return partition.num_clusters_moments()[0], partition.corrected_num_clusters()
 
 
 def _left_out_by_estimates(posterior: Linkage) -> dict[str, tuple[Any, str]]:

@@ -26,7 +26,7 @@ from consilience.models.block_linkage.enumeration import (
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
-from consilience.models.block_linkage.near_misses import near_misses
+from consilience.models.block_linkage.near_misses import NearMiss, near_misses
 from consilience.models.block_linkage.overlap import overlap_doubt
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -258,9 +258,14 @@ class BlockPartition(PartitionTruth):
         if found is None or disagree(found.number, (self.num_clusters_moments()[0], self.corrected_num_clusters())):
             doubt = "" if found is None else f"too sure, since by Gibbs sampling there are {found.number.mean():,.0f}"
             found = (self._of_laplace() or super().counted())._replace(doubt=doubt)
-        if not found.doubt and self.resolved is not None and near_misses(self.posterior, self.resolved.data):
+        if not found.doubt and self.near_misses:
             return found._replace(doubt="too high, since typing errors hide links")
         return found
+
+    @functools.cached_property
+    def near_misses(self) -> list[NearMiss]:
+        """The fields in which typing errors hide links, found once; none where nobody knows the records."""
+        return [] if self.resolved is None else near_misses(self.posterior, self.resolved.data)
 
     def _of_gibbs(self) -> CountedClusters | None:
         if self.resolved is None or self.posterior.links_nothing():
@@ -457,12 +462,6 @@ class DrawnLinkage(DrawnPartitions):
     def expected_outside(self) -> dict[str, tuple[float, str]]:
         """Return what is expected of the pairs that could not be linked: nobody knows."""
         return {}
-
-
-def expected_clusters(posterior: Linkage) -> tuple[float, float]:
-    """Return the expected number of clusters, as it is and with the links that the candidates leave out."""
-    partition = BlockPartition(posterior, key=jax.random.key(0), num_draws=1)
-    return partition.num_clusters_moments()[0], partition.corrected_num_clusters()
 
 
 def drawn_partitions(

@@ -69,11 +69,14 @@ def likelihood_of(posterior: Posterior, parameters: Parameters, settings: Any, d
 
 
 def weights(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
-    """Return what each outcome of each field says, on the average over its values.
+    """Return what each outcome of each field says, on the average over its values, and how often pairs show it.
 
-    The outcomes equal, near and differ are those of pairs that both have the field, and add up to one; ``missing`` is
-    the share of all pairs that lack it, and says nothing. Where errors come together (error classes), weights do not
-    add up to the log odds of a pair.
+    ``links`` and ``others`` are counted: the shares of the expected links, and of all other pairs of records that the
+    restriction allows, that show the outcome. ``m`` and ``u`` are what the model takes these for, and ``weight`` is
+    their ``ln(m / u)``. All four add up to one over the outcomes of a field. To the model a field is missing by chance:
+    that says nothing. It learns shares of values from all records, those of one entity among them, and knows of no
+    value that no record has: of a field that tells nearly all entities apart, its u is above ``others``. Where errors
+    come together (error classes), weights do not add up to the log odds of a pair.
 
     Raises
     ------
@@ -84,24 +87,66 @@ def weights(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, n
     alone = parameters.value_share * np.exp(likelihood.log_alone(parameters.distortion, np))
     near = np.zeros((0, 2), int) if data.near is None else np.asarray(data.near)
     similar = np.zeros(data.num_fields, bool) if data.similar is None else np.asarray(data.similar)
-    rows: list[tuple[int, str, float, float]] = []
+    counts = _counts(data, resolved.settings.as_dict().get("restriction", "none"), truth.pairs())
+    rows: list[tuple[int, str, float, float, float, float]] = []
     for field, (first, last) in enumerate(zip(data.first_value, data.first_value[1:], strict=False)):
         every, own = np.arange(first, last), near[(near[:, 0] >= first) & (near[:, 0] < last)].T
         equal = _shares(field, every, every, alone, parameters, likelihood)
         close = _shares(field, own[0], own[1], alone, parameters, likelihood)
         close *= 2  # a near pair has two orders
-        rows.append((field, "equal", *equal))
-        if similar[field]:
-            rows.append((field, "near", *close))
-        rows.append((field, "differ", *np.maximum(1 - equal - close, 0)))
-        lacks = 1 - float(np.mean(np.asarray(data.value[field]) >= 0)) ** 2
-        rows.append((field, "missing", lacks, lacks))
+        counted = counts[field] / np.maximum(counts[field].sum(axis=0), np.finfo(float).tiny)
+        lacks = counts[field, -1].sum() / max(counts[field].sum(), 1)  # the model knows of one share, of all pairs
+        taken = {"equal": equal, "near": close, "differ": np.maximum(1 - equal - close, 0)}
+        taken = {name: (1 - lacks) * of_model for name, of_model in taken.items()} | {"missing": np.full(2, lacks)}
+        for seen, (name, of_model) in zip(counted, taken.items(), strict=True):
+            if name != "near" or similar[field]:
+                rows.append((field, name, *of_model, *seen))
     of_field, outcome, *shares = zip(*rows, strict=True)
-    m, u = (np.where(np.array(of_row) > _ROUNDING, of_row, 0.0) for of_row in shares)
+    m, u, links, others = (np.where(np.array(of_row) > _ROUNDING, of_row, 0.0) for of_row in shares)
     weight = np.where(np.equal(outcome, "missing"), 0.0, np.nan)
     seen = (m > 0) & (u > 0)
     weight[seen] = np.log(m[seen] / u[seen])
-    return {"field": np.array(of_field), "outcome": np.array(outcome, object), "m": m, "u": u, "weight": weight}
+    return {
+        "field": np.array(of_field), "outcome": np.array(outcome, object), "m": m, "u": u, "weight": weight,
+        "links": links, "others": others,
+    }  # fmt: skip
+
+
+def _counts(data: Records, restriction: str, pairs: Any) -> Float[np.ndarray, "field 4 2"]:
+    """Count the pairs that are equal, near, different and missing in each field: expected links, and the others."""
+    value, source = np.asarray(data.value), np.asarray(data.source)
+    near = np.zeros((0, 2), int) if data.near is None else np.asarray(data.near)
+    width = int(data.first_value[-1])
+    close = np.sort(near.min(axis=1) * width + near.max(axis=1)) if len(near) else np.zeros(0, int)
+
+    def products(one: np.ndarray, other: np.ndarray) -> Any:
+        """Of numbers ``(file, …)`` of records, return those of the pairs of one and another that may be links."""
+        every, within = one.sum(axis=0) * other.sum(axis=0), (one * other).sum(axis=0)
+        return {"none": every, "across": every - within, "within": within}[restriction]
+
+    counts = np.zeros((data.num_fields, 4, 2))
+    for field, (first, last) in enumerate(zip(data.first_value, data.first_value[1:], strict=False)):
+        own, number = value[field], int(last - first)
+        has = own >= 0
+        of_value = np.zeros((data.num_sources, number))
+        np.add.at(of_value, (source[has], own[has]), 1)
+        records = np.bincount(source, minlength=data.num_sources).astype(float)
+        present = of_value.sum(axis=1)
+        # Two orders of each pair, and of the records with themselves the one order that is no pair.
+        itself = np.array([has.sum(), len(own)]) * (restriction != "across")
+        a, b = (near[(near[:, 0] >= first) & (near[:, 0] < last)] - first).T
+        equal = (products(of_value, of_value).sum() - itself[0]) / 2
+        alike = products(of_value[:, a], of_value[:, b]).sum()
+        both = (products(present, present) - itself[0]) / 2
+        every = (products(records, records) - itself[1]) / 2
+        total = np.array([equal, alike, both - equal - alike, every - both])
+        one, other = own[pairs.first], own[pairs.second]
+        low, high = np.minimum(one, other) + int(first), np.maximum(one, other) + int(first)
+        is_close = np.isin(low.astype(np.int64) * width + high, close)
+        kind = np.select([np.minimum(one, other) < 0, one == other, is_close], [3, 0, 1], 2)
+        counts[field, :, 0] = np.bincount(kind, pairs.probability, 4)
+        counts[field, :, 1] = np.maximum(total - counts[field, :, 0], 0)
+    return counts
 
 
 def _shares(
@@ -258,8 +303,11 @@ WEIGHTS = Table(
     name="weights", help="What it says that a field is equal, near, different or missing in two records.",
     columns=(
         Column("field", "field"), Column("outcome", help="equal, near, differ or missing"),
-        Column("m", help="its share of pairs of one entity"), Column("u", help="its share of pairs of two entities"),
+        Column("m", help="its share of links, as the model takes it"),
+        Column("u", help="its share of other pairs, as the model takes it"),
         Column("weight", help="log odds that it adds on average, ln(m / u)"),
+        Column("links", help="its share of the expected links, counted"),
+        Column("others", help="its share of all other pairs of records, counted"),
     ),
     make=weights,
 )  # fmt: skip

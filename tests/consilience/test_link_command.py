@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import html
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -24,7 +25,8 @@ from consilience.inference import gibbs
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs
-from consilience.pages.linkage import _actions, _groups
+from consilience.pages.linkage import _actions
+from consilience.pages.record_pairs import _groups
 
 PEOPLE = {
     "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
@@ -145,7 +147,7 @@ def test_what_the_command_writes(folder):
     with (folder / "out/pairs.csv").open(newline="") as stream:
         assert set(next(csv.DictReader(stream))) == {"record_a", "record_b", "probability"}
     page = (folder / "out/report.html").read_text()
-    for words in ("Clusters", "Lost to blocking", "Review list", "Between files"):
+    for words in ("Clusters", "Links made and missed", "Review list", "Between files"):
         assert words in page
     for words in ("Against the known entities", "What was run"):
         assert words in page
@@ -155,6 +157,10 @@ def test_what_the_command_writes(folder):
     assert "not known" in page
     shown = html.unescape(page).replace("\u00a0", " ")
     assert all(note.words()[1:] in shown for note in fit.findings())
+    scores = cs.score_partition(fit, fit.data)
+    by_known = re.search(r"By the known entities, which the fit did not use, (\S+) % \[.*?\] of .*? and (\S+) %", shown)
+    wanted = [100 * scores[f"pairwise-{one}"] for one in ("precision", "recall")]
+    assert [float(one) for one in by_known.groups()] == pytest.approx(wanted, abs=0.05)
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
     assert "--similar field_1=string,field_2=string" in page

@@ -1,5 +1,6 @@
 """Mentions on the command line: which kind of table a file is, and what works on their fits."""
 
+import html
 import json
 
 import numpy as np
@@ -110,3 +111,41 @@ def test_the_model_lists_the_columns_of_both_contracts(run):
     first = {"column": "mention_id", "also_called": ["mention", "markable"]}
     assert described["Mentions"][0] == {**first, "help": "the mention, within its document"}
     assert "mention_id" in run("models", "mpa")[1]
+
+
+@pytest.mark.parametrize("known", ["both", "one", "none"])
+def test_systems_are_scored_against_the_chains_of_gold_labels(known, tmp_path):
+    """Of the documents of which all mentions have one; as `score_coreference` scores them."""
+    rows = [  # document, mention, place, gold, what two annotators say
+        ("d1", "m1", 0, "DN", "DN", "DN"), ("d1", "m2", 2, "DO(m1)", "DN", "DO(m1)"),
+        ("d1", "m3", 4, "DO(m2)", "DO(m1)", "DO(m1)"), ("d1", "m4", 6, "NR", "DN", "NR"),
+        ("d2", "n1", 0, "DN", "DN", "DN"), ("d2", "n2", 3, "DN", "DO(n1)", "DO(n1)"),
+        ("d2", "n3", 5, "DO(n1)", "DO(n2)", "DO(n1)"),
+    ]  # fmt: skip
+    names = ["document_id", "mention_id", "start", "gold", "ann", "bob"]
+    table = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    if known != "both":
+        table["gold"][-1 if known == "one" else 0] = ""
+    if known == "none":
+        table["gold"][-1] = ""
+    table["end"] = table["start"]
+    long = {name: 2 * table[name] for name in (*names[:4], "end")}
+    long |= {"annotator_id": ["ann"] * 7 + ["bob"] * 7, "annotation": table["ann"] + table["bob"]}
+    fit = cs.fit("majority-vote", cs.read_mentions(long))
+    spans = {"document": [0] * 3 + [1] * 3, "start": [0, 2, 4, 0, 3, 5], "end": [0, 2, 4, 0, 3, 5]}
+    system = cs.Chains.from_spans(entity=[0, 0, 1, 2, 2, 2], documents=["d1", "d2"], **spans)
+    page = cs.report(fit, {"one": system}, metric=["muc", "b3"], path=tmp_path / "page.html")
+    words = html.unescape(page.read_text(encoding="utf-8"))
+    if known == "none":
+        assert "gold chains" not in words
+        return
+    number = 2 if known == "both" else 1
+    known_spans = {name: values[: 3 * number] for name, values in spans.items()} | {"documents": ["d1", "d2"][:number]}
+    gold, system = (
+        cs.Chains.from_spans(entity=entity[: 3 * number], **known_spans)
+        for entity in ([0, 0, 0, 1, 2, 1], [0, 0, 1, 2, 2, 2])
+    )
+    score = cs.score_coreference(gold, system)
+    which = "2 documents" if known == "both" else "1 of 2 documents, of which all mentions have a gold label"
+    assert f"Against the gold chains of {which}, “one” scores {score['muc'].f1:.3f} in F of MUC" in words
+    assert f"{score['b3'].f1:.3f}</td>" in words

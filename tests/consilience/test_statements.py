@@ -18,7 +18,7 @@ from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
 from consilience.pages.items import offsets_of, without_offsets
-from consilience.pages.linkage import found_of_all
+from consilience.pages.linkage import _by_threshold, found_of_all
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
@@ -283,9 +283,23 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     assert named[3].startswith(f"of {of} are found, expected by the model")
     recall = cs.expected_scores(fit).recall
     assert (found < recall) == (of == "all links")
-    what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Lost to blocking")) if "<td" in row]
+    what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Links made and missed")) if "<td" in row]
     assert len(what) == len({words(row) for row in what})
     assert not [row for row in what if words(row).endswith(" 0")]
+
+
+def test_intervals_of_thresholds_are_those_of_the_draws_one_by_one():
+    fit = cs.fit("block-linkage", cs.simulate_records(200, seed=5), draws=50)
+    pairs, clusters = fit.truth.pairs(), fit.truth.counted().partitions.clusters(slice(None))
+    found = _by_threshold(fit, np.array([0.3, 0.9]))
+    for place, threshold in enumerate((0.3, 0.9)):
+        above = pairs.probability >= threshold
+        linked = clusters[:, pairs.first] == clusters[:, pairs.second]
+        hits, links = linked[:, above].sum(axis=1), linked.sum(axis=1)
+        for name, share in (("precision", hits / above.sum()), ("recall", hits / links)):
+            own = [found[f"{name}_{end}"][place] for end in ("lower", "upper")]
+            np.testing.assert_allclose(own, np.quantile(share, [0.025, 0.975]))
+            assert own[0] < own[1]
 
 
 def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
@@ -295,7 +309,7 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
         "entities, by the most probable links", "of 16 mentions have a certainty below 0.9"
     ]  # fmt: skip
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %, too narrow\)$", conll)
-    assert "intervals are still too sure: see Systems" in words(html)
+    assert "their intervals are too narrow: see Systems" in words(html)
     assert "truth alone, 95 % from" in words(section(html, "Systems"), "th")
     assert "leave open, and too narrow" in words(section(html, "Systems"))
 

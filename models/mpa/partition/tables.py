@@ -66,7 +66,8 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
     ----------
     known, sites : what the posterior holds beside the sites, and these, of each chain.
     """
-    text = "how entities grow was estimated while the chains warmed up: no interval holds the doubt about that"
+    text = "how entities grow from mention to mention was learned in the warm-up of the sampler and then held fixed: "
+    text += "intervals leave out the doubt about that"
     yield Note(Level.note, text)
     chains, draws = np.shape(known["swap_rate"])
     if not draws:

@@ -134,7 +134,9 @@ def test_typing_errors_that_hide_links_are_told(typos, told, monkeypatch):
     if told:
         assert "similar={'name': 'string'}" in notes[0].words()
         assert notes[0].level == Level.warning
+        assert fit.truth.near_misses is fit.truth.near_misses  # the notes and the count share them
         (miss,) = near_misses(fit.truth.posterior, fit.data)
+        assert fit.truth.near_misses == [miss]
         assert 10 < miss.number < 150  # half of 300 copies have an error
         assert abs(len(miss.example[0]) - len(miss.example[1])) == 1
 

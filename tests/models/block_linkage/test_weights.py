@@ -11,7 +11,8 @@ from consilience import linkage_figures
 from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.models.block_linkage import simulate
-from consilience.models.block_linkage.weights import learned
+from consilience.models.block_linkage.weights import _counts, learned
+from consilience.models.truth.partitions import Pairs
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 LIKELIHOODS = ("hit-miss", "dirichlet-multinomial", "error-classes")
@@ -47,11 +48,43 @@ def test_weights_of_hit_miss_are_those_of_the_formula(linked, people):
         miss = parameters.distortion[place]
         by_chance, differs = np.sum(share**2), miss * (2 - miss)
         m = 1 - differs + differs * by_chance
-        assert table.loc[field, "equal"].tolist() == pytest.approx([m, by_chance, np.log(m / by_chance)])
-        other = [1 - m, 1 - by_chance, np.log((1 - m) / (1 - by_chance))]
-        assert table.loc[field, "differ"].tolist() == pytest.approx(other)
-        lacks = 1 - np.mean(people.value[place] >= 0) ** 2
-        assert table.loc[field, "missing"].tolist() == pytest.approx([lacks, lacks, 0])
+        has, records = np.count_nonzero(people.value[place] >= 0), people.num_records
+        lacks = 1 - has * (has - 1) / (records * (records - 1))
+        columns, seen = ["m", "u", "weight"], 1 - lacks
+        equal, other, missing = (table.loc[(field, one), columns].tolist() for one in ("equal", "differ", "missing"))
+        assert equal == pytest.approx([seen * m, seen * by_chance, np.log(m / by_chance)])
+        assert other == pytest.approx([seen * (1 - m), seen * (1 - by_chance), np.log((1 - m) / (1 - by_chance))])
+        assert missing == pytest.approx([lacks, lacks, 0])
+
+
+@pytest.mark.parametrize("restriction", ["none", "across", "within"])
+@pytest.mark.parametrize("of", ["linked", "similar"])
+def test_outcomes_are_counted_over_all_pairs_as_one_by_one(request, restriction, of):
+    """Of pairs of records that may be links, each as much of one as it is probable."""
+    data, generator = request.getfixturevalue(of).data, np.random.default_rng(1)
+    value = np.where(generator.random(data.value.shape) < 0.1, -1, data.value)
+    source = generator.integers(0, 3, data.num_records)
+    data = data.replace(value=value, source=source.astype(np.int32), num_sources=3, sources=["a", "b", "c"])
+    same = {"none": (False, True), "across": (False,), "within": (True,)}[restriction]
+    every = np.array([*itertools.combinations(range(data.num_records), 2)])
+    every = every[np.isin(source[every[:, 0]] == source[every[:, 1]], same)]
+    probability = np.where(generator.random(len(every)) < 0.3, generator.random(len(every)), 0.0)
+    likely = probability > 0
+    counts = _counts(data, restriction, Pairs(*every[likely].T, probability[likely]))
+    alike = set() if data.near is None else {tuple(sorted(pair)) for pair in np.asarray(data.near).tolist()}
+    for place in range(data.num_fields):
+        expected = np.zeros((4, 2))
+        for pair, own in zip(every.tolist(), probability.tolist(), strict=True):
+            one, other = (int(value[place][record]) for record in pair)
+            near = tuple(sorted((one + data.first_value[place], other + data.first_value[place]))) in alike
+            kind = 3 if min(one, other) < 0 else 0 if one == other else 1 if near else 2
+            expected[kind] += own, 1 - own
+        np.testing.assert_allclose(counts[place], expected, atol=1e-6)
+
+
+def test_outcomes_of_a_field_are_all_that_there_are(linked, similar):
+    for fit, columns in ((linked, ["m", "u", "links", "others"]), (similar, ["m", "u", "others"])):
+        np.testing.assert_allclose(fit.weights().groupby("field")[columns].sum(), 1)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -69,15 +102,16 @@ def test_weights_are_sums_over_all_pairs_of_values(people, likelihood):
     assert together.sum() == pytest.approx(1)
     same = pairs[0] == pairs[1]
     found = table.loc[people.fields[place]]["m"]
-    assert (found["equal"], found["differ"]) == pytest.approx((together[same].sum(), together[~same].sum()))
+    seen = found["equal"] + found["differ"]
+    assert (found["equal"], found["differ"]) == pytest.approx(
+        (seen * together[same].sum(), seen * together[~same].sum())
+    )
 
 
 def test_weights_of_similar_fields_have_near(similar):
     table = similar.weights()
     of_name = table[table["field"] == "name"].set_index("outcome")
     assert of_name.index.tolist() == ["equal", "near", "differ", "missing"]
-    for column in ("m", "u"):
-        assert of_name[column][["equal", "near", "differ"]].sum() == pytest.approx(1)
     assert of_name["weight"]["equal"] > of_name["weight"]["near"] > of_name["weight"]["differ"]
     parameters, likelihood = learned(similar.posterior, similar.resolved)
     alone = parameters.value_share * np.exp(likelihood.log_alone(parameters.distortion, np))

@@ -1,0 +1,249 @@
+"""What a report says of pairs of records: those to review, how their odds come about, and what fields weigh."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from consilience import linkage_figures
+from consilience.data import Records
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.readings import range_text
+from consilience.models.intervals import ends
+from consilience.pages import Bar, Bars, Section, Table
+from consilience.printing import counted
+from consilience.rounding import written
+
+DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
+_MOST_GROUPS = 20
+_SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
+_MOST_WATERFALLS = 5
+_TERMS = {"prior": "nothing compared"}
+_LOG_ODDS = (
+    "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
+    "of 0.95, and −3 one of 0.05."
+)
+_FEW_TIMES = 2  # that a share of the model is above the one that is counted, before a page says so
+
+
+def review_list(fit: Any) -> Section | None:
+    """Show the records that are least certain, each with those that it may belong to, field by field."""
+    import pandas
+
+    doubtful = doubtful_records(fit)
+    if not len(doubtful):
+        return None
+    data = fit.data
+    groups, left_out = _groups(fit.truth.pairs(), doubtful, data.num_records)
+    estimate = fit.truth.estimate()
+    rows = [row for number, group in enumerate(groups, 1) for row in _group_rows(data, estimate, number, group)]
+    words = (
+        "The records whose entity is least certain, each followed by those that may be of the same one, with the "
+        "probability that they are and what the estimate decided. The certainty of an entity is the probability that "
+        "it is exactly these records. ≠ marks a value that is not that of the first record."
+    )
+    how = (
+        "How the probability of a pair comes about: its log odds begin with those of two records of which nothing is "
+        f"compared, and each field adds to them. {_LOG_ODDS}"
+    )
+    more = (
+        f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: all are in "
+        "“consilience table RUN entities”."
+    )
+    frame = pandas.DataFrame(rows)
+    frame = frame.drop(columns="file") if data.num_sources == 1 else frame
+    frame.attrs["numbers"] = ("probability",)
+    shown = Table(frame, "Records in doubt, in groups.", of="review", parted="group")
+    pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
+    bars = _waterfalls(fit, pairs[:_MOST_WATERFALLS])
+    blocks = [words, shown, *([more] if left_out else []), *([how] if bars else []), *bars]
+    gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} have an entity with certainty below {DOUBTFUL}"
+    return Section("Review list", blocks, gist)
+
+
+def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
+    """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell."""
+    if "explain" not in fit.member.measure_names:
+        return []
+    names = [(fit.data.records[one], fit.data.records[other]) for one, other in pairs]
+    with contextlib.suppress(UnsupportedRequest):
+        tables = [fit.measure("explain", one, other) for one, other in names]
+        sums = np.concatenate([table["sum"].iloc[:-1] for table in tables] or [[0.0]])
+        reach = sums[np.isfinite(sums)].min(initial=0.0), sums[np.isfinite(sums)].max(initial=0.0)
+        return [_waterfall(one, other, table, reach) for (one, other), table in zip(names, tables, strict=True)]
+    return []
+
+
+def _odds(value: float) -> str:
+    """Write log odds, and below them the probability."""
+    probability = float(special.expit(value))
+    return f"{written(value, '+g')}\n{range_text(probability, probability)}" if value else "0\n0.50"
+
+
+def _signed(value: float) -> str:
+    return written(round(value, 2) + 0.0, "+.2f")
+
+
+def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
+    """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing."""
+    rows, before = [], 0.0
+    *terms, last = table.itertuples()
+    for row in terms:
+        values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
+        label = f"{row.term}: {values}" if row.outcome else _TERMS.get(row.term, str(row.term))
+        rows.append(Bar(label, row.sum, _signed(row.log_odds), before))
+        before = row.sum
+    alone = terms[-1]
+    rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
+    own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
+    caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
+    caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
+    heads = ("field and values", "log odds, summed up, with the probability", "added")
+    return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
+
+
+def doubtful_records(fit: Any) -> np.ndarray:
+    """Return the records whose entity is in doubt, as codes: those whose set of records is least certain first."""
+    entropy, certain = fit.truth.entropy(), fit.truth.cluster_probability(fit.truth.estimate())
+    order = np.argsort(-entropy, kind="stable")
+    return order[certain[order] < DOUBTFUL]
+
+
+def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[list[tuple[int, float]]], int]:
+    """Return doubtful records, each before those that it may belong to, with probabilities; and how many are left out.
+
+    Groups that are left out are those of connected records none of which is in a group that is returned.
+    """
+    likely = pairs.probability > _SHOWN
+    first, second, probability = (values[likely] for values in pairs)
+    graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(num_records, num_records))
+    _, part = connected_components(graph, directed=False)
+    groups: list[list[tuple[int, float]]] = []
+    seen: set[int] = set()
+    for record in doubtful.tolist():
+        if record in seen:
+            continue
+        if len(groups) == _MOST_GROUPS:
+            break
+        beside = (first == record) | (second == record)
+        others = np.where(first[beside] == record, second[beside], first[beside])
+        order = np.argsort(-probability[beside])
+        near = zip(others[order].tolist(), probability[beside][order].tolist(), strict=True)
+        groups.append([(record, 1.0), *near])
+        seen.update(one for one, _ in groups[-1])
+    left = np.zeros(num_records, bool)
+    left[part[doubtful]] = True
+    left[part[list(seen)]] = False
+    return groups, int(left.sum())
+
+
+def _group_rows(
+    data: Records, estimate: np.ndarray, number: int, group: Sequence[tuple[int, float]]
+) -> list[dict[str, Any]]:
+    """Return the rows of a group: what each record shows, and how it was and, if known, is to be decided."""
+    head = group[0][0]
+    rows = []
+    for record, probability in group:
+        is_head = record == head
+        row = {"record": data.records[record]}
+        for place, field in enumerate(data.fields):
+            own, of_head = _value(data, place, record), _value(data, place, head)
+            row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own
+        row["probability"] = "" if is_head else f"{probability:.2f}"
+        row["estimate"] = "" if is_head else _joined(estimate, head, record)
+        if data.entity is not None:
+            row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
+        rows.append(row | {"file": data.sources[int(data.source[record])], "group": number})
+    return rows
+
+
+def _joined(entity: np.ndarray, one: int, other: int) -> str:
+    if entity[one] < 0 or entity[other] < 0:
+        return "not known"
+    return "joined" if entity[one] == entity[other] else "apart"
+
+
+def _value(data: Records, field: int, record: int) -> str:
+    """Return the value of a record, empty where it is missing."""
+    code = data.value[field, record]
+    return data.values[data.first_value[field] + code] if code >= 0 else ""
+
+
+def fields_section(fit: Any) -> Section | None:
+    """Show what fields say of pairs, with intervals, and what is known of each field."""
+    if "fields" not in fit.member.table_names:
+        return None
+    words = (
+        "How many values each field has, in how many records it is missing, and, estimated without an interval, the "
+        "share of records in which an error put another value in the place of the true one. "
+    )
+    similar = fit.attributes.get("similar")
+    words += f"Values are compared for equality{f', but by similarity {similar}' if similar else ''}."
+    fields = fit.table("fields").rename(columns={"distortion": "share with an error"})
+    blocks: list[Any] = [words, Table(fields, "Fields.", of="fields")]
+    title, gist = "Fields", ""
+    with contextlib.suppress(UnsupportedRequest):
+        if "weights" in fit.member.table_names:
+            blocks, title = [*_weights(fit), *blocks], "Match weights"
+            weights = fit.table("weights")
+            most = weights.loc[weights["weight"].idxmax()]
+            gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
+    return Section(title, blocks, gist)
+
+
+def _weights(fit: Any) -> list[Any]:
+    """Show what each outcome of each field adds, and how many pairs show it."""
+    links = float(fit.truth.pairs().probability.sum())
+    weights = _with_intervals(fit.table("weights"), links)
+    weights = weights[(weights["outcome"] != "missing") | (weights[["links", "others"]].sum(axis=1) > 0)]
+    shares = {"links": "share of links", "others": "share of other pairs"}
+    names = shares | {"weight": "adds", "lower": "95 % from", "upper": "to"}
+    how = (
+        "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
+        "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
+        "pairs of records, each pair counted as much of a link as it is probable; both add up to 1 over the outcomes "
+        f"of a field. {_LOG_ODDS} Intervals hold the doubt about the share of links, of which {links:,.0f} are "
+        "expected, and no other."
+    )
+    text = {name: [_share(value) for value in weights[name]] for name in shares}
+    table = Table(
+        weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
+        of="weights", texts={shares[name]: words for name, words in text.items()},
+    )  # fmt: skip
+    return [how, linkage_figures.weights_of_fields(weights), table, *_by_chance(weights)]
+
+
+def _share(value: float) -> str:
+    """Write a share, of a small one its first digit."""
+    return f"{value:.3f}" if value >= 0.001 or not value else f"{value:.{-int(np.floor(np.log10(value)))}f}"
+
+
+def _by_chance(weights: Any) -> list[str]:
+    """Say of which fields the model expects more agreement by chance than there is."""
+    equal = weights[(weights["outcome"] == "equal") & (weights["u"] > _FEW_TIMES * weights["others"])]
+    if not len(equal):
+        return []
+    named = ", ".join(f"“{row.field}” ({_share(row.u)}, not {_share(row.others)})" for row in equal.itertuples())
+    return [
+        f"The model expects more agreement by chance than there is in {named}: it learns how common values are from "
+        "all records, of which two may be of one entity, and knows of no value that no record has. So equal values "
+        "there add less than the two shares would say."
+    ]
+
+
+def _with_intervals(weights: Any, links: float) -> Any:
+    """Add Jeffreys intervals of the weights: m is a share of so many links, less those without the field."""
+    lacks, taken = (weights[weights["outcome"] == "missing"].set_index("field")[name] for name in ("links", "m"))
+    has = 1 - weights["field"].map(taken)
+    m, number = np.clip(weights["m"] / has, 0, 1), links * (1 - weights["field"].map(lacks))
+    shown = (weights["outcome"] != "missing") & (weights["u"] > 0)
+    low, high = (special.betaincinv(number * m + 0.5, number * (1 - m) + 0.5, level) for level in ends())
+    found = {"lower": np.where(m > 0, low, 0.0), "upper": np.where(m < 1, high, 1.0)}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return weights.assign(**{name: np.log(end * has / weights["u"]).where(shown) for name, end in found.items()})
