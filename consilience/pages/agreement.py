@@ -70,8 +70,13 @@ def agreement_page(found: Agreement) -> Page:
         expected = f"{alpha['expected'].iloc[0]:.2f}"
         value, *ends = within(*alpha[["value", "lower", "upper"]].iloc[0])
         numbers["agreement of labels at random, as frequent as these are"] = expected
-        numbers[f"Krippendorff's alpha, for these annotators ({ends[0]} to {ends[1]}, {hold})"] = value
+        numbers["Krippendorff's alpha: 0 is what labels at random reach, 1 is full agreement"] = value
         findings[0] += f" Labels at random, as frequent as these are, would agree with probability {expected}."
+        findings.append(
+            f"Of what lies between that and full agreement these annotators reach {value} (Krippendorff's alpha), with "
+            f"{hold} between {ends[0]} and {ends[1]} for items like these and these annotators; alpha has no interval "
+            "for annotators like these."
+        )
     numbers["items with two annotations or more"] = found.num_usable
     with contextlib.suppress(UnsupportedRequest):
         each = found.annotators()
@@ -249,15 +254,17 @@ def _planning(found: Agreement) -> Section | None:
         return Section(_PLANNING, lines)
     columns = [f"{100 * found.level:g} % interval", "annotations per item", "more items", "more annotations in all"]
     frame = pandas.DataFrame(rows, columns=columns)
+    told = [f"{number}{' (as now)' if number == per_item else ' (best guess)'}" for number in frame[columns[1]]]
     words = (
-        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these, with as many annotations "
-        "as now and with the best number, would make it narrower. That for annotators like these asks for more "
-        "annotators too. The present items count with them, so that the number of annotations that is best of new "
-        "items alone need not be the cheapest."
+        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower: the "
+        f"table has {per_item} annotations of each, as now, and the best guess. That guess is of new items alone. The "
+        "interval is of new and present items together, so that the cheaper number may be either one, and another for "
+        "another width. The interval for annotators like these asks for more annotators too."
     )
-    least = min(more for width, *_, more in rows if width == rows[0][0])
-    gist = f"{rows[0][0]} takes {least:,} more annotations"
-    return Section(_PLANNING, [*lines, words, Table(frame, "What narrower intervals take.")], gist)
+    width, number, _, least = min((row for row in rows if row[0] == rows[0][0]), key=lambda row: row[-1])
+    gist = f"{width} takes {least:,} more annotations, {number} of each new item"
+    table = Table(frame, "What narrower intervals take.", texts={columns[1]: told})
+    return Section(_PLANNING, [*lines, words, table], gist)
 
 
 def _run(found: Agreement) -> Section:
