@@ -47,8 +47,8 @@ def leaderboard_section(
     leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
     names = {
         "system": "system", **({"by_gold": ""} if leads else {}),
-        "value": f"{comparison.title}{' by the fit' if leads else ''}", "lower": "truth and items, 95 % from", "upper": "to",
-        "p_best": "P(best)", "rank": "rank by the fit" if leads else "rank",
+        "value": f"{comparison.title}{' by the fit' if leads else ''}", "lower": "truth and items, 95 % from",
+        "upper": "to", "p_best": "P(best)", "rank": "rank by the fit" if leads else "rank",
         "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",

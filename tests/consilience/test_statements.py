@@ -215,8 +215,11 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
-    in_order = [row.split(" 0.")[0] for row in words(ranked, "tr")]
-    assert [row.removeprefix("top-1 accuracy ").split(" 0.")[0] for row in words(scored, "tr")] == in_order
+    in_order, scores = (
+        [re.split(r" [01]\.", row.removeprefix("top-1 accuracy "))[0] for row in words(body, "tr")]
+        for body in (ranked, scored)
+    )
+    assert in_order == scores
 
 
 def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
