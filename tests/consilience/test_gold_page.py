@@ -85,8 +85,8 @@ def test_the_page_begins_with_gold_labels(files):
             "Gold labels of 60 items were not used in the fit",
             "Of 60 items whose gold label was not used in the fit, the label of the fit is right for 50",
             "(a probability below 0.000001 counts as that, or it could be infinite)", "The gold labels say otherwise.",
-            "“copies” scores 0.833 against the gold labels of 60 items, and 0.992 to 1.000 against the labels of the fit",
-            "“knows” scores 1.000 against the gold labels of 60 items, and 0.825 to 0.833 against the labels of the fit",
+            "“copies” scores 0.833 against the gold labels of 60 items, and 0.992 to 1.000",
+            "“knows” scores 1.000 against the gold labels of 60 items, and 0.825 to 0.833",
         )
     ]  # fmt: skip
     assert places == sorted(places)
