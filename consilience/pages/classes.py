@@ -100,7 +100,7 @@ def classes_page(
     parts += annotator_sections(fit, found.annotators)
     agreed, unexpected = _agreement_parts(fit, found.truth, found.top)
     parts += agreed
-    parts += next_label_sections(found.truth, fit.data.unit, fit.data.gold_codes)
+    parts += next_label_sections(fit)
     mentions = fit.data.unit == "mention"
     task = "coreference" if mentions else _TASK[fit.data.rows]
     return Page(

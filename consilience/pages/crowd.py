@@ -14,7 +14,6 @@ from consilience.evaluation.another_label import next_labels
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
-from consilience.models.truth import Truth
 from consilience.pages import SURE, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
@@ -81,24 +80,15 @@ def _without_evidence(fit: Fit) -> tuple[int, int]:
     return int(found.blind.sum()), int(np.isfinite(found.annotator_z).sum())
 
 
-def next_label_sections(truth: Truth, unit: str = "item", gold: np.ndarray | None = None) -> list[Section]:
-    """Return the section on the items most worth another label; none where the model does not know the annotators.
-
-    Parameters
-    ----------
-    truth : of the fit.
-    unit : what an item is called.
-    gold : ``(item,)``, the codes of gold labels, -1 where there is none; an item that has one needs no other.
-    """
+def next_label_sections(fit: Fit) -> list[Section]:
+    """Return the section on the items most worth another label; none where the model does not know the annotators."""
     try:
-        found = next_labels(truth)
+        found = next_labels(fit)
     except UnsupportedRequest:
         return []
-    if gold is not None:
-        found = found[~found["item"].astype(str).isin(truth.names()[np.asarray(gold) >= 0].astype(str))]
     if not len(found):
         return []
-    known = gold is not None and len(found) < len(gold)
+    unit, known = fit.data.unit, len(found) < fit.truth.num_units  # the others have a gold label
     gaining = found[found["gain"] > 0]
     firm = found["certainty"][found["gain"] <= 0]
     words = (
