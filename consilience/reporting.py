@@ -110,7 +110,8 @@ def report(
             alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
             findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],
         )  # fmt: skip
-    return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
+    page = dataclasses.replace(page, title=title or page.title)
+    return write_page(page, path, force=force, run=getattr(fit, "folder", ""))
 
 
 PAGES = {

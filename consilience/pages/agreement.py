@@ -90,7 +90,10 @@ def agreement_page(found: Agreement) -> Page:
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section=_PLANNING),
-        Action("Infer the labels:", f"consilience fit {FIRST['annotators' in known]} {file or 'FILE'} -o run"),
+        Action(
+            "Infer the labels:" if file else "Infer the labels, from the table of annotations in labels.csv:",
+            f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run",
+        ),
     ]  # fmt: skip
     findings += [] if alike else [str(found.dependence)]
     sections = [*agreement_sections(found), _run(found)]

@@ -364,7 +364,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
             open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
-        actions.append(Action("Compare systems:", "consilience compare RUN SYSTEM_A.csv SYSTEM_B.csv"))
+        actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions

@@ -365,6 +365,11 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
     assert "compare RUN one.csv two.csv" in text or "compare RUN two.csv one.csv" in text
+    assert "RUN stands for the folder" in text
+    fit.save(tmp_path / "my run")
+    text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))
+    assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text
+    assert "RUN" not in text
 
 
 # ---- in a browser ----
