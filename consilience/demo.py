@@ -129,9 +129,9 @@ def anaesthetists() -> Study:
         [
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
             *(f"{capital(one.words())}." for one in fit.findings()),
+            "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
             "What to do with this: have patients below 0.99 looked at again, the least certain first, and take the "
             f"other {sure} grades for known only if you believe that looks are independent.",
-            "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
         ],
         f"{sure} of {size} patients have a grade with {known}",
     )  # fmt: skip

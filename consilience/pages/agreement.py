@@ -175,6 +175,8 @@ def _annotators(found: Agreement) -> Section | None:
     if len(pairs) and (median := pairs["items"].median()) >= _FEWEST_SHARED:
         drawn.append(agreement_figures.annotator_matrix(pairs))
         random += " In the matrix, ink is agreement and fades as its interval widens."
+        if (number := int((annotators["pairs"] > 0).sum())) > (most := agreement_figures.MOST_ANNOTATORS):
+            random += f" It has the {most} who share most items with others, of {number:,}: more could not be read."
     else:
         few = f"{median:g} items in common, in the median" if len(pairs) else "no items in common"
         random += f" Two of those who share most items have {few}: too few for a matrix of pairs."
@@ -259,11 +261,15 @@ def _planning(found: Agreement) -> Section | None:
     frame = pandas.DataFrame(rows, columns=columns)
     told = [f"{number}{' (as now)' if number == per_item else ' (best guess)'}" for number in frame[columns[1]]]
     words = (
-        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower: the "
-        f"table has {per_item} annotations of each, as now, and the best guess. That guess is of new items alone. The "
-        "interval is of new and present items together, so that the cheaper number may be either one, and another for "
-        "another width. The interval for annotators like these asks for more annotators too."
+        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower; "
+        "that for annotators like these asks for more annotators too."
     )
+    if frame[columns[1]].nunique() > 1:
+        words += (
+            f" The table has {per_item} annotations of each new item, as now, and the best guess. That guess is of new "
+            "items alone. The interval is of new and present items together, so that the cheaper number may be either "
+            "one, and another for another width."
+        )
     width, number, _, least = min((row for row in rows if row[0] == rows[0][0]), key=lambda row: row[-1])
     gist = f"{width} takes {least:,} more annotations, {number} of each new item"
     table = Table(frame, "What narrower intervals take.", texts={columns[1]: told})

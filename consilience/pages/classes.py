@@ -308,8 +308,10 @@ def _findings(found: _Found) -> list[str]:
     truth, gold = found.truth, found.gold
     said = [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     said += [verdict(found.comparison, found.fit, found.by_gold)] if found.systems else []
-    if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation" and not is_vote(found.fit):
-        said.append(f"{below(found.top):,} of {counted(truth.num_units, f'{found.unit}s')} have a certainty below 0.9.")
+    if truth.num_draws > 1 and found.fit.data.rows == "annotation":
+        of = f"of {counted(truth.num_units, f'{found.unit}s')}"
+        unsure = f"{below(found.top):,} {of} have a leading label of which the fit is less than 90 % certain."
+        said.append(f"{below(found.top, 1):,} {of} are tied: no label leads." if is_vote(found.fit) else unsure)
     if found.fit.data.rows == "rating":
         said += [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
     said += [words] if (words := _were_it_less(found)) else []
@@ -319,9 +321,9 @@ def _findings(found: _Found) -> list[str]:
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
             f"Gold labels of {number} were not used in the fit"
-            f"{', but for how much annotators err together' if gold.score.fitted_on else ''}: "
-            f"{gold.right_text.replace('right', 'of its labels are right')} "
-            f"with 95 %, and {gold.score.certainty:.3f} are expected."
+            f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
+            f"of the fit is right for {gold.right_text.replace(' right', '')} of them (95 %), and the fit expects "
+            f"{gold.score.certainty:.3f}."
         )
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")

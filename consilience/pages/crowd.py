@@ -193,7 +193,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
     if "share_right" in frame:
         words += (
             " “Share right” is how many of the annotator's own labels are right, as far as one knows; accuracy is of "
-            "any item, and keeps closer to the prior where annotations are few."
+            "any item, and keeps closer to the prior, what the model expects of annotators before any data, where "
+            "annotations are few."
         )
     if "competence" in frame:
         words += (
@@ -267,7 +268,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "How an annotator of this crowd, taken by how much each annotates, labels items of each true label: the "
         "probability, its 95 % interval below it. Ink is probability and fades as the interval widens. Beside each "
         "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
-        "has few of them, the prior speaks, and a row of none is blank."
+        "has few of them, the prior (what the model expects before any data) speaks, and a row of none is blank."
     )
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:

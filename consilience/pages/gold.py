@@ -96,7 +96,8 @@ def gold_section(gold: BesideGold) -> Section:
         words += (
             " Were the errors of annotators independent, the certainty of all items would be "
             f"{gold.if_independent:.3f}; it is lowered for annotators who err together (dependence "
-            f"{score.dependence:.2f}{learned})."
+            f"{score.dependence:.2f}{learned}; at 0 they err independently, at 1 all labels of an {gold.unit} tell no "
+            "more than one)."
         )
     if score.fitted_on:
         words += f" Each {gold.unit} below is scored without its own gold label."
@@ -107,8 +108,10 @@ def gold_section(gold: BesideGold) -> Section:
         f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
         "calibration "
         f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
-        f"statements right), the log score {score.log_score:.3f}{floor} and the Brier score {score.brier:.3f}; of all "
-        "three, less is better. In the figure, what is below the line is stated with too much certainty. Intervals "
+        f"statements right). The log score, the mean of −ln p where the gold label was stated with probability p, is "
+        f"{score.log_score:.3f}{floor}; the Brier score, the mean squared distance of the stated probabilities from 1 "
+        f"for the gold label and 0 for others, summed over labels, is {score.brier:.3f}. Of all three, less is better. "
+        "In the figure, what is below the line is stated with too much certainty. Intervals "
         "hold 95 % (Wilson). Gold labels err too: all this is about them."
     )
     names = {

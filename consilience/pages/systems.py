@@ -298,6 +298,8 @@ def _scores(
 def _meanings(metrics: list[Metric]) -> list[str]:
     """Say what metrics count; nothing of a user's own."""
     known = METRICS[CLASSES.name]
+    if [one.name for one in metrics] == ["top-1"]:
+        return [f"{capital(metrics[0].title)}: {known.form_of('accuracy')[0].line.removesuffix(' (top-1)')}."]
     named = {re.sub(r"\d+", "k", one.title): known.form_of(one.name)[0] for one in metrics if known.known(one.name)}
     return [" ".join(f"{capital(title)}: {form.line}." for title, form in named.items())] if named else []
 

@@ -112,7 +112,7 @@ def test_the_ties_of_a_vote_are_right_by_their_share():
     assert "Of labels that tie, each counts by its share" in section.blocks[0]
 
 
-@pytest.mark.parametrize(("learned", "words"), [(20, "(dependence 0.40, learned from 20 gold labels). Each"), (0, "(")])
+@pytest.mark.parametrize(("learned", "words"), [(20, "(dependence 0.40, learned from 20 gold labels; at 0"), (0, "(")])
 def test_what_was_done_about_dependence_is_told(learned, words):
     """Labels that say alone what errors of a like kind would make of them are never shown without the other figure."""
     data = cs.Annotations.from_counts([[3, 0], [0, 3]], gold=[0, 1])
