@@ -158,6 +158,7 @@ def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None 
     why, leads = too_narrow(comparison, fit), gold is not None and gold.leads
     words = f"By the fit, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
+    words += " (how often its first choice is right)" if comparison.title == "top-1 accuracy" else ""
     between = f"{100 * comparison.level:g} % between {low} and {high}"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
