@@ -211,7 +211,7 @@ class Comparison:
         columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
         shown = table[columns].copy()
         if own:
-            shown["value"] = self.value_texts(4)
+            shown["value"], shown["value_own_look"] = self.value_texts(4), self.own_texts(4)
         if self.ranked:
             shown.insert(columns.index("upper") + 1, "p_best", self.p_best_texts)
         return shown
@@ -219,6 +219,11 @@ class Comparison:
     def value_texts(self, digits: int) -> list[str]:
         """Return the scores as they are printed, best first: from the lowest to the highest reading."""
         return [span(low, high, digits) for low, high in self.readings.range[:, self.order].T.tolist()]
+
+    def own_texts(self, digits: int) -> list[str]:
+        """Return the scores with an own look likewise, – where it does not count."""
+        ends_ = self.readings.own_range[:, self.order].T.tolist()
+        return [span(low, high, digits) if np.isfinite(low) else "–" for low, high in ends_]
 
     @property
     def p_best_texts(self) -> list[str]:

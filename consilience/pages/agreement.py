@@ -33,6 +33,13 @@ _MOST_ROWS = 30
 # Where two annotators share fewer items than this, in the median, how often they agree is chance.
 _FEWEST_SHARED = 5
 
+_CONVENTIONS = {
+    "different items": "two labels of different items", "bias-reduced": "corrected for the bias of a ratio",
+    "pooled": "shares among all labels", "item-mean": "shares in an item, averaged over items",
+    "pairable": "shares among labels of items with two or more", "nominal": "labels are the same or not",
+}  # fmt: skip
+"""What conventions of coefficients mean."""
+
 # Values of schemes that differ by less are one.
 _SAME = 1e-12
 
@@ -118,8 +125,9 @@ def _schemes(found: Agreement) -> Section:
         gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of the {found.num_usable:,} items with two "
-        f"annotations or more, of {found.counts.num_items:,}. Intervals are for items like these and "
-        + ("annotators like these." if found.annotators_random else "these annotators.")
+        f"annotations or more, of {found.counts.num_items:,}. Intervals hold {100 * found.level:g} % for items like "
+        "these "
+        + ("and annotators like these." if found.annotators_random else "and the annotators that are named.")
         + f" It is {gist}."
     )
     said, shown = [words], list[Any]()
@@ -230,9 +238,11 @@ def _chance(found: Agreement) -> Section:
     alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(", ".join)
     frame = frame.assign(convention=alike)[~pandas.Series(rows, frame.index).duplicated()]
     table = Table(_words(frame, found), "Coefficients.")
+    meant = [f"{name}, {what}" for name, what in _CONVENTIONS.items() if frame["convention"].str.contains(name).any()]
     words = (
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
-        "in how they treat items with few annotations; compare values of one coefficient only."
+        "in how they treat items with few annotations; compare values of one coefficient only. Chance is what labels "
+        f"of their shares would reach. Conventions: {'; '.join(meant)}."
     )
     alpha = frame.loc[frame["coefficient"].str.contains("alpha"), ["value", "lower", "upper"]]
     gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""

@@ -22,7 +22,7 @@ from consilience.pages.gold import SystemsByGold
 from consilience.pages.items import below
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, within, written
+from consilience.rounding import decimals, within
 
 _FROM_ANNOTATIONS = "if made from the annotations"
 
@@ -52,11 +52,11 @@ def leaderboard_section(
         "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
-        "point_estimate": "against the leading labels", "rank_by_point_estimate": "rank by them",
+        "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table, told = comparison.table, {"p_best": comparison.p_best_texts}
     digits = decimals(0.0, float((table["upper"] - table["lower"]).median()))
-    told["value_own_look"] = _own_look(comparison, digits)
+    told["value_own_look"] = comparison.own_texts(digits)
     by_gold = [str(right[name]) if leads else right[name].words if name in right else "–" for name in table["system"]]
     table = table.assign(**told, by_gold=by_gold)
     values = dict(zip(table["system"], comparison.value_texts(digits), strict=True))
@@ -138,13 +138,6 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def _own_look(comparison: Comparison, digits: int) -> list[str]:
-    """Return the scores with an own look, best first: a range where its readings differ."""
-    ends = comparison.readings.own_range[:, comparison.order].T
-    texts = [[written(end, f"z.{digits}f") for end in own] if np.isfinite(own).all() else ["–"] for own in ends]
-    return ["–".join(dict.fromkeys(own)) for own in texts]
-
-
 def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None = None) -> str:
     """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too.
 
@@ -162,7 +155,7 @@ def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None 
     between = f"{100 * comparison.level:g} % between {low} and {high}"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
-        own = in_words(_own_look(comparison, decimals(first["lower"], first["upper"]))[0])
+        own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
         words += (
             f": {alone} if its predictions were made from these annotations, {own} if it looked at the items itself, "
             f"and these annotations do not say which; over both, with {between}"
@@ -183,10 +176,10 @@ def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None 
         words += f"{_if_mixed(comparison)}."
     if "point_estimate" in table:
         point = within(first["point_estimate"], first["lower"], first["upper"])[0]
-        words += f" Against the leading labels, taken for the truth, it would be reported as {point}."
+        words += f" Against the point estimate (leading labels, taken for the truth) it would be reported as {point}."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
-            words += f" They would put “{ahead}” first."
+            words += f" The point estimate would put “{ahead}” first."
     return words + (f" {gold}." if gold is not None and not leads else "")
 
 
@@ -228,7 +221,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
         )
     read = "A score goes from its lowest to its highest reading; systems stand in the order of its middle. "
     read = read if is_open(comparison) else ""
-    if is_open(comparison) and any("–" in text[1:] for text in _own_look(comparison, 2)):
+    if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
         read += (
             "One with an own look is a range: from a system that errs where items are ambiguous to one that knows an "
             "item or guesses, or the other way. "
@@ -248,7 +241,8 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
         )
     if comparison.points is not None:
         read += (
-            "The cross is what standard practice would report: the leading label of each item, taken for the truth. "
+            "The cross is what standard practice would report: the score against a point estimate, the leading label "
+            "of each item, taken for the truth. "
         )
     if gold is not None and gold.leads:
         read += (
