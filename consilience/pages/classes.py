@@ -322,7 +322,7 @@ def _findings(found: _Found) -> list[str]:
         said.append(
             f"Gold labels of {number} were not used in the fit"
             f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
-            f"of the fit is right for {gold.right_text.replace(' right', '')} of them (95 %), and the fit expects "
+            f"of the fit is right for {gold.right_text} of them (95 %), and the fit expects "
             f"{gold.score.certainty:.3f}."
         )
     if truth.num_draws == 1:

@@ -58,14 +58,12 @@ class BesideGold(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """Of the share that is right (Wilson, 95 %), as far as items with a gold label stand for all."""
-        low, high = wilson(self.score.right, self.score.items)
-        return float(low), float(high)
+        return _wilson(self.score.right, self.score.items)
 
     @property
     def right_text(self) -> str:
         """The share that is right, with its interval."""
-        value, low, high = within(self.score.right, *self.interval)
-        return f"{value} right [{low}, {high}]"
+        return _with_interval(self.score.right, self.score.items)
 
 
 def beside_gold(fit: Fit) -> BesideGold | None:
@@ -86,7 +84,7 @@ def gold_section(gold: BesideGold) -> Section:
     right = hits(score.right * score.items)
     words = (
         f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
-        f"right for {right} ({gold.right_text.replace(' right', ',')} holds 95 %); the "
+        f"right for {right} ({gold.right_text} holds 95 %); the "
         f"certainty stated for them is {score.certainty:.3f} on average."
     )
     if gold.vote or "." in right:
@@ -122,7 +120,7 @@ def gold_section(gold: BesideGold) -> Section:
         gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
     )
     table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
-    gist = f"{gold.right_text}, {score.certainty:.3f} expected"
+    gist = f"right {gold.right_text}, {score.certainty:.3f} expected"
     return Section("Against the gold labels", [words, curve, table, how], gist)
 
 
@@ -130,6 +128,16 @@ def _by_chance(table: Any) -> float:
     """Return the expected calibration error that chance alone would make, by the normal law in each bin."""
     spread = np.sqrt(table["certainty"] * (1 - table["certainty"]) / table["items"] * 2 / np.pi)
     return float(np.average(spread, weights=table["items"]))
+
+
+def _wilson(share: float, number: int) -> tuple[float, float]:
+    low, high = wilson(share, number)
+    return float(low), float(high)
+
+
+def _with_interval(share: float, number: int) -> str:
+    value, low, high = within(share, *_wilson(share, number))
+    return f"{value} [{low}, {high}]"
 
 
 class Right(NamedTuple):
@@ -155,8 +163,7 @@ class Right(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """Of that share (Wilson, 95 %), as far as items with a gold label stand for all."""
-        low, high = wilson(self.share, self.items)
-        return float(low), float(high)
+        return _wilson(self.share, self.items)
 
     @property
     def words(self) -> str:
@@ -164,8 +171,7 @@ class Right(NamedTuple):
         return f"{hits(self.each.sum())} of {self.items:,}"
 
     def __str__(self) -> str:
-        value, low, high = within(self.share, *self.interval)
-        return f"{value} [{low}, {high}]"
+        return _with_interval(self.share, self.items)
 
 
 class SystemsByGold(NamedTuple):

@@ -108,7 +108,7 @@ def test_a_warning_about_certainty_is_amber(tmp_path):
 def test_the_ties_of_a_vote_are_right_by_their_share():
     counts = [[2, 2], [2, 2], [2, 2], [3, 0]]
     section = gold_section(beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 0, 1, 0]))))
-    assert "the label of the fit is right for 2.5 (0.62, " in section.blocks[0]
+    assert "the label of the fit is right for 2.5 (0.62 [" in section.blocks[0]
     assert "Of labels that tie, each counts by its share" in section.blocks[0]
 
 

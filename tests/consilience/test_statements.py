@@ -236,7 +236,7 @@ def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     assert "at 1.7 the mean certainty of the top class would be" in words(head)
     html = pages["labels"][2]
     assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
-    assert re.search(r"\d\.\d+ right \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
+    assert re.search(r"right \d\.\d+ \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
 
 
 def test_the_risk_of_rankings_has_the_certainty_of_the_page(pages):
