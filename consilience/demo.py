@@ -128,7 +128,7 @@ def anaesthetists() -> Study:
         "Which labels of a crowd can be trusted?",
         [
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
-            *(f"{capital(one.words())}." for one in fit.findings()),
+            *(f"{capital(one.words())}. The prior is what it expects before any data." for one in fit.findings()),
             "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
             "What to do with this: have patients below 0.99 looked at again, the least certain first, and take the "
             f"other {sure} grades for known only if you believe that looks are independent.",
@@ -290,10 +290,10 @@ def leaderboard() -> Study:
     words = (
         f"A crowd of five labels {data.num_items} items; data and truth are simulated, so that the true accuracy of "
         "three systems that learnt from this crowd is known here. Scoring them against the "
-        f"majority vote, as is usual, claims {favourite['by majority vote']:.2f} for the system that "
+        f"majority vote, as is usual (the point estimate), claims {favourite['by majority vote']:.2f} for the system that "
         f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
-        f"system that {first['system']} is best on these items with probability {first['P(best)']}, and the 95 % "
-        f"intervals hold the true accuracy of {held} of {len(table)} systems."
+        f"system that {first['system']} is best on these items with probability {first['P(best)']} (P(best) below), "
+        f"and the 95 % intervals hold the true accuracy of {held} of {len(table)} systems."
     )
     known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
     about = (

@@ -88,7 +88,8 @@ def agreement_page(found: Agreement) -> Page:
     with contextlib.suppress(UnsupportedRequest):
         each = found.annotators()
         if len(each := each[each["pairs"] > 0]) > 1:
-            findings.append(f"Who agrees least with the others: {_least(each, 'annotator', '').strip()}.")
+            least = _least(each, "annotator", "").strip()
+            findings.append(f"Who agrees least with the others: {least} (intervals for these annotators).")
     if found.dependence.found and found.weights != "flat":
         findings.append(
             f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
@@ -242,7 +243,7 @@ def _chance(found: Agreement) -> Section:
     words = (
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
         "in how they treat items with few annotations; compare values of one coefficient only. Chance is what labels "
-        f"of their shares would reach. Conventions: {'; '.join(meant)}."
+        f"drawn by their shares would reach. Conventions: {'; '.join(meant)}."
     )
     alpha = frame.loc[frame["coefficient"].str.contains("alpha"), ["value", "lower", "upper"]]
     gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
