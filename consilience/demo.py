@@ -290,7 +290,8 @@ def leaderboard() -> Study:
     words = (
         f"A crowd of five labels {data.num_items} items; data and truth are simulated, so that the true accuracy of "
         "three systems that learnt from this crowd is known here. Scoring them against the "
-        f"majority vote, as is usual (the point estimate), claims {favourite['by majority vote']:.2f} for the system that "
+        "majority vote, as is usual (the point estimate), claims "
+        f"{favourite['by majority vote']:.2f} for the system that "
         f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
         f"system that {first['system']} is best on these items with probability {first['P(best)']} (P(best) below), "
         f"and the 95 % intervals hold the true accuracy of {held} of {len(table)} systems."
