@@ -15,6 +15,7 @@ BENCHMARKS = {
     "plackett_luce": "speed of the Plackett-Luce sampler, against the authors' from a checkout of theirs",
     "cifar10h": "labels of 10,000 images by about 51 people each (Stutz and others 2023, Figure 3)",
     "crowd": "can the certainty of crowd models be believed? Public sets, noise, intervals, speed, beside crowd-kit",
+    "another_label": "is another label worth what is expected of it? Nine public sets with gold labels",
     "leaderboard": "can a leaderboard be believed? Coverage, provenance, gold labels, judges, beside two peers",
     "annotators": "crowd models against what is published (Paun and others 2018, Table 7) and crowd-kit's late steps",
     "mpa": "simulated annotations of coreference (Paun and others 2018, Tables 2 and 5), on LitBank",

@@ -3,12 +3,14 @@ r"""Which items are most worth another label: by how much one more annotation is
 With :math:`r_{it}` the posterior probability that t is the label of item i, and :math:`\bar\Theta_{tl}` that of one
 more annotator, taken in proportion to how much each annotates, giving label l to an item of label t, the certainty is
 :math:`\max_t r_{it}` now, :math:`\sum_l \max_t r_{it} \bar\Theta_{tl}` is expected of it after one more label, and the
-difference is the gain. It is zero where no label that may come in could change which label leads, as for items that are
-certain, and wherever annotators say the same whatever is true.
+difference is what an independent label would gain. Annotators who err together tell less than that: the gain is
+:math:`\gamma_i = 1 / (1 + (n_i - 1) \rho)` of it, what one of the item's :math:`n_i` annotations is worth. On sets
+with gold labels that was .65 to .8 of what the next label did where items had two to six labels, and 1.5 times that
+where they had eight (``python -m benchmarks another_label``). It is zero where no label that may come in could change
+which label leads, as for items that are certain, and wherever annotators say the same whatever is true.
 
 It is a look one step ahead: two more labels can gain where one cannot, and what the new label would tell about the
-annotators, and through them about other items, is not counted. Its error is taken as independent of the others': where
-they depend on each other, gains are too large.
+annotators, and through them about other items, is not counted.
 """
 
 from __future__ import annotations

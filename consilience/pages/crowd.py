@@ -88,7 +88,8 @@ def next_label_sections(fit: Fit) -> list[Section]:
         return []
     if not len(found):
         return []
-    unit, known = fit.data.unit, len(found) < fit.truth.num_units  # the others have a gold label
+    truth: Any = fit.truth
+    unit, known = fit.data.unit, len(found) < truth.num_units  # the others have a gold label
     gaining = found[found["gain"] > 0]
     firm = found["certainty"][found["gain"] <= 0]
     words = (
@@ -98,7 +99,8 @@ def next_label_sections(fit: Fit) -> list[Section]:
     )
     if open_ := int((firm < SURE).sum()):
         words += f" That does not make them sure: certainty is below {SURE} for {open_:,} of these; it takes several."
-    words += " The errors of whoever is asked are taken as independent of the others'; where they are not, it is less."
+    if np.less(truth.worth, 1).any():
+        words += " As annotators err together, the next one's label counts as much as one of those that are there."
     if not len(gaining):
         return [Section("Next labels", [words], "no single label would change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))

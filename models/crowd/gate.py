@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consilience.arrays import Bool, Float
+from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.gate_sums import Sums, by_items, by_pairs, label_rates
 from consilience.models.crowd.shares import Shares
@@ -34,6 +34,9 @@ _MOST_FOR_PAIRS = 50
 _MOST_LABELS = 64
 # Of V, in units of what it is of an annotator with herself: what is smaller is a rounding error.
 _ROUNDING = 1e-12
+# How many times as probable as the label that all gave another one has to be: equal ones differ by rounding.
+_MORE = 1.001
+
 # Items with several labels that have to be unanimous before that is remarkable.
 _FEWEST_UNANIMOUS = 20
 # Annotators, and how many of them to an item, that may be items in truth.
@@ -162,16 +165,53 @@ def _reason(shares: Shares) -> str:
 
 def unanimous_notes(data: Annotations) -> Iterator[Note]:
     """Yield what there is to say where all labels of every item are the same."""
-    item, label = np.asarray(data.item), np.asarray(data.label)
-    last = np.zeros(data.num_items, label.dtype)
-    last[item] = label
-    several = int((np.bincount(item, np.asarray(data.weight), data.num_items) >= 2).sum())
-    if several >= _FEWEST_UNANIMOUS and (label == last[item]).all():
+    unanimous, _ = _unanimous(data)
+    several = int(unanimous.sum())
+    if several >= _FEWEST_UNANIMOUS and several == _of_several(data).sum():
         yield Note(
             Level.warning,
             f"all labels of each of {several:,} items are the same: copies of one source would look like this, and are "
             "right no more often than that source; only gold labels can tell",
         )
+
+
+def overruled_notes(
+    data: Annotations, probability: Float[np.ndarray, "item class"], is_known: Bool[np.ndarray, " item"] | bool
+) -> Iterator[Note]:
+    """Yield what there is to say where a label that nobody gave is more probable than the one that all gave.
+
+    Parameters
+    ----------
+    data : the annotations.
+    probability : of the labels of their items, as if annotators erred independently.
+    is_known : whether the fit took the label of an item as known.
+    """
+    unanimous, said = _unanimous(data)
+    own = probability[np.arange(data.num_items), said]
+    overruled = np.flatnonzero(unanimous & ~np.asarray(is_known) & (probability.max(axis=1) > own * _MORE))
+    if len(overruled):
+        names = np.arange(data.num_items) if data.items is None else data.items
+        first = ", ".join(str(names[item]) for item in overruled[:3])
+        yield Note(
+            Level.warning,
+            f"all annotators of {len(overruled):,} of {int(unanimous.sum()):,} unanimous items agree on a label, and "
+            f"the model takes another one for more probable ({first}{', …' if len(overruled) > 3 else ''}): what it "
+            "takes the annotators' errors to be outweighs all of them there; look at these items",
+        )
+
+
+def _of_several(data: Annotations) -> Bool[np.ndarray, " item"]:
+    """Return which items have labels of two or more."""
+    return np.bincount(np.asarray(data.item), np.asarray(data.weight), data.num_items) >= 2
+
+
+def _unanimous(data: Annotations) -> tuple[Bool[np.ndarray, " item"], Int[np.ndarray, " item"]]:
+    """Return which items have several labels that are all the same, and a label that each item has."""
+    item, label = np.asarray(data.item), np.asarray(data.label)
+    last = np.zeros(data.num_items, np.int64)
+    last[item] = label
+    differs = np.bincount(item[label != last[item]], minlength=data.num_items) > 0
+    return _of_several(data) & ~differs, last
 
 
 def swapped_notes(data: Annotations) -> Iterator[Note]:

@@ -13,7 +13,7 @@ from consilience.models.crowd.agreement import Parameters, ParametersOf
 from consilience.models.crowd.ascent import cavi_of, em_of
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.density import density_of, simulation_of
-from consilience.models.crowd.gate import signal, signal_notes, swapped_notes, unanimous_notes
+from consilience.models.crowd.gate import overruled_notes, signal, signal_notes, swapped_notes, unanimous_notes
 from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.occurring import parameters_of, with_occurring
@@ -106,6 +106,8 @@ def says_of(
         yield from signal_notes(signal(data), data.annotators)
         yield from swapped_notes(data)
         yield from unanimous_notes(data)
+        is_known = np.asarray(data.gold) >= 0 if account.resolved.settings.gold == "use" else False
+        yield from overruled_notes(data, account.truth.untempered, is_known)
         if parameters_of(account.posterior, account.resolved, any_key(), 1).is_listed:
             # What else is said rests on rows of confusion matrices.
             yield Note(Level.note, _LISTED)

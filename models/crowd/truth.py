@@ -89,7 +89,7 @@ def truth_of(
             made = LabelProbabilities.possible if parameters.is_listed else LabelProbabilities.dense
             drawn = made(shown, key=key_label, num_draws=num_draws, crowd=crowd)
         drawn.dependence, drawn.signal = found, signal(resolved.data) if resolved.data.is_whole else None
-        drawn.untempered = mean
+        drawn.untempered, drawn.worth = mean, power
         if found.spread > 0:
             drawn.probabilities_at = lambda z: Marginals.dense(temper(mean, exponents(weight, found.at(z))))
         drawn.certainty_if_independent = float(mean.max(axis=1).mean())

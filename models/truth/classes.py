@@ -82,6 +82,7 @@ class ClassTruth(Truth):
         it costs time, set a function without arguments, which is called at the first use; a ``functools.partial`` of a
         module's function can be pickled with the truth.
     crowd : how annotators err, or None where that is not known. A function where it costs time.
+    worth : what an annotation of each item is worth, in independent ones, ``(item,)`` or one number.
     mentions : the mentions whose links the labels are, of a fit of them.
     held_out : probabilities of items with gold in which their own gold had no part, where gold labels taught how
         certain to be; None elsewhere. Entries of other items are not read.
@@ -94,6 +95,7 @@ class ClassTruth(Truth):
     entries: Entries
     point: ClassTruth | Callable[[], ClassTruth | None] | None = None
     crowd: Crowd | None = None
+    worth: Any = 1.0
     mentions: Mentions | None = None
     held_out: Marginals | None = None
     certainty_if_independent: float | None = None
@@ -257,7 +259,9 @@ class Crowd:
 
         With r the probabilities of an item's labels and :math:`\bar\Theta` the crowd's mean confusion, the label that
         comes in is l with probability :math:`\sum_t r_t \bar\Theta_{tl}`, and the gain is
-        :math:`\sum_l \max_t r_t \bar\Theta_{tl} - \max_t r_t`, which is never negative.
+        :math:`\gamma (\sum_l \max_t r_t \bar\Theta_{tl} - \max_t r_t)`, which is never negative. :math:`\gamma`
+        is what one of the item's annotations is worth, in independent ones: where errors hang together, those of the
+        next annotator do too.
         """
         if self._confusion is None:
             raise UnsupportedRequest(UNKNOWN_ERRORS)
@@ -268,7 +272,7 @@ class Crowd:
             joint = probability[slots, None] * confusion[code[slots]]
             expected = np.maximum.reduceat(joint, starts).sum(axis=1)
             gain[items] = expected - np.maximum.reduceat(probability[slots], starts)
-        return np.where(gain > _ROUNDING, gain, 0.0)
+        return np.where(gain > _ROUNDING, gain * truth.worth, 0.0)
 
 
 def leading(truth: ClassTruth) -> dict[str, np.ndarray]:

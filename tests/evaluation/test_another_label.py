@@ -142,3 +142,15 @@ def test_an_item_with_a_gold_label_needs_no_other(gold):
     assert sorted(cs.next_labels(fit)["item"].astype(str)) == ["1", "2"]
     assert len(cs.next_labels(fit, limit=1)) == 1
     assert len(cs.next_labels(fit.truth)) == 4
+
+
+def test_annotators_who_err_together_gain_what_one_of_them_is_worth(annotations):
+    independent, together = (cs.fit("dawid-skene", annotations, dependence=rho).truth for rho in (0.0, 0.5))
+    number = np.bincount(annotations.item, minlength=annotations.num_items)
+    np.testing.assert_allclose(together.worth, 1 / (1 + (number - 1) / 2))
+    np.testing.assert_array_equal(independent.worth, 1.0)
+    alone = LabelProbabilities.dense(
+        together.label_probabilities().probability.reshape(-1, 4), key=KEY, num_draws=1, crowd=together.crowd
+    )
+    np.testing.assert_allclose(together.crowd.gain(together), alone.crowd.gain(alone) * together.worth, atol=1e-12)
+    assert (alone.crowd.gain(alone) > 0).any()

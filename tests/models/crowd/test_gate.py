@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import Annotations
 from consilience.models.crowd import gate_sums, shares
-from consilience.models.crowd.gate import LEAST, Signal, signal, signal_notes, swapped_notes, unanimous_notes
+from consilience.models.crowd.gate import (
+    LEAST,
+    Signal,
+    overruled_notes,
+    signal,
+    signal_notes,
+    swapped_notes,
+    unanimous_notes,
+)
 from consilience.models.crowd.shares import Shares
 from consilience.notes import Level
 
@@ -309,3 +317,17 @@ def test_an_undefined_signal_says_why(data, reason):
 def test_the_signal_is_found_once():
     data = crowd(2, 3, 20, 2)
     assert signal(data) is signal(data)
+
+
+def test_labels_that_all_gave_and_the_model_overrules_are_told():
+    """Of five items three are unanimous, one of several labels; the model overrules one, and another is known."""
+    rows = [(0, 0), (0, 0), (1, 1), (1, 1), (2, 1), (2, 1), (3, 0), (3, 1), (4, 1)]
+    item, label = np.array(rows).T
+    data = Annotations.from_codes(item, np.arange(len(rows)), label, items=["a", "b", "c", "d", "e"])
+    probability = np.array([[0.9, 0.1], [0.6, 0.4], [1.0, 0.0], [0.2, 0.8], [0.9, 0.1]])
+    (note,) = overruled_notes(data, probability, np.array([False, False, True, False, False]))
+    assert note.text.startswith("all annotators of 1 of 3 unanimous items agree on a label")
+    assert "(b)" in note.text
+    (note,) = overruled_notes(data, probability, False)
+    assert "(b, c)" in note.text
+    assert not list(overruled_notes(data, np.full((5, 2), 0.5), False))
