@@ -128,8 +128,10 @@ def anaesthetists() -> Study:
         "Which labels of a crowd can be trusted?",
         [
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
-            *(f"{capital(one.words())}." for one in fit.findings()),
+            *(f"{capital(one.words())}. The prior is what it expects before any data." for one in fit.findings()),
             "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
+            "What to do with this: have patients below 0.99 looked at again, the least certain first, and take the "
+            f"other {sure} grades for known only if you believe that looks are independent.",
         ],
         f"{sure} of {size} patients have a grade with {known}",
     )  # fmt: skip
@@ -198,6 +200,8 @@ def dermatologists() -> Study:
             "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
             "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30, "
             "rank_weights=\"published-code\").",
+            "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
+            "look whether the other ones would change who is first.",
         ],
         f"figures of a paper, computed again to within {gap:.3f}",
     )  # fmt: skip
@@ -286,10 +290,11 @@ def leaderboard() -> Study:
     words = (
         f"A crowd of five labels {data.num_items} items; data and truth are simulated, so that the true accuracy of "
         "three systems that learnt from this crowd is known here. Scoring them against the "
-        f"majority vote, as is usual, claims {favourite['by majority vote']:.2f} for the system that "
+        "majority vote, as is usual (the point estimate), claims "
+        f"{favourite['by majority vote']:.2f} for the system that "
         f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
-        f"system that {first['system']} is best on these items with probability {first['P(best)']}, and the 95 % "
-        f"intervals hold the true accuracy of {held} of {len(table)} systems."
+        f"system that {first['system']} is best on these items with probability {first['P(best)']} (P(best) below), "
+        f"and the 95 % intervals hold the true accuracy of {held} of {len(table)} systems."
     )
     known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
     about = (
@@ -306,6 +311,10 @@ def leaderboard() -> Study:
         "the accuracy that is known here. Beside them consilience compare counts that other items would have given "
         "other scores. In Python: cs.compare(cs.fit(\"dirichlet\", …), systems, provenance=\"annotations\")."
     )
+    advice = (
+        "What to do with this: do not report accuracy against a majority vote as if it were the truth; compare against "
+        "the fit, say where the predictions come from, and have some items labelled by an expert."
+    )
     shown = Table(table, f"Accuracy on these {data.num_items} items, the best system first.")
     drawn = _with_true_scores(figures.leaderboard(comparison), simulated)
     names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
@@ -316,7 +325,7 @@ def leaderboard() -> Study:
         f"and under the uncertain truth {value}, with 95 % between {low} and {high}."
     )
     gist = f"a vote claims {claimed} for a system that has {true}; the model says {value} [{low}, {high}]"
-    section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target], gist)
+    section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target, advice], gist)
     return Study(section, shown, words, number, finding)
 
 
@@ -382,9 +391,10 @@ def toy() -> Study:
             words, shown, _certainty_over(x, frequency @ certainty.T, plausibility), triangles,
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
             "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x where "
-            "it is most frequent. Reliability is a choice, not an estimate: report conclusions at several. After "
-            "Stutz et al. (2023), Figure 2, with parameters of our own. In Python: cs.fit(\"dirichlet\", …, "
-            "reliability=2).",
+            "it is most frequent. After Stutz et al. (2023), Figure 2, with parameters of our own. In Python: "
+            "cs.fit(\"dirichlet\", …, reliability=2).",
+            "What to do with this: reliability is a choice here, not an estimate, so report conclusions at several "
+            "values, and take those for open that change.",
         ],
         "some items become certain when annotators are trusted more, others stay open",
     )  # fmt: skip
@@ -461,8 +471,12 @@ def ratings() -> Study:
     figure = _intervals(means, certainty, values["mean"])
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
     how = "In Python: cs.fit(\"normal-inverse-gamma\", …, threshold=0)."
+    advice = (
+        "What to do with this: get more ratings of the items below 0.75, of which the mean rating put "
+        f"{percent(table['mean rating on the right side'].iloc[-1])} on the right side, before you act on them."
+    )
     gist = f"95 % intervals hold the true mean of {share}{spread} of {data.num_items} items"
-    section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how], gist)
+    section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how, advice], gist)
     number = {f"of rated items have their true mean in its 95 % interval{spread}": share}
     finding = (
         f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
@@ -528,8 +542,12 @@ def people() -> Study:
     shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)
     how = "In Python: cs.link({\"clinic\": …, \"register\": …}, restriction=\"across\")."
+    advice = (
+        "What to do with this: report how many people there are with the interval and not the count of one linkage, "
+        "and look yourself at pairs that are neither surely one person nor surely two."
+    )
     gist = f"{count.value:,.0f} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
-    section = Section("Two files of the same people", [words, shown, drawn, how], gist)
+    section = Section("Two files of the same people", [words, shown, drawn, how, advice], gist)
     number = {f"people in two files ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": f"{count.value:,.0f}"}
     finding = (
         f"Two files of {size:,} records with errors hold {count.value:,.0f} people, with 95 % between {low:,.0f} and "

@@ -238,9 +238,11 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(order))
     rows = np.arange(len(order))
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
-    ax.plot(table["value"], rows, "o", color=BLUE, markersize=6)
+    for ends_ in comparison.readings.range[:, order]:
+        ax.plot(ends_, rows, "o", color=BLUE, markersize=6)
     handles = [Line2D([], [], color=BLUE, marker="o", markersize=5, linewidth=2)]
-    labels = [f"value, with {100 * comparison.level:g} % interval"]
+    told = "value" if comparison.own_draws is None else "lowest and highest reading"
+    labels = [f"{told}, with {100 * comparison.level:g} % interval"]
     thin: dict[str, np.ndarray] = {}
     if comparison.own_draws is not None:
         thin = {"if made from the annotations": comparison.draws, "if it looked itself": comparison.own_draws}

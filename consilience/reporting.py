@@ -98,9 +98,9 @@ def report(
         if predictions is not None or class_groups is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
         page = agreement_page(fit)
-        page = dataclasses.replace(page, sections=[*page.sections, *sections])
+        page, run = dataclasses.replace(page, sections=[*page.sections, *sections]), ""
     else:
-        systems, risk = named_systems(fit, predictions), as_class_map(fit, class_groups)
+        systems, risk, run = named_systems(fit, predictions), as_class_map(fit, class_groups), fit.folder
         page = PAGES[fit.truth.kind.name](
             fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
             provenance=provenance, text=text,
@@ -110,7 +110,7 @@ def report(
             alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
             findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],
         )  # fmt: skip
-    return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
+    return write_page(dataclasses.replace(page, title=title or page.title), path, force=force, run=run)
 
 
 PAGES = {

@@ -42,6 +42,17 @@ def written(value: Any, form: str) -> str:
     return format(value, form).replace("-", "\N{MINUS SIGN}")
 
 
+def span(low: float, high: float, digits: int) -> str:
+    """Write a range with so many digits after the point; one number where both ends are that.
+
+    Examples
+    --------
+    >>> span(0.7656, 0.9534, 2), span(0.951, 0.949, 2)
+    ('0.77–0.95', '0.95')
+    """
+    return "–".join(dict.fromkeys(written(end, f"z.{digits}f") for end in (low, high)))
+
+
 def probability(value: float, digits: int = 3, draws: float = math.inf) -> str:
     """Write a probability, without claiming what so many digits, or so many draws, cannot show.
 

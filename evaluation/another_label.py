@@ -32,7 +32,8 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
     fit : Fit
         A fit of a model of annotators, such as dawid-skene, mace or mpa; or its `Truth`.
     limit : int, optional
-        How many rows; all items by default.
+        How many rows; by default all items but those that have a gold label in the data of the fit, which need no
+        other. A truth alone knows of no gold labels.
 
     Returns
     -------
@@ -62,7 +63,9 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
         raise UnsupportedRequest(UNKNOWN_ERRORS)
     gain = truth.crowd.gain(truth)
     label, certainty = most_probable(marginals(truth))
-    chosen = np.lexsort((certainty, -gain))[:limit]
+    gold = None if truth_of(fit) is fit else fit.data.gold_codes
+    chosen = np.lexsort((certainty, -gain))
+    chosen = (chosen if gold is None else chosen[np.asarray(gold)[chosen] < 0])[:limit]
     items, classes = truth.ids.get("item"), truth.ids.get("class")
     ids = np.arange(truth.num_units) if items is None else np.asarray(items, object)
     label = label[chosen]

@@ -13,6 +13,7 @@ from consilience.evaluation.readings import Readings, range_text, told, wins
 from consilience.evaluation.scores import effective_draws, monte_carlo_errors
 from consilience.models.intervals import LEVEL, ends
 from consilience.notebook import html
+from consilience.rounding import span
 
 # Monte Carlo errors of probabilities above this are told.
 _LOOSE = 0.01
@@ -130,13 +131,13 @@ class Comparison:
     def table(self) -> Any:
         """Leaderboard, best first.
 
-        Columns ``rank, system, provenance``; ``value``, the middle of the lowest and the highest reading, its Monte
-        Carlo error ``mcse``, ``sd``; ``lower, upper``, from the lowest end of a reading to the highest; ``sd_truth`` on
-        these items, ``sd_items`` and ``sd_shared``, what each source of uncertainty makes; ``value_alone`` and
-        ``value_own_look``, as annotators alone have it and with an own look counted (the middle of its readings), NaN
-        where it is not; ``p_best``,
-        NaN where the readings put it further apart than 0.05, with ``p_best_lower, p_best_upper, p_best_mcse``; and the
-        score and rank that a point estimate of the truth would give.
+        Columns ``rank, system, provenance``; ``value``, by which they are ordered: the middle of the lowest and the
+        highest reading (printed are the two ends); its Monte Carlo error ``mcse``, ``sd``; ``lower, upper``, from the
+        lowest end of a reading to the highest; ``sd_truth`` on these items, ``sd_items`` and ``sd_shared``, what each
+        source of uncertainty makes; ``value_alone`` and ``value_own_look``, as annotators alone have it and with an own
+        look counted (the middle of its readings), NaN where it is not; ``p_best``, NaN where the readings put it
+        further apart than 0.05, with ``p_best_lower, p_best_upper, p_best_mcse``; and the score and rank that a point
+        estimate of the truth would give.
         """
         import pandas
 
@@ -203,15 +204,26 @@ class Comparison:
 
     @property
     def shown(self) -> Any:
-        """The columns of `table` that are printed; ``p_best`` is a text, a range where readings put it far apart."""
+        """The columns of `table` that are printed; ``value`` and ``p_best`` are ranges where readings differ."""
         table, own = self.table, self.own_draws is not None
         columns = ["rank", "system", *(["provenance"] if own else []), "value", "lower", "upper"]
         columns += ["value_alone", "value_own_look"] if own else ["sd_truth", "sd_items", "sd_shared"]
         columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
         shown = table[columns].copy()
+        if own:
+            shown["value"], shown["value_own_look"] = self.value_texts(4), self.own_texts(4)
         if self.ranked:
             shown.insert(columns.index("upper") + 1, "p_best", self.p_best_texts)
         return shown
+
+    def value_texts(self, digits: int) -> list[str]:
+        """Return the scores as they are printed, best first: from the lowest to the highest reading."""
+        return [span(low, high, digits) for low, high in self.readings.range[:, self.order].T.tolist()]
+
+    def own_texts(self, digits: int) -> list[str]:
+        """Return the scores with an own look likewise, – where it does not count."""
+        ends_ = self.readings.own_range[:, self.order].T.tolist()
+        return [span(low, high, digits) if np.isfinite(low) else "–" for low, high in ends_]
 
     @property
     def p_best_texts(self) -> list[str]:

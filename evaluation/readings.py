@@ -54,10 +54,15 @@ class Readings:
         return [known.get(one, every) for one in self.provenance]
 
     @functools.cached_property
-    def value(self) -> Float[np.ndarray, " system"]:
-        """The middle of the lowest and the highest reading."""
+    def range(self) -> Float[np.ndarray, "two system"]:
+        """The lowest and the highest of the readings that count."""
         own = [self.values[options, a] for a, options in enumerate(self.options)]
-        return np.array([(one.min() + one.max()) / 2 for one in own])
+        return np.array([[one.min() for one in own], [one.max() for one in own]])
+
+    @property
+    def value(self) -> Float[np.ndarray, " system"]:
+        """The middle of that range, by which systems are ordered."""
+        return self.range.sum(axis=0) / 2
 
     @property
     def own_range(self) -> Float[np.ndarray, "two system"]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from consilience._version import __version__
 from consilience.arrays import Key
-from consilience.data.accept import as_contract, file_name
+from consilience.data.accept import as_contract
 from consilience.data.contract import Contract
 from consilience.data.memory import release
 from consilience.deprecation import RENAMED
@@ -241,9 +241,9 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    named = {"data_file": name} if (name := file_name(data)) else {}
     with showing(progress):
         data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
+        named = {"data_file": data.file} if data.file else {}
         _check_items(data)
         if annotator_groups is not None:
             data = data.grouped(annotator_groups)

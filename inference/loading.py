@@ -45,5 +45,5 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
     True
     """
     fields, advice = read(path, model, truth)
-    found = Fit(**fields)
+    found = Fit(**fields, folder=os.path.basename(os.path.abspath(path)))
     return dataclasses.replace(found, said=(*found.findings(), *advice)) if advice else found

@@ -67,8 +67,8 @@ class Fit:
         What a loaded fit said when it was fitted, with priors that it may know in words only now.
     attributes : dict[str, Any], optional
         Limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
-    engine : str or engine, optional
-        That went through the data in the place of arrays, and keeps large tables; None after loading.
+    engine, folder : optional
+        What went through the data in the place of arrays, and keeps large tables; and the folder it was loaded from.
 
     Examples
     --------
@@ -95,6 +95,7 @@ class Fit:
     said: tuple[Note, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     engine: Any = None
+    folder: str = ""
 
     def __post_init__(self) -> None:
         for table in self.member.tables:

@@ -45,7 +45,9 @@ def agreement(arguments: Arguments) -> None:
             warnings.simplefilter("ignore", InputWarning)
         content = read_data(arguments, "Annotations", "Mentions")
     if hasattr(content, "to_annotations"):  # the labels of mentions, each with its antecedent
-        content = content.to_annotations()
+        from consilience.data.accept import named_after
+
+        content = named_after(content.to_annotations(), arguments.file)
     if arguments.ordinal and not (arguments.labels or arguments.classes) and not _are_numbers(content.labels):
         words = ",".join(map(str, content.labels[:4]))
         raise UnsupportedRequest(f"--ordinal needs the order of the labels; give them in it, as --labels {words}")
@@ -62,7 +64,6 @@ def agreement(arguments: Arguments) -> None:
     plan = None if all(value is None for value in asked.values()) else found.plan(**asked)
     write_csv(table, arguments)
     if arguments.output:
-        found.told["file"] = Path(arguments.file).name
         from consilience.reporting import report as write
 
         write(found, path=arguments.output, force=arguments.force)

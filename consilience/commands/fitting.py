@@ -25,7 +25,6 @@ from consilience.errors import InvalidFit, OutputRefused, UnknownName, Unsupport
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.output import is_input
-from consilience.piped import STANDARD_INPUT
 from consilience.printing import counted, json_text, print_notes, rows_of
 
 if TYPE_CHECKING:
@@ -72,8 +71,6 @@ def fit(arguments: Arguments) -> int:
             devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint, **options,
         )  # fmt: skip
     go_on, code = after_run(fitted, arguments.words)
-    if arguments.file != STANDARD_INPUT:  # for the title of a page
-        fitted.attributes["data_file"] = Path(arguments.file).name
     fitted.save(target, force=arguments.force)
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()

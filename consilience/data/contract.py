@@ -111,6 +111,7 @@ class Contract:
     and ``unit`` that of the things whose truth is asked. What one asks of a fit first is in ``command``, and in
     ``agreements`` how the agreement of its annotators can be measured: ``left-out``, of each with the others of an
     item, and ``pairs``, of two annotators of an item. ``is_whole`` says that no other process holds more of the data.
+    ``file`` is the name of the file that they were read from, where it is known.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -121,6 +122,7 @@ class Contract:
     command: ClassVar[str] = "certainty"
     agreements: ClassVar[tuple[str, ...]] = ()
     is_whole: ClassVar[bool] = True
+    file: ClassVar[str] = ""
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ import importlib.resources
 import itertools
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,10 +37,11 @@ SURE = 0.9
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
 
-_MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
+_MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 5, 5, 2
 
 _COLOURS = (PALETTE, ON_DARK)
 
+_OF_RUN = re.compile(r"(consilience [a-z]+ )RUN\b")  # a command of a page
 _NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apart on a narrow screen
 
 
@@ -222,7 +224,7 @@ class Page:
     sections : parts of the page.
     alerts : what to read before anything else.
     numbers : key figures, by what they are; at most four.
-    findings : what else there is to know; four are shown.
+    findings : what else there is to know; five are shown.
     actions : what to do next; five are shown, those whose section the page has.
     """
 
@@ -244,13 +246,14 @@ def script() -> str:
     return importlib.resources.files("consilience").joinpath("templates", "report.js").read_text(encoding="utf-8")
 
 
-def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> Path:
+def write_page(page: Page, path: str | os.PathLike, *, force: bool = False, run: str = "") -> Path:
     """Write a self-contained HTML page.
 
     Parameters
     ----------
     page : what to write.
     path, force : see `consilience.output.write_output`; a page of ours is replaced.
+    run : the folder of the fit, which stands for RUN in commands where it is known.
 
     Returns
     -------
@@ -262,7 +265,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     UnsupportedRequest : a section holds what is no block.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     check_output(path, force=force)
     environment = Environment(
@@ -287,8 +290,10 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
         numbers=[(name, _text(value)) for name, value in itertools.islice(page.numbers.items(), _MOST_NUMBERS)],
         findings=page.findings[:_MOST_FINDINGS], actions=actions[:_MOST_ACTIONS],
+        unnamed=not run and any(_OF_RUN.search(one.command) for one in actions[:_MOST_ACTIONS]),
         sections=sections, colours=["; ".join(f"--{name}: {one}" for name, one in of.items()) for of in _COLOURS],
     )  # fmt: skip
+    html = _OF_RUN.sub(lambda found: found[1] + escape(shlex.quote(run)), html) if run else html
     html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 

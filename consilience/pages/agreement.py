@@ -33,6 +33,13 @@ _MOST_ROWS = 30
 # Where two annotators share fewer items than this, in the median, how often they agree is chance.
 _FEWEST_SHARED = 5
 
+_CONVENTIONS = {
+    "different items": "two labels of different items", "bias-reduced": "corrected for the bias of a ratio",
+    "pooled": "shares among all labels", "item-mean": "shares in an item, averaged over items",
+    "pairable": "shares among labels of items with two or more", "nominal": "labels are the same or not",
+}  # fmt: skip
+"""What conventions of coefficients mean."""
+
 # Values of schemes that differ by less are one.
 _SAME = 1e-12
 
@@ -70,13 +77,19 @@ def agreement_page(found: Agreement) -> Page:
         expected = f"{alpha['expected'].iloc[0]:.2f}"
         value, *ends = within(*alpha[["value", "lower", "upper"]].iloc[0])
         numbers["agreement of labels at random, as frequent as these are"] = expected
-        numbers[f"Krippendorff's alpha, for these annotators ({ends[0]} to {ends[1]}, {hold})"] = value
+        numbers["Krippendorff's alpha: 0 is what labels at random reach, 1 is full agreement"] = value
         findings[0] += f" Labels at random, as frequent as these are, would agree with probability {expected}."
+        findings.append(
+            f"Of what lies between that and full agreement these annotators reach {value} (Krippendorff's alpha), with "
+            f"{hold} between {ends[0]} and {ends[1]} for items like these and these annotators; alpha has no interval "
+            "for annotators like these."
+        )
     numbers["items with two annotations or more"] = found.num_usable
     with contextlib.suppress(UnsupportedRequest):
         each = found.annotators()
         if len(each := each[each["pairs"] > 0]) > 1:
-            findings.append(f"Who agrees least with the others: {_least(each, 'annotator', '').strip()}.")
+            least = _least(each, "annotator", "").strip()
+            findings.append(f"Who agrees least with the others: {least} (intervals for these annotators).")
     if found.dependence.found and found.weights != "flat":
         findings.append(
             f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
@@ -85,7 +98,10 @@ def agreement_page(found: Agreement) -> Page:
         Action("See which labels agree least", section="Agreement by label"),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section=_PLANNING),
-        Action("Infer the labels:", f"consilience fit {FIRST['annotators' in known]} {file or 'FILE'} -o run"),
+        Action(
+            "Infer the labels:" if file else "Infer the labels, from the table of annotations in labels.csv:",
+            f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run",
+        ),
     ]  # fmt: skip
     findings += [] if alike else [str(found.dependence)]
     sections = [*agreement_sections(found), _run(found)]
@@ -110,8 +126,9 @@ def _schemes(found: Agreement) -> Section:
         gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of the {found.num_usable:,} items with two "
-        f"annotations or more, of {found.counts.num_items:,}. Intervals are for items like these and "
-        + ("annotators like these." if found.annotators_random else "these annotators.")
+        f"annotations or more, of {found.counts.num_items:,}. Intervals hold {100 * found.level:g} % for items like "
+        "these "
+        + ("and annotators like these." if found.annotators_random else "and the annotators that are named.")
         + f" It is {gist}."
     )
     said, shown = [words], list[Any]()
@@ -167,6 +184,8 @@ def _annotators(found: Agreement) -> Section | None:
     if len(pairs) and (median := pairs["items"].median()) >= _FEWEST_SHARED:
         drawn.append(agreement_figures.annotator_matrix(pairs))
         random += " In the matrix, ink is agreement and fades as its interval widens."
+        if (number := int((annotators["pairs"] > 0).sum())) > (most := agreement_figures.MOST_ANNOTATORS):
+            random += f" It has the {most} who share most items with others, of {number:,}: more could not be read."
     else:
         few = f"{median:g} items in common, in the median" if len(pairs) else "no items in common"
         random += f" Two of those who share most items have {few}: too few for a matrix of pairs."
@@ -220,9 +239,11 @@ def _chance(found: Agreement) -> Section:
     alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(", ".join)
     frame = frame.assign(convention=alike)[~pandas.Series(rows, frame.index).duplicated()]
     table = Table(_words(frame, found), "Coefficients.")
+    meant = [f"{name}, {what}" for name, what in _CONVENTIONS.items() if frame["convention"].str.contains(name).any()]
     words = (
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
-        "in how they treat items with few annotations; compare values of one coefficient only."
+        "in how they treat items with few annotations; compare values of one coefficient only. Chance is what labels "
+        f"drawn by their shares would reach. Conventions: {'; '.join(meant)}."
     )
     alpha = frame.loc[frame["coefficient"].str.contains("alpha"), ["value", "lower", "upper"]]
     gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
@@ -249,15 +270,21 @@ def _planning(found: Agreement) -> Section | None:
         return Section(_PLANNING, lines)
     columns = [f"{100 * found.level:g} % interval", "annotations per item", "more items", "more annotations in all"]
     frame = pandas.DataFrame(rows, columns=columns)
+    told = [f"{number}{' (as now)' if number == per_item else ' (best guess)'}" for number in frame[columns[1]]]
     words = (
-        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these, with as many annotations "
-        "as now and with the best number, would make it narrower. That for annotators like these asks for more "
-        "annotators too. The present items count with them, so that the number of annotations that is best of new "
-        "items alone need not be the cheapest."
+        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower; "
+        "that for annotators like these asks for more annotators too."
     )
-    least = min(more for width, *_, more in rows if width == rows[0][0])
-    gist = f"{rows[0][0]} takes {least:,} more annotations"
-    return Section(_PLANNING, [*lines, words, Table(frame, "What narrower intervals take.")], gist)
+    if frame[columns[1]].nunique() > 1:
+        words += (
+            f" The table has {per_item} annotations of each new item, as now, and the best guess. That guess is of new "
+            "items alone. The interval is of new and present items together, so that the cheaper number may be either "
+            "one, and another for another width."
+        )
+    width, number, _, least = min((row for row in rows if row[0] == rows[0][0]), key=lambda row: row[-1])
+    gist = f"{width} takes {least:,} more annotations, {number} of each new item"
+    table = Table(frame, "What narrower intervals take.", texts={columns[1]: told})
+    return Section(_PLANNING, [*lines, words, table], gist)
 
 
 def _run(found: Agreement) -> Section:

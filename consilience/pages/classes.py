@@ -35,7 +35,7 @@ from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
-from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section, right_by_gold
+from consilience.pages.gold import BesideGold, SystemsByGold, beside_gold, gold_alerts, gold_section, right_by_gold
 from consilience.pages.items import (
     Offsets,
     agreement_bars,
@@ -77,8 +77,6 @@ def classes_page(
         raise UnsupportedRequest("a partition of records is scored against a fit of records")
     systems, chains = split_systems(systems)
     found = _Found(fit, systems, metric, risk, provenance, policies)
-    gold = beside_gold(fit)
-    by_gold = right_by_gold(fit, gold, systems, policies) if systems else {}
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
     known = "means" in fit.member.table_names
     rated = scale_sections(fit, found.top, found.offsets, found.without_offsets) if known else []
@@ -89,24 +87,26 @@ def classes_page(
     numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
     parts = [
         *read, *scored.sections,
-        *([] if gold is None else [gold_section(gold)]),
+        *([] if found.gold is None else [gold_section(found.gold)]),
         *(rated or [items_section(fit, named, found.certainties, found.annotators, found.too_high)]),
     ]
     if systems:
-        said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
-        board = leaderboard_section(found.comparison, found.top, fit, said, found.scores, found.metrics, by_gold)
+        said = gold_alerts(fit, found.gold, found.comparison, systems, found.metrics[0], policies)
+        board = leaderboard_section(
+            found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold
+        )
         parts.insert(0 if fit.data.rows == "report" else 1, board)
     parts += [_risk_section(found, risk)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
     agreed, unexpected = _agreement_parts(fit, found.truth, found.top)
     parts += agreed
-    parts += next_label_sections(found.truth, fit.data.unit, fit.data.gold_codes)
+    parts += next_label_sections(fit)
     mentions = fit.data.unit == "mention"
     task = "coreference" if mentions else _TASK[fit.data.rows]
     return Page(
         f"{task.capitalize()} of {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
-        alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found, gold),
-        findings=[*scored.findings, *_findings(found, gold, by_gold)], actions=_actions(fit, found, gold),
+        alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found),
+        findings=[*scored.findings, *_findings(found)], actions=_actions(fit, found),
     )  # fmt: skip
 
 
@@ -167,6 +167,19 @@ class _Found:
     def too_high(self) -> float:
         """By how much these are too high on average, as counted."""
         return too_high(self.top, self.truth)
+
+    @functools.cached_property
+    def gold(self) -> BesideGold | None:
+        """The fit beside gold labels that it did not use."""
+        return beside_gold(self.fit)
+
+    @functools.cached_property
+    def by_gold(self) -> SystemsByGold | None:
+        """The systems beside them."""
+        if not self.systems:
+            return None
+        metric = self.metrics[0]
+        return right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
 
     @functools.cached_property
     def comparison(self) -> Comparison:
@@ -230,7 +243,7 @@ def _of_side() -> Metric:
     return dataclasses.replace(resolve("top-1"), title="accuracy of the side")
 
 
-def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]:
+def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     """Return the four key figures of a page."""
     truth, top = found.truth, found.top
     numbers: dict[str, Any]
@@ -241,9 +254,9 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         unsure = f"items whose side of {fit.options['threshold']:g} has a certainty below 0.9, of {truth.num_units:,}"
         numbers |= {unsure: below(top)}
         if found.systems:
-            return numbers | leaderboard_numbers(found.comparison, fit)
+            return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold)
         return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
-    numbers = {} if gold is None else {**gold.figures}
+    numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
         numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
@@ -255,7 +268,7 @@ def _numbers(fit: Fit, found: _Found, gold: BesideGold | None) -> dict[str, Any]
         of = counted(truth.num_units, f"{fit.data.unit}s")
         numbers |= {f"of {of} have a certainty below 0.9{assumed}": below(top)}
     if found.systems:
-        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit)
+        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit, found.by_gold)
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     numbers |= doubtful_annotators(fit, found.annotators) | accuracies(found.annotators)
@@ -290,12 +303,15 @@ def _were_it_less(found: _Found) -> str:
     )
 
 
-def _findings(found: _Found, gold: BesideGold | None, by_gold: Mapping[str, str]) -> list[str]:
+def _findings(found: _Found) -> list[str]:
     """Say what was found, the most important first."""
-    truth = found.truth
-    said = [verdict(found.comparison, found.fit, by_gold)] if found.systems else []
-    if found.systems and truth.num_draws > 1 and found.fit.data.rows == "annotation" and not is_vote(found.fit):
-        said.append(f"{below(found.top):,} of {counted(truth.num_units, f'{found.unit}s')} have a certainty below 0.9.")
+    truth, gold = found.truth, found.gold
+    said = [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
+    said += [verdict(found.comparison, found.fit, found.by_gold)] if found.systems else []
+    if truth.num_draws > 1 and found.fit.data.rows == "annotation":
+        of = f"of {counted(truth.num_units, f'{found.unit}s')}"
+        unsure = f"{below(found.top):,} {of} have a leading label of which the fit is less than 90 % certain."
+        said.append(f"{below(found.top, 1):,} {of} are tied: no label leads." if is_vote(found.fit) else unsure)
     if found.fit.data.rows == "rating":
         said += [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
     said += [words] if (words := _were_it_less(found)) else []
@@ -305,16 +321,16 @@ def _findings(found: _Found, gold: BesideGold | None, by_gold: Mapping[str, str]
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
             f"Gold labels of {number} were not used in the fit"
-            f"{', but for how much annotators err together' if gold.score.fitted_on else ''}: "
-            f"{gold.right_text.replace('right', 'of its labels are right')} "
-            f"with 95 %, and {gold.score.certainty:.3f} are expected."
+            f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
+            f"of the fit is right for {gold.right_text} of them (95 %), and the fit expects "
+            f"{gold.score.certainty:.3f}."
         )
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said
 
 
-def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
+def _actions(fit: Fit, found: _Found) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
     named = "MENTIONS" if unit == "mention" else _TASK[fit.data.rows].upper()
@@ -346,12 +362,12 @@ def _actions(fit: Fit, found: _Found, gold: BesideGold | None) -> list[Action]:
         files = [shlex.quote(f"{name}.csv") for name in found.comparison.table["system"][:_MOST_FILES]]
         systems = " ".join(["consilience compare RUN", *files, *["…"] * (len(found.systems) > _MOST_FILES)])
         open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
-        if gold is not None and gold.score.items >= LEAST_ITEMS:
+        if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
-        actions.append(Action("Compare systems:", "consilience compare RUN SYSTEM_A.csv SYSTEM_B.csv"))
-    if gold is None and fit.data.rows == "annotation":
+        actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
+    if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions
 

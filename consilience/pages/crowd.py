@@ -14,7 +14,6 @@ from consilience.evaluation.another_label import next_labels
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
-from consilience.models.truth.classes import ClassTruth
 from consilience.pages import SURE, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
@@ -81,24 +80,16 @@ def _without_evidence(fit: Fit) -> tuple[int, int]:
     return int(found.blind.sum()), int(np.isfinite(found.annotator_z).sum())
 
 
-def next_label_sections(truth: ClassTruth, unit: str = "item", gold: np.ndarray | None = None) -> list[Section]:
-    """Return the section on the items most worth another label; none where the model does not know the annotators.
-
-    Parameters
-    ----------
-    truth : of the fit.
-    unit : what an item is called.
-    gold : ``(item,)``, the codes of gold labels, -1 where there is none; an item that has one needs no other.
-    """
+def next_label_sections(fit: Fit) -> list[Section]:
+    """Return the section on the items most worth another label; none where the model does not know the annotators."""
     try:
-        found = next_labels(truth)
+        found = next_labels(fit)
     except UnsupportedRequest:
         return []
-    if gold is not None:
-        found = found[~found["item"].astype(str).isin(truth.names()[np.asarray(gold) >= 0].astype(str))]
     if not len(found):
         return []
-    known = gold is not None and len(found) < len(gold)
+    truth: Any = fit.truth
+    unit, known = fit.data.unit, len(found) < truth.num_units  # the others have a gold label
     gaining = found[found["gain"] > 0]
     firm = found["certainty"][found["gain"] <= 0]
     words = (
@@ -204,7 +195,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
     if "share_right" in frame:
         words += (
             " “Share right” is how many of the annotator's own labels are right, as far as one knows; accuracy is of "
-            "any item, and keeps closer to the prior where annotations are few."
+            "any item, and keeps closer to the prior, what the model expects of annotators before any data, where "
+            "annotations are few."
         )
     if "competence" in frame:
         words += (
@@ -278,7 +270,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "How an annotator of this crowd, taken by how much each annotates, labels items of each true label: the "
         "probability, its 95 % interval below it. Ink is probability and fades as the interval widens. Beside each "
         "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
-        "has few of them, the prior speaks, and a row of none is blank."
+        "has few of them, the prior (what the model expects before any data) speaks, and a row of none is blank."
     )
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:

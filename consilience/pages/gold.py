@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from consilience import figures
 from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.reliability import LEAST_PROBABILITY, CalibrationScore, score_by_gold
+from consilience.evaluation.reliability import LEAST_PROBABILITY, CalibrationScore, gold_scores, score_by_gold
 from consilience.inference.fitting import Fit
-from consilience.models.truth.against_gold import hits
+from consilience.models.intervals import LEVEL
+from consilience.models.truth.against_gold import LEAST_ITEMS, hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, within
+from consilience.rounding import decimals, probability, within
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
+
+_MOST_NAMED = 4  # of the systems that a finding names; the table has all
 
 
 class BesideGold(NamedTuple):
@@ -46,20 +51,19 @@ class BesideGold(NamedTuple):
     @property
     def figures(self) -> dict[str, str]:
         """Key figures of the page."""
-        right = tile(f"right, of {counted(self.score.items, 'gold labels')}", self.score.right, *self.interval)
-        return right | {"right, as expected by the fit": f"{self.score.certainty:.3f}"}
+        of = counted(self.score.items, "gold labels")
+        right = tile(f"labels of the fit, right on {of}", self.score.right, *self.interval)
+        return right | {f"right on these {of}, as the fit expects": f"{self.score.certainty:.3f}"}
 
     @property
     def interval(self) -> tuple[float, float]:
         """Of the share that is right (Wilson, 95 %), as far as items with a gold label stand for all."""
-        low, high = wilson(self.score.right, self.score.items)
-        return float(low), float(high)
+        return _wilson(self.score.right, self.score.items)
 
     @property
     def right_text(self) -> str:
         """The share that is right, with its interval."""
-        value, low, high = within(self.score.right, *self.interval)
-        return f"{value} right [{low}, {high}]"
+        return _with_interval(self.score.right, self.score.items)
 
 
 def beside_gold(fit: Fit) -> BesideGold | None:
@@ -80,7 +84,7 @@ def gold_section(gold: BesideGold) -> Section:
     right = hits(score.right * score.items)
     words = (
         f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
-        f"right for {right} ({gold.right_text.replace(' right', ',')} holds 95 %); the "
+        f"right for {right} ({gold.right_text} holds 95 %); the "
         f"certainty stated for them is {score.certainty:.3f} on average."
     )
     if gold.vote or "." in right:
@@ -90,7 +94,8 @@ def gold_section(gold: BesideGold) -> Section:
         words += (
             " Were the errors of annotators independent, the certainty of all items would be "
             f"{gold.if_independent:.3f}; it is lowered for annotators who err together (dependence "
-            f"{score.dependence:.2f}{learned})."
+            f"{score.dependence:.2f}{learned}; at 0 they err independently, at 1 all labels of an {gold.unit} tell no "
+            "more than one)."
         )
     if score.fitted_on:
         words += f" Each {gold.unit} below is scored without its own gold label."
@@ -101,8 +106,10 @@ def gold_section(gold: BesideGold) -> Section:
         f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
         "calibration "
         f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
-        f"statements right), the log score {score.log_score:.3f}{floor} and the Brier score {score.brier:.3f}; of all "
-        "three, less is better. In the figure, what is below the line is stated with too much certainty. Intervals "
+        f"statements right). The log score, the mean of −ln p where the gold label was stated with probability p, is "
+        f"{score.log_score:.3f}{floor}; the Brier score, the mean squared distance of the stated probabilities from 1 "
+        f"for the gold label and 0 for others, summed over labels, is {score.brier:.3f}. Of all three, less is better. "
+        "In the figure, what is below the line is stated with too much certainty. Intervals "
         "hold 95 % (Wilson). Gold labels err too: all this is about them."
     )
     names = {
@@ -113,7 +120,7 @@ def gold_section(gold: BesideGold) -> Section:
         gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
     )
     table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
-    gist = f"{gold.right_text}, {score.certainty:.3f} expected"
+    gist = f"right {gold.right_text}, {score.certainty:.3f} expected"
     return Section("Against the gold labels", [words, curve, table, how], gist)
 
 
@@ -123,22 +130,109 @@ def _by_chance(table: Any) -> float:
     return float(np.average(spread, weights=table["items"]))
 
 
-def right_by_gold(
-    fit: Fit, gold: BesideGold | None, systems: Mapping[str, Predictions], policies: Mapping[str, Any]
-) -> dict[str, str]:
-    """Return for how many of the gold labels the first choice of each system is right, in words.
+def _wilson(share: float, number: int) -> tuple[float, float]:
+    low, high = wilson(share, number)
+    return float(low), float(high)
+
+
+def _with_interval(share: float, number: int) -> str:
+    value, low, high = within(share, *_wilson(share, number))
+    return f"{value} [{low}, {high}]"
+
+
+class Right(NamedTuple):
+    """For which gold labels the first choice of a system is right.
 
     Parameters
     ----------
-    fit, gold, systems, policies : as in `gold_alerts`.
+    each : float64, shape ``(item,)``; 1 where it is, 0 where not, a part where predictions tie.
+    """
+
+    each: np.ndarray
+
+    @property
+    def items(self) -> int:
+        """How many gold labels there are."""
+        return len(self.each)
+
+    @property
+    def share(self) -> float:
+        """The share that is right."""
+        return float(self.each.mean())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of that share (Wilson, 95 %), as far as items with a gold label stand for all."""
+        return _wilson(self.share, self.items)
+
+    @property
+    def words(self) -> str:
+        """Of how many labels how many are right, in words."""
+        return f"{hits(self.each.sum())} of {self.items:,}"
+
+    def __str__(self) -> str:
+        return _with_interval(self.share, self.items)
+
+
+class SystemsByGold(NamedTuple):
+    """Systems beside gold labels.
+
+    Parameters
+    ----------
+    right : by system, the one first that is right most often.
+    leads : whether they are the headline: enough labels, and the first choice is what was asked for.
+    """
+
+    right: dict[str, Right]
+    leads: bool
+
+    def __str__(self) -> str:
+        named = [
+            f"“{name}” {one.words}{f' ({one})' if self.leads else ''}"
+            for name, one in itertools.islice(self.right.items(), _MOST_NAMED)
+        ]
+        if not self.leads:
+            return f"Right on gold labels: {', '.join(named)}"
+        words = f"Right on gold labels: {', '.join(named)}, with 95 % in brackets if these items are a random sample"
+        return f"{words}. {_told_apart(self.right)}" if len(self.right) > 1 else words
+
+
+def _told_apart(right: Mapping[str, Right]) -> str:
+    """Say whether the first system is more often right than the second on the same items, by the sign test."""
+    (first, own), (second, other) = itertools.islice(right.items(), 2)
+    more, less = int((own.each > other.each).sum()), int((own.each < other.each).sum())
+    if not more + less:
+        return f"“{first}” and “{second}” are right on the same ones"
+    chance = stats.binomtest(more, more + less).pvalue
+    words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}: "
+    if chance >= 1 - LEVEL:
+        return f"{words}that does not tell which is better"
+    return f"{words}chance alone would part them so far with probability {probability(chance)}"
+
+
+def right_by_gold(
+    fit: Fit, gold: BesideGold | None, comparison: Comparison, systems: Mapping[str, Predictions], metric: Any,
+    policies: Mapping[str, Any],
+) -> SystemsByGold | None:  # fmt: skip
+    """Return for which gold labels the first choice of each system is right; None where nothing is known.
+
+    Parameters
+    ----------
+    fit, gold, comparison, systems, metric, policies : as in `gold_alerts`; of systems that are right as often, the one
+        that the comparison has first comes first.
     """
     if gold is None:
-        return {}
+        return None
     try:
-        scores = score_by_gold(fit, systems, "top-1", **policies)
+        names = comparison.table["system"].tolist()
+        scores, known = gold_scores(fit, [systems[name] for name in names], "top-1", **policies)
     except UnsupportedRequest:
-        return {}
-    return {name: f"{hits(one.value * one.items)} of {one.items:,}" for name, one in scores.items()}
+        return None
+    if not known.any():
+        return None
+    right = {name: Right(own) for name, own in zip(names, scores[:, known], strict=True)}
+    right = dict(sorted(right.items(), key=lambda one: -one[1].share))
+    return SystemsByGold(right, known.sum() >= LEAST_ITEMS and metric.name == "top-1")
 
 
 def gold_alerts(
@@ -166,10 +260,11 @@ def gold_alerts(
         own = scores.get(row.system)
         if own is None or row.lower - _SPREADS * own.spread <= own.value <= row.upper + _SPREADS * own.spread:
             continue
-        value, low, high = within(row.value, row.lower, row.upper)
-        by_gold = f"{own.value:.{decimals(row.lower, row.upper)}f}"
+        _, low, high = within(row.value, row.lower, row.upper)
+        digits = decimals(row.lower, row.upper)
+        value = comparison.value_texts(digits)[row.Index].replace("–", " to ")
         texts.append(
-            f"“{row.system}” scores {by_gold} against the gold labels of {counted(own.items, 'items')}, and {value} "
-            f"against the labels of the fit, with 95 % between {low} and {high}."
+            f"“{row.system}” scores {own.value:.{digits}f} against the gold labels of {counted(own.items, 'items')}, "
+            f"and {value} against the labels of the fit, with 95 % between {low} and {high}."
         )
     return [Alert("The gold labels say otherwise.", texts, Level.warning)] if texts else []

@@ -18,19 +18,18 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.truth import CLASSES, Truth
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
+from consilience.pages.gold import SystemsByGold
 from consilience.pages.items import below
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, within, written
+from consilience.rounding import decimals, within
 
 _FROM_ANNOTATIONS = "if made from the annotations"
-
-_MOST_NAMED = 4  # of the systems that a finding names; the table has all
 
 
 def leaderboard_section(
     comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
-    metrics: list[Metric], by_gold: Mapping[str, str],
+    metrics: list[Metric], gold: SystemsByGold | None,
 ) -> Section:  # fmt: skip
     """Return the section on systems.
 
@@ -42,45 +41,74 @@ def leaderboard_section(
     said : alerts on the systems.
     scores : by system and metric.
     metrics : in order.
-    by_gold : of how many gold labels each system hits how many, in words; empty where nothing is known.
+    gold : of how many gold labels each system hits how many; None where nothing is known.
     """
     truth: Truth = fit.truth
+    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
     names = {
-        "system": "system", "value": comparison.title, "lower": "truth and items, 95 % from",
-        "upper": "to", "p_best": "P(best)", "rank": "rank", "by_gold": "right on gold",
+        "system": "system", **({"by_gold": ""} if leads else {}),
+        "value": f"{comparison.title}{' by the fit' if leads else ''}", "lower": "truth and items, 95 % from",
+        "upper": "to", "p_best": "P(best)", "rank": "rank by the fit" if leads else "rank",
+        "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table, told = comparison.table, {"p_best": comparison.p_best_texts}
-    told["value_own_look"] = _own_look(comparison, decimals(0.0, float((table["upper"] - table["lower"]).median())))
-    table = table.assign(**told, by_gold=[by_gold.get(name, "–") for name in table["system"]])
+    digits = decimals(0.0, float((table["upper"] - table["lower"]).median()))
+    told["value_own_look"] = comparison.own_texts(digits)
+    by_gold = [str(right[name]) if leads else right[name].words if name in right else "–" for name in table["system"]]
+    table = table.assign(**told, by_gold=by_gold)
+    values = dict(zip(table["system"], comparison.value_texts(digits), strict=True))
+    if leads:  # as many hits leave them in the order of the fit
+        table = table.sort_values("system", key=lambda own: own.map(list(right).index), kind="stable")
     left_out = {"sd_truth", "sd_shared"} if truth.num_draws == 1 else set()
     left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
     left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
     names = {name: words for name, words in names.items() if name not in left_out}
     shown = table[[name for name in names if name in table]].rename(columns=names)
     shown.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
+    texts = {names["value"]: [values[name] for name in table["system"]]}
     ordered = {name: scores[name] for name in table["system"]}
-    why, read = _how_to_read(comparison, top, fit)
+    why, read = _how_to_read(comparison, top, fit, gold)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     blocks = [
-        *said, Table(shown, f"Systems by {comparison.title}, best first."), figures.leaderboard(comparison),
+        *said, Table(shown, f"Systems by {'gold labels' if leads else comparison.title}, best first.", texts=texts),
+        figures.leaderboard(comparison),
         Heading("How to read it"), *comparison.notes, why, read, *matrix,
         *_scores(ordered, metrics, truth, comparison.own_draws is not None),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
-    value, low, high = within(first["value"], first["lower"], first["upper"])
+    if leads:
+        return Section(title, blocks, f"“{first['system']}” right on gold labels: {first['by_gold']}")
+    value, low, high = _score(comparison)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' (too narrow)' if too_narrow(comparison, fit) else ''}"
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
 
 
-def leaderboard_numbers(comparison: Comparison, fit: Fit) -> dict[str, str]:
-    """Return the key figures of a leaderboard."""
-    first = comparison.table.iloc[0]
+def _gold_labels(right: Mapping[str, Any]) -> str:
+    return counted(max(one.items for one in right.values()), "gold labels")
+
+
+def _score(comparison: Comparison, name: str = "") -> tuple[str, str, str]:
+    """Return the score of a system, the first one by default, as a range where readings differ; and its interval."""
+    place = comparison.table["system"].tolist().index(name) if name else 0
+    row = comparison.table.iloc[place]
+    _, low, high = within(row["value"], row["lower"], row["upper"])
+    return comparison.value_texts(decimals(row["lower"], row["upper"]))[place], low, high
+
+
+def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> dict[str, str]:
+    """Return the key figures of a leaderboard: by gold labels first, where there are enough."""
+    leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
+    first, (value, low, high) = comparison.table.iloc[0], _score(comparison, leads)
     narrow = ", too narrow" if too_narrow(comparison, fit) else ""
-    title = f"{comparison.title} of “{first['system']}”"
-    score = tile(title, first["value"], first["lower"], first["upper"], narrow)
+    title = f"{comparison.title} of “{leads or first['system']}”{' by the fit' if leads else ''}"
+    title += ", by where its predictions come from" if "–" in value else ""
+    score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
+    if gold is not None and leads:
+        right = gold.right[leads]
+        return tile(f"“{leads}”, right on {counted(right.items, 'gold labels')}", right.share, *right.interval) | score
     if len(comparison.table) == 1:
         return score
     kind = ", if all come from one kind of source" if _of_one_kind(comparison) else ""
@@ -110,34 +138,30 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def _own_look(comparison: Comparison, digits: int) -> list[str]:
-    """Return the scores with an own look, best first: a range where its readings differ."""
-    ends = comparison.readings.own_range[:, comparison.order].T
-    texts = [[written(end, f"z.{digits}f") for end in own] if np.isfinite(own).all() else ["–"] for own in ends]
-    return ["–".join(dict.fromkeys(own)) for own in texts]
-
-
-def verdict(comparison: Comparison, fit: Any = None, by_gold: Mapping[str, str] | None = None) -> str:
+def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None = None) -> str:
     """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too.
 
     Parameters
     ----------
     comparison, fit : the systems, and what they are scored against.
-    by_gold : of how many gold labels each system hits how many, in words.
+    gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
     """
     table = comparison.table
-    first = table.iloc[0]
-    value, low, high = within(first["value"], first["lower"], first["upper"])
-    why = too_narrow(comparison, fit)
-    words = f"“{first['system']}” scores {value} in {comparison.title}, with "
-    words += f"{100 * comparison.level:g} % between {low} and {high}"
+    first, (value, low, high) = table.iloc[0], _score(comparison)
+    why, leads = too_narrow(comparison, fit), gold is not None and gold.leads
+    words = f"By the fit, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
+    words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
+    words += " (how often its first choice is right)" if comparison.title == "top-1 accuracy" else ""
+    between = f"{100 * comparison.level:g} % between {low} and {high}"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
-        own = in_words(_own_look(comparison, decimals(first["lower"], first["upper"]))[0])
+        own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
         words += (
             f": {alone} if its predictions were made from these annotations, {own} if it looked at the items itself, "
-            "and these annotations do not say which"
+            f"and these annotations do not say which; over both, with {between}"
         )
+    else:
+        words += f", with {between}"
     words += f". The interval is too narrow: {why}." if why else "."
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
@@ -152,14 +176,11 @@ def verdict(comparison: Comparison, fit: Any = None, by_gold: Mapping[str, str] 
         words += f"{_if_mixed(comparison)}."
     if "point_estimate" in table:
         point = within(first["point_estimate"], first["lower"], first["upper"])[0]
-        words += f" Against the point estimate it would be reported as {point}."
+        words += f" Against the point estimate (leading labels, taken for the truth) it would be reported as {point}."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
-    if by_gold:
-        named = [f"“{name}” {by_gold[name]}" for name in table["system"] if name in by_gold][:_MOST_NAMED]
-        words += f" Right on gold labels: {', '.join(named)}."
-    return words
+    return words + (f" {gold}." if gold is not None and not leads else "")
 
 
 def _if_mixed(comparison: Comparison) -> str:
@@ -168,7 +189,8 @@ def _if_mixed(comparison: Comparison) -> str:
         return ""
     kinds = tuple("mixed" if one == "unknown" else one for one in comparison.provenance)
     mixed = dataclasses.replace(comparison, provenance=kinds)
-    return f"; if each may come from another, {in_words(mixed.p_best_texts[0])}"
+    text = mixed.p_best_texts[0]
+    return f"; if each may come from another, {in_words(text)}" if text != comparison.p_best_texts[0] else ""
 
 
 def in_words(text: str) -> str:
@@ -176,7 +198,7 @@ def in_words(text: str) -> str:
     return text.replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
 
 
-def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str]:
+def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold | None) -> tuple[str, str]:
     truth = fit.truth
     if is_vote(fit):
         why = (
@@ -192,20 +214,23 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
         why = (
             f"The truth of {below(top, 0.99):,} of {counted(truth.num_units, 'items')} is not certain (certainty "
             "below 0.99), so the score of a system changes from one draw of the truth to the next. Another "
-            f"{counted(comparison.num_items, 'items')} would also have given other scores (“sd from items”, Bayesian "
-            "bootstrap). Intervals are of the score among all such items"
+            f"{counted(comparison.num_items, 'items')} would also have given other scores (“sd from items” is the "
+            "standard deviation that this makes, by the Bayesian bootstrap, which weighs items at random). Intervals "
+            "are of the score among all such items"
             + ("." if too_narrow(comparison, fit) else "; what items share, such as annotators' errors, widens them.")
         )
-    read = "A score stands halfway between its lowest and its highest reading. " if is_open(comparison) else ""
-    if is_open(comparison) and any("–" in text[1:] for text in _own_look(comparison, 2)):
+    read = "A score goes from its lowest to its highest reading; systems stand in the order of its middle. "
+    read = read if is_open(comparison) else ""
+    if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
         read += (
             "One with an own look is a range: from a system that errs where items are ambiguous to one that knows an "
             "item or guesses, or the other way. "
         )
     if len(comparison.systems) > 1:
         read += (
-            "All systems are scored on the same draws and the same items, so P(best) compares them pair by pair: it "
-            "can be clear where the intervals overlap; near 0.5 these data do not say which of two systems is better. "
+            "P(best) is the probability that a system is the best of these. All are scored on the same draws and the "
+            "same items, so it compares them pair by pair: it can be clear where the intervals overlap; near 0.5 these "
+            "data do not say which of two systems is better. "
             f"It was counted among {comparison.draws.shape[1]:,} draws, worth {comparison.effective_draws:,.0f} "
             "independent ones, and is written no surer than so many can show. "
         )
@@ -215,7 +240,15 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit) -> tuple[str, str
             "to an own look: these annotations do not say which holds. "
         )
     if comparison.points is not None:
-        read += "The cross is what standard practice would report: one aggregated truth, taken as if it were known."
+        read += (
+            "The cross is what standard practice would report: the score against a point estimate, the leading label "
+            "of each item, taken for the truth. "
+        )
+    if gold is not None and gold.leads:
+        read += (
+            "The share that is right on gold labels has an interval (Wilson) that takes items with a gold label for a "
+            "random sample of all; it rests on no model. The figure is of the fit alone."
+        )
     return why, read
 
 
@@ -239,7 +272,10 @@ def _scores(
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
         drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
-        words = "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted)."
+        words = (
+            "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted). Its standard "
+            "deviation (“sd”) and the interval “truth alone” are on these items, over draws of the truth."
+        )
         if "worst draw" in frame:
             words += (
                 " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
@@ -255,10 +291,12 @@ def _scores(
 
 
 def _meanings(metrics: list[Metric]) -> list[str]:
-    """Say what metrics count; nothing of the first choice alone, and of a user's own."""
+    """Say what metrics count; nothing of a user's own."""
     known = METRICS[CLASSES.name]
+    if [one.name for one in metrics] == ["top-1"]:
+        return [f"{capital(metrics[0].title)}: {known.form_of('accuracy')[0].line.removesuffix(' (top-1)')}."]
     named = {re.sub(r"\d+", "k", one.title): known.form_of(one.name)[0] for one in metrics if known.known(one.name)}
-    return [" ".join(f"{capital(title)}: {form.line}." for title, form in named.items())] if len(metrics) > 1 else []
+    return [" ".join(f"{capital(title)}: {form.line}." for title, form in named.items())] if named else []
 
 
 def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:

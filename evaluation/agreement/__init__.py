@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.data.accept import as_contract, file_name, is_source
+from consilience.data.accept import as_contract, is_source
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
 from consilience.data.problems import check_option
@@ -131,11 +131,11 @@ def agreement(
     usual = inspect.signature(agreement).parameters
     told = {name: value for name, value in asked.items() if not (np.isscalar(value) or value is None)}
     told |= {name: value for name, value in asked.items() if name not in told and value != usual[name].default}
-    told |= {"file": name} if (name := file_name(source)) else {}
     if isinstance(source, LabelCounts):
         return Agreement(source, told=told, **settings)
     if is_source(source) or columns is not None or read:
         source = as_contract(source, Annotations, Mentions, duplicates=duplicates, read=read, columns=columns)
+    told |= {"file": name} if (name := getattr(source, "file", "")) else {}
     annotations = _annotations_of(source)
     if annotations is not None:
         kept = _first_annotations(_without_repeats(annotations, duplicates), first)

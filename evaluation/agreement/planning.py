@@ -111,11 +111,12 @@ class Plan(NamedTuple):
             )
         if math.isinf(self.optimum_upper):
             return (
-                f"On items like these, at least {math.floor(self.optimum_lower)} annotations per item make the most of "
-                f"a budget, with {100 * self.level:g} %; the best guess is {best}, and the data give no upper end."
+                "On new items like these, the number of annotations per item that makes the most of a budget is "
+                f"{math.floor(self.optimum_lower)} or more with {100 * self.level:g} %, as the data give no upper end; "
+                f"the best guess is {best}."
             )
         return (
-            f"On items like these, about {best} annotations per item make the most of a budget (optimum "
+            f"On new items like these, about {best} annotations per item make the most of a budget (optimum "
             f"{self.optimum:.1f}, {100 * self.level:g} % from {self.optimum_lower:.1f} to {self.optimum_upper:.1f}); "
             "beyond that, more items tell more than more annotations per item."
         )

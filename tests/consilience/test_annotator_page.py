@@ -145,7 +145,7 @@ def test_few_annotators_are_all_shown_and_estimates_are_sorted_by_value():
 
 def page(fit, tmp_path):
     frame = fit.table("annotators") if "annotators" in fit.member.table_names else {}
-    parts = [*next_label_sections(fit.truth), *annotator_sections(fit, frame)]
+    parts = [*next_label_sections(fit), *annotator_sections(fit, frame)]
     html = write_page(Page("Annotators", "", parts), tmp_path / "page.html").read_text()
     assert not re.search(r">\s*nan\s*<", html)
     return [part.title for part in parts], html

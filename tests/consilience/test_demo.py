@@ -25,6 +25,7 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
         assert study.section.title in shown
         assert study.section.title in page
         assert study.words in " ".join(shown.split())
+        assert sum(str(block).startswith("What to do with this: ") for block in study.section.blocks) == 1
     assert page.count("<svg") == 12
     page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert [page.count(f"<li>{study.finding}</li>") for study in studies.values()] == [1, 0, 1, 0, 1, 1]

@@ -102,9 +102,10 @@ def test_a_score_without_spread_or_draws_is_drawn():
 def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit, systems):
     comparison = cs.compare(fit, systems)
     axes = drawn(figures.leaderboard(comparison))
-    values, points = axes.get_lines()
+    lowest, highest, points = axes.get_lines()
     order = comparison.order
-    np.testing.assert_array_equal(values.get_xdata(), comparison.table["value"])
+    np.testing.assert_array_equal([lowest.get_xdata(), highest.get_xdata()], comparison.readings.range[:, order])
+    assert (lowest.get_xdata() < comparison.table["value"]).all()
     legend = {text.get_text() for text in axes.get_legend().get_texts()} if axes.get_legend() else set()
     legend |= {text.get_text() for one in axes.figure.legends for text in one.get_texts()}
     assert {"if made from the annotations", "if it looked itself"} < legend

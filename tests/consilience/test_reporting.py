@@ -134,8 +134,10 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     cells = page.text["td"]
     for row in cs.compare(fit, systems).table.itertuples():
         at = cells.index(row.system)
-        shown = [float(cells[at + place]) for place in (1, 2, 3, 6)]  # between them P(best) and the rank
-        assert shown == pytest.approx([row.value, row.lower, row.upper, row.sd_items], abs=0.0051)
+        ends = [float(end) for end in cells[at + 1].split("–")]  # from the lowest reading to the highest, not between
+        assert ends == pytest.approx([row.value_alone, 2 * row.value - row.value_alone], abs=0.0051)
+        shown = [float(cells[at + place]) for place in (2, 3, 6)]  # between them P(best) and the rank
+        assert shown == pytest.approx([row.lower, row.upper, row.sd_items], abs=0.0051)
     for score in (cs.certainty(fit), cs.certainty(fit, top=2)):
         at = cells.index(score.title.removesuffix(", exact").replace("classes", "labels").replace("class", "label"))
         assert cells[at + 1 : at + 3] == [f"{score.value:.3f}", f"{score.sd:.3f}"]
@@ -423,7 +425,7 @@ def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, s
     vars(sampled)["worst"] = Worst(9, 9, 800, 1.014, disagreeing, theta, size, short, theta)
     shown = {
         one.words: one.command.rpartition(" ")[2]
-        for one in classes._actions(sampled, SimpleNamespace(systems={}), None) if "--draws" in one.command
+        for one in classes._actions(sampled, SimpleNamespace(systems={}, gold=None)) if "--draws" in one.command
     }
     assert shown == ({} if said is None else {said[0]: str(said[1])})
 

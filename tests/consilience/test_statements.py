@@ -215,8 +215,11 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
-    in_order = [row.split(" 0.")[0] for row in words(ranked, "tr")]
-    assert [row.removeprefix("top-1 accuracy ").split(" 0.")[0] for row in words(scored, "tr")] == in_order
+    in_order, scores = (
+        [re.split(r" [01]\.", row.removeprefix("top-1 accuracy "))[0] for row in words(body, "tr")]
+        for body in (ranked, scored)
+    )
+    assert in_order == scores
 
 
 def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
@@ -233,7 +236,7 @@ def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     assert "at 1.7 the mean certainty of the top class would be" in words(head)
     html = pages["labels"][2]
     assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
-    assert re.search(r"\d\.\d+ right \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
+    assert re.search(r"right \d\.\d+ \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
 
 
 def test_the_risk_of_rankings_has_the_certainty_of_the_page(pages):
@@ -376,6 +379,11 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
     assert "compare RUN one.csv two.csv" in text or "compare RUN two.csv one.csv" in text
+    assert "RUN stands for the folder" in text
+    fit.save(tmp_path / "my run")
+    text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))
+    assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text
+    assert "RUN" not in text
 
 
 # ---- in a browser ----

@@ -132,6 +132,18 @@ def test_what_cannot_be_answered_says_what_to_use(annotations):
         cs.next_labels(dense_truth([[1.0]], np.ones((1, 1))), limit=0)
 
 
+@pytest.mark.parametrize("gold", ["ignore", "use"])
+def test_an_item_with_a_gold_label_needs_no_other(gold):
+    counts = [[2, 1], [1, 2], [2, 2], [3, 0]]
+    codes = np.array([(i, a) for i, row in enumerate(counts) for a in range(sum(row))])
+    labels = np.concatenate([np.repeat([0, 1], row) for row in counts])
+    data = Annotations.from_codes(*codes.T, labels, labels=["no", "yes"], gold=[0, -1, -1, 1])
+    fit = cs.fit("dawid-skene", data, gold=gold)
+    assert sorted(cs.next_labels(fit)["item"].astype(str)) == ["1", "2"]
+    assert len(cs.next_labels(fit, limit=1)) == 1
+    assert len(cs.next_labels(fit.truth)) == 4
+
+
 def test_annotators_who_err_together_gain_what_one_of_them_is_worth(annotations):
     independent, together = (cs.fit("dawid-skene", annotations, dependence=rho).truth for rho in (0.0, 0.5))
     number = np.bincount(annotations.item, minlength=annotations.num_items)
