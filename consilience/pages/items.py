@@ -95,11 +95,13 @@ def _of_votes(best: Score, truth: Any, unit: str) -> str:
     )
 
 
-def effective_draws(fit: Fit, certainty: Score) -> float:
-    """Return how many effective draws certainties were counted among, by the fit's worst quantity; infinite if none."""
-    if not len(certainty.draws) or fit.worst is None:
-        return np.inf
-    return min(fit.truth.num_draws, fit.worst.size)
+def effective_draws(fit: Fit, found: Any) -> float:
+    """Return how many effective draws shares were counted among, by the fit's worst quantity; infinite if none.
+
+    ``found`` has the ``draws``: none in closed form, and one of a point, of which no share was counted.
+    """
+    drawn = len(found.draws)
+    return np.inf if drawn < 2 else drawn if fit.worst is None else min(drawn, fit.worst.size)
 
 
 def _trust(fit: Fit, best: Score, truth: Any) -> str:

@@ -108,7 +108,8 @@ def _setting(value: Any) -> str:
 
 
 _MOST_NAMED = 3  # files in a title
-_CALLED, _UNTOLD = {"reports": "rankings"}, {"rows", "entries"}  # sizes by other names, and of no reader's count
+# Sizes by other names, and of no reader's count.
+_CALLED, _UNTOLD = {"reports": "rankings", "constraints": "answers"}, {"rows", "entries"}
 
 _ENDINGS = {
     Result.interrupted: "The run was interrupted before its end.",
