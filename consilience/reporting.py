@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,7 @@ def report(
             page, title=f"{page.title}{name_of(fit)}",
             alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
             findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],
+            run=shlex.quote(fit.folder) if fit.folder else "",
         )  # fmt: skip
     return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
 

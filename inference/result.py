@@ -69,6 +69,8 @@ class Fit:
         Limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
     engine : str or engine, optional
         That went through the data in the place of arrays, and keeps large tables; None after loading.
+    folder : str, optional
+        That it was read from, without those above it.
 
     Examples
     --------
@@ -95,6 +97,7 @@ class Fit:
     said: tuple[Note, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     engine: Any = None
+    folder: str = ""
 
     def __post_init__(self) -> None:
         for table in self.member.tables:

@@ -224,6 +224,7 @@ class Page:
     numbers : key figures, by what they are; at most four.
     findings : what else there is to know; four are shown.
     actions : what to do next; five are shown, those whose section the page has.
+    run : the folder of the fit, for ``RUN`` in commands, where it is known.
     """
 
     title: str
@@ -233,6 +234,7 @@ class Page:
     numbers: Mapping[str, Any] = field(default_factory=dict)
     findings: Sequence[str] = ()
     actions: Sequence[Action] = ()
+    run: str = ""
 
 
 # The page -------------------------------------------------------------------------------------------------------------
@@ -262,7 +264,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     UnsupportedRequest : a section holds what is no block.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     check_output(path, force=force)
     environment = Environment(
@@ -281,16 +283,27 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
             sections.append({**shown, "blocks": blocks})
             bar.to(place + 1)
     _tell_apart(block for part in sections for block in part["blocks"])
-    actions = [one for one in page.actions if not one.section or one.section in links]
+    actions = [one for one in page.actions if not one.section or one.section in links][:_MOST_ACTIONS]
     html = environment.get_template("report.html").render(
         page=page, generator=GENERATOR, script=Markup(script()), digest=digest, links=links,  # noqa: S704
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
         numbers=[(name, _text(value)) for name, value in itertools.islice(page.numbers.items(), _MOST_NUMBERS)],
-        findings=page.findings[:_MOST_FINDINGS], actions=actions[:_MOST_ACTIONS],
+        findings=page.findings[:_MOST_FINDINGS], actions=actions, stand_ins=_stand_ins(actions, page.run),
         sections=sections, colours=["; ".join(f"--{name}: {one}" for name, one in of.items()) for of in _COLOURS],
     )  # fmt: skip
+    if page.run:
+        html = re.sub(r"(?<=consilience )(\w+) RUN\b", lambda found: f"{found[1]} {escape(page.run)}", html)
     html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
+
+
+def _stand_ins(actions: Sequence[Action], run: str) -> str:
+    """Say what words in capitals stand for in commands; empty where there are none."""
+    found = re.findall(r"(?<![\w.-])[A-Z][A-Z_]+(?:\.\w+)?(?!\w)", " ".join(one.command for one in actions))
+    files = [one for one in dict.fromkeys(found) if one != "RUN"]
+    said = ["RUN is the folder in which the fit is saved"] * ("RUN" in found and not run)
+    said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
+    return f"In these commands {', and '.join(said)}." if said else ""
 
 
 def _tell_apart(blocks: Iterable[dict[str, Any]]) -> None:
