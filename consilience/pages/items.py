@@ -79,9 +79,9 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
         reports = _Reports(fit.data, shown)
         blocks.append(
             "Of the least certain items: how plausible each class is by the fit (plausibilities of all classes add up "
-            "to 1), and under it what annotators said, where “>” is above and “=” a tie; what they do not name ranks "
-            "below all that they do. In the table below the rankings of every item are counted, the most frequent "
-            "first."
+            "to 1, and “others” are added), and under it what annotators said, where “>” is above and “=” a tie; what "
+            "they do not name ranks below all that they do. The table of items has the rankings of each, where “2 ×” "
+            "stands before what two said."
         )
         for item in shown[:_DRAWN].tolist():
             blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
@@ -282,13 +282,13 @@ class _Reports:
                 self.of[item].append((str(names[who[report]]), ranking))
 
     def texts(self, items: np.ndarray) -> list[str]:
-        """Return the rankings of some items, most first: "3 × flu > cold, 1 × cold = cough"."""
+        """Return the rankings of some items, most first: "3 × flu > cold; cold = cough"."""
         texts = []
         for item in items.tolist():
             counts = collections.Counter(ranking for _, ranking in self.of[item] if ranking).most_common()
             more = sum(number for _, number in counts[_BARS:])
-            texts.append(", ".join(f"{number} × {one}" for one, number in counts[:_BARS]))
-            texts[-1] += f", and {more:,} more" * bool(more)
+            said = (f"{number} × {one}" if number > 1 else one for one, number in counts[:_BARS])
+            texts.append("; ".join(said) + f"; and {more:,} more" * bool(more))
         return texts
 
     def details(self, items: np.ndarray) -> list[str]:
@@ -336,7 +336,7 @@ def _plausibilities(truth: Any, item: int) -> Bars:
     shown = [(name, mean[place], draws[:, place]) for name, place in zip(names, order, strict=True)]
     rest = 1 - float(mean[order].sum())
     left = truth.num_classes - len(order)
-    others = "the other class" if left == 1 else f"the {left:,} others, together"
+    others = counted(left, "others")
     shown += [(others, rest, 1 - draws[:, order].sum(axis=1))] if rest >= _LEAST_SHOWN else []
     rows = []
     for name, share, drawn in shown:
@@ -391,7 +391,7 @@ def _bars_alike(frame: Any, item: np.ndarray) -> str:
     if width.max() > _ALIKE * width.min():
         return f"{learnt} and its own; more ratings, and closer ones, make a narrower bar."
     each = f", and each has {counted(int(number[0]), 'ratings')}" if (number == number[0]).all() else ""
-    return f"{learnt}, and here these tell of no difference between items{each}: so the bars are of nearly one width."
+    return f"{learnt}, and here they show no clear difference between items{each}: so the bars are of nearly one width."
 
 
 def agreement_bars(frame: Any) -> Bars:
@@ -523,17 +523,17 @@ def _offsets(fit: Fit, found: Offsets, without: str) -> Section:
     bars = Bars(rows, "Offset of each annotator, the highest first.", ("annotator", "offset", "mean (95 %), ratings"))
     blocks: list[Any] = [words, bars]
     if found.furthest is not None:
-        off = ", ".join(f"{name!r}: {mean:.2f}" for name, mean in found.off(fit.data).items())
         blocks += [
             "To fit again with the offsets from the mean of all annotators, which are smaller than those from the mean "
             "of the others, taken off the ratings; the new intervals take these offsets for known:",
-            Code(without_offsets_code(fit, off), "To take the offsets off"),
+            Code(without_offsets_code(fit, found), "To take the offsets off"),
         ]
     return Section("Annotator offsets", blocks, f"{apart} of {len(found.mean):,} annotators off on average")
 
 
-def without_offsets_code(fit: Fit, off: str) -> str:
-    """Return the lines of Python that fit again with these offsets, as in a dict, taken off the ratings."""
+def without_offsets_code(fit: Fit, found: Offsets) -> str:
+    """Return the lines of Python that fit again with these offsets taken off the ratings."""
+    off = ", ".join(f"{name!r}: {mean:.2f}" for name, mean in found.off(fit.data).items())
     read, run = reproduction(fit, {}).split("\n")[:2]
     lines = textwrap.fill(f"off = {{{off}}}", 100, subsequent_indent="       ", break_long_words=False)
     names = "range(data.num_annotators)" if fit.data.annotators is None else "data.annotators.tolist()"

@@ -80,7 +80,8 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         findings=[
             f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)} "
             "All probabilities hold as far as the model does.",
-            *(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND]),
+            " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
+            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
             f"{_clusters_allowed(fit)}. {_surer(found)}",
         ],
         actions=[

@@ -17,7 +17,7 @@ import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
-from consilience.pages.items import offsets_of, without_offsets
+from consilience.pages.items import offsets_of, without_offsets, without_offsets_code
 from consilience.pages.linkage import found_of_all
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
@@ -346,7 +346,12 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     assert text.endswith(", and 15 of 60 items would change sides.")
     html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert html.count(text) == 2  # a finding, and in the section
-    assert "Fit again without “3”" in html
+    assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
+    _, *lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
+    names = {"cs": cs, "np": np, "data": fit.data}
+    exec("\n".join(lines), names)
+    moved = (names["fit"].means()["mean"] >= 4.8) != (fit.means()["mean"] >= 4.8)
+    assert moved.sum() == 15
 
 
 def test_rankings_stand_beside_what_is_inferred(tmp_path):
