@@ -534,8 +534,9 @@ def _offsets(fit: Fit, found: Offsets, without: str) -> Section:
 def without_offsets_code(fit: Fit, found: Offsets) -> str:
     """Return the lines of Python that fit again with these offsets taken off the ratings."""
     off = ", ".join(f"{name!r}: {mean:.2f}" for name, mean in found.off(fit.data).items())
+    data: Any = fit.data
     read, run = reproduction(fit, {}).split("\n")[:2]
     lines = textwrap.fill(f"off = {{{off}}}", 100, subsequent_indent="       ", break_long_words=False)
-    names = "range(data.num_annotators)" if fit.data.annotators is None else "data.annotators.tolist()"
+    names = "range(data.num_annotators)" if data.annotators is None else "data.annotators.tolist()"
     taken = f"np.array([off[name] for name in {names}])[data.annotator]"
     return f"{read}\n{lines}\ndata = data.replace(rating=data.rating - {taken})\n{run}"

@@ -286,10 +286,10 @@ def _grouping(found: _Found, order: np.ndarray) -> Section:
         cells = pandas.DataFrame(truth.view_probability[np.ix_(order, shown)], frame["expert"].iloc[order], shown)
         blocks.append(views_figures.expert_views(cells, draws=found.draws))
     else:
-        least = in_words(probability(float(frame["probability"].min()), 2, found.draws))
+        known = in_words(probability(float(frame["probability"].min()), 2, found.draws))
         blocks.append(
             f"View {numbered(shown[0])} is that of {'every' if len(frame) > 1 else 'the'} expert, with a probability "
-            f"{least}; no other view has one of 0.005 or more."
+            f"{known}; no other view has one of 0.005 or more."
         )
     sure = len(frame) - int(_not_sure(frame["probability"]).sum())
     gist = f"{sure:,} of {counted(len(frame), 'experts')} with a sure view"
