@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -163,10 +162,8 @@ def _other_clusters(fit: Any) -> list[Action]:
     """Offer to compare numbers of clusters, where one was given to a sampler that can."""
     if len(fit.table("evidence")) > 1 or fit.method != "gibbs":
         return []
-    file = shlex.quote(fit.attributes.get("data_file", "ANSWERS.csv"))
-    features = " --features FEATURES.csv" * bool(fit.data.num_features)
-    command = f"consilience fit {fit.member.name} {file}{features} --clusters auto -o auto"
-    return [Action("Compare numbers of clusters:", command)]
+    command = f"cs.fit({fit.member.name!r}, data, clusters='auto')"
+    return [Action("Compare numbers of clusters, in Python:", command)]
 
 
 def _expected_against(found: _Found) -> float | None:
@@ -214,7 +211,7 @@ def _number(found: _Found) -> Section:
     elif not len(restarts):
         blocks.append(_ladder_words(fit))
     if len(fit.table("evidence")) < 2:
-        blocks.append(f"{_clusters_allowed(fit)}. The option clusters=\"auto\" compares 2, 3, … clusters.")
+        blocks.append(f"{_clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
     gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
     return Section("How many views", [*blocks, *([drawn] if drawn else [])], gist)
 
