@@ -22,7 +22,7 @@ from scipy import stats
 import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
-from consilience.drawing import BLUE, GREEN, INK, VERMILLION, axes_of, styled
+from consilience.drawing import BLUE, GREEN, INK, VERMILLION, WIDTH, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
@@ -432,7 +432,7 @@ def _stacked() -> Any:
     """Return two axes of one figure, the second below the first."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(6.2, 4.8), layout="constrained").subplots(2, 1, sharex=True)
+    return Figure(figsize=(WIDTH, 5.2), layout="constrained").subplots(2, 1, sharex=True)
 
 
 # ---- 5: ratings ----
@@ -499,7 +499,7 @@ def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
     above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
     above.plot(place, truth[order], ".", color=INK, markersize=4)
     above.axhline(0, color=INK, linewidth=0.8)
-    title = "Mean of each item: 95 % interval (blue where certain), truth (dot)"
+    title = "Mean of each item (95 %; blue: certain), truth (dot)"
     above.set(title=title, ylabel="mean")
     below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)
     below.set(title="Certainty of the side", xlabel="items, lowest mean first", ylim=(0.5, 1.02))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,9 +99,9 @@ def report(
         if predictions is not None or class_groups is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
         page = agreement_page(fit)
-        page, run = dataclasses.replace(page, sections=[*page.sections, *sections]), ""
+        page = dataclasses.replace(page, sections=[*page.sections, *sections])
     else:
-        systems, risk, run = named_systems(fit, predictions), as_class_map(fit, class_groups), fit.folder
+        systems, risk = named_systems(fit, predictions), as_class_map(fit, class_groups)
         page = PAGES[fit.truth.kind.name](
             fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
             provenance=provenance, text=text,
@@ -109,8 +110,9 @@ def report(
             page, title=f"{page.title}{name_of(fit)}",
             alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
             findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],
+            run=shlex.quote(fit.folder) if fit.folder else "",
         )  # fmt: skip
-    return write_page(dataclasses.replace(page, title=title or page.title), path, force=force, run=run)
+    return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
 
 
 PAGES = {

@@ -6,6 +6,7 @@ alone: what is certain is opaque, what was never judged has a marker of another 
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from consilience.drawing import (
     count_items,
     inked,
     legend_below,
+    legend_columns,
     room_for,
     shown_name,
     styled,
@@ -37,20 +39,21 @@ _FAINTEST = 0.15     # How opaque an item is of which nothing is known.
 
 
 @styled
-def number_of_views(count: Any, ax: Any = None) -> Any:
+def number_of_views(count: Any, ax: Any = None, *, draws: float = math.inf) -> Any:
     """Draw how probable each number of views is.
 
     Parameters
     ----------
     count : ``fit.num_views()``.
     ax : axes to draw into.
+    draws : effective ones, among which it was counted: nothing surer is written.
     """
     table = count.table
     seen = np.flatnonzero(table["probability"].to_numpy() > _BEYOND)
     table = table.iloc[max(seen[0] - 1, 0) : seen[-1] + 2]
     ax = axes_of(ax, 2.6, 2.6)
     bars = ax.bar(table["views"], table["probability"], width=0.7, color=BLUE, alpha=0.75)
-    ax.bar_label(bars, [written(value, 2) for value in table["probability"]], padding=2, fontsize=8.5)
+    ax.bar_label(bars, [written(value, 2, draws) for value in table["probability"]], padding=2, fontsize=8.5)
     ax.set(title="Number of views", xlabel="views that some expert has", ylabel="probability", ylim=(0, 1.08))
     ax.set_xlim(table["views"].min() - 0.8, table["views"].max() + 0.8)
     count_items(ax.xaxis)
@@ -92,8 +95,9 @@ def restart_bounds(frame: Any, ax: Any = None) -> Any:
 
 @styled
 def expert_views(
-    frame: Any, ax: Any = None, *, title: str = "View of each expert", across: str = "view", down: str = "expert"
-) -> Any:
+    frame: Any, ax: Any = None, *, title: str = "View of each expert", across: str = "view", down: str = "expert",
+    draws: float = math.inf,
+) -> Any:  # fmt: skip
     """Draw how probably each expert has each view, or items are in each cluster, as a matrix whose ink is probability.
 
     Parameters
@@ -101,6 +105,7 @@ def expert_views(
     frame : data frame with a row for each expert, named by its index, and a column for each view, named by its code.
     ax : axes to draw into.
     title, across, down : what is shown, and what columns and rows are.
+    draws : effective ones, among which probabilities were counted: nothing surer is written.
     """
     probability = frame.to_numpy(float)
     num_rows, num_columns = probability.shape
@@ -109,7 +114,8 @@ def expert_views(
     ax = axes_of(ax, max(2.2, 1.0 + 0.6 * num_columns) + 0.065 * longest, 1.0 + 0.24 * max(num_rows, 3))
     ax.pcolormesh(inked(probability), edgecolors=GRID, linewidth=0.6)
     for row, column in np.argwhere(probability >= 0.005):
-        ax.text(column + 0.5, row + 0.53, written(probability[row, column], 2), ha="center", va="center", fontsize=8)
+        text = written(probability[row, column], 2, draws)
+        ax.text(column + 0.5, row + 0.53, text, ha="center", va="center", fontsize=8)
     ax.set_yticks(np.arange(num_rows) + 0.5, names)
     ax.set_xticks(np.arange(num_columns) + 0.5, [str(numbered(code)) for code in frame.columns])
     ax.tick_params(length=0)
@@ -193,7 +199,7 @@ def clusters(
     from matplotlib.colors import to_rgb
     from matplotlib.lines import Line2D
 
-    ax = axes_of(ax, 5.8, 4.6)
+    ax = axes_of(ax, 4.6, 4.6)
     num_clusters = probability.shape[1]
     code, sure = probability.argmax(axis=1), probability.max(axis=1)
     # A probability of one over the number of clusters says nothing.
@@ -214,8 +220,14 @@ def clusters(
         handles.append(Line2D([], [], color=INK, marker="x", markersize=4.5, linestyle=""))
         labels.append("never judged")
     across, up = (textwrap.fill(name, _LABEL) for name in names)
-    ax.set(title=title, xlabel=across, ylabel=up)
+    ax.set(xlabel=across, ylabel=up)
     ax.grid()
-    # Beside the axes: labels of axes may have several lines.
-    ax.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, handlelength=1.2)
+    # Above the axes: the labels below may have several lines, and beside them a telephone has no room.
+    columns = legend_columns(labels, ax.figure.get_figwidth() - 0.9)
+    ax.legend(
+        handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.3, borderpad=0, handlelength=1.2,
+        columnspacing=1.4, ncols=columns,
+    )  # fmt: skip
+    rows = -(-len(labels) // columns)
+    ax.set_title(title, loc="left", pad=6 + 14 * rows)
     return ax

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 from consilience.inference.result import Fit
 from consilience.inference.saved import read
@@ -45,5 +46,5 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
     True
     """
     fields, advice = read(path, model, truth)
-    found = Fit(**fields, folder=os.path.basename(os.path.abspath(path)))
+    found = Fit(**fields, folder=Path(path).resolve().name)
     return dataclasses.replace(found, said=(*found.findings(), *advice)) if advice else found

@@ -67,8 +67,8 @@ class Fit:
         What a loaded fit said when it was fitted, with priors that it may know in words only now.
     attributes : dict[str, Any], optional
         Limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
-    engine, folder : optional
-        What went through the data in the place of arrays, and keeps large tables; and the folder it was loaded from.
+    engine, folder : engine and str, optional
+        What went through the data in the place of arrays, and keeps large tables; and where the fit was read from.
 
     Examples
     --------

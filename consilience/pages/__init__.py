@@ -14,7 +14,6 @@ import importlib.resources
 import itertools
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +40,6 @@ _MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 5, 5, 2
 
 _COLOURS = (PALETTE, ON_DARK)
 
-_OF_RUN = re.compile(r"(consilience [a-z]+ )RUN\b")  # a command of a page
 _NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apart on a narrow screen
 
 
@@ -226,6 +224,7 @@ class Page:
     numbers : key figures, by what they are; at most four.
     findings : what else there is to know; five are shown.
     actions : what to do next; five are shown, those whose section the page has.
+    run : the folder of the fit, for ``RUN`` in commands, where it is known.
     """
 
     title: str
@@ -235,6 +234,7 @@ class Page:
     numbers: Mapping[str, Any] = field(default_factory=dict)
     findings: Sequence[str] = ()
     actions: Sequence[Action] = ()
+    run: str = ""
 
 
 # The page -------------------------------------------------------------------------------------------------------------
@@ -246,14 +246,13 @@ def script() -> str:
     return importlib.resources.files("consilience").joinpath("templates", "report.js").read_text(encoding="utf-8")
 
 
-def write_page(page: Page, path: str | os.PathLike, *, force: bool = False, run: str = "") -> Path:
+def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> Path:
     """Write a self-contained HTML page.
 
     Parameters
     ----------
     page : what to write.
     path, force : see `consilience.output.write_output`; a page of ours is replaced.
-    run : the folder of the fit, which stands for RUN in commands where it is known.
 
     Returns
     -------
@@ -284,18 +283,27 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False, run:
             sections.append({**shown, "blocks": blocks})
             bar.to(place + 1)
     _tell_apart(block for part in sections for block in part["blocks"])
-    actions = [one for one in page.actions if not one.section or one.section in links]
+    actions = [one for one in page.actions if not one.section or one.section in links][:_MOST_ACTIONS]
     html = environment.get_template("report.html").render(
         page=page, generator=GENERATOR, script=Markup(script()), digest=digest, links=links,  # noqa: S704
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
         numbers=[(name, _text(value)) for name, value in itertools.islice(page.numbers.items(), _MOST_NUMBERS)],
-        findings=page.findings[:_MOST_FINDINGS], actions=actions[:_MOST_ACTIONS],
-        unnamed=not run and any(_OF_RUN.search(one.command) for one in actions[:_MOST_ACTIONS]),
+        findings=page.findings[:_MOST_FINDINGS], actions=actions, stand_ins=_stand_ins(actions, page.run),
         sections=sections, colours=["; ".join(f"--{name}: {one}" for name, one in of.items()) for of in _COLOURS],
     )  # fmt: skip
-    html = _OF_RUN.sub(lambda found: found[1] + escape(shlex.quote(run)), html) if run else html
+    if page.run:
+        html = re.sub(r"(?<=consilience )(\w+) RUN\b", lambda found: f"{found[1]} {escape(page.run)}", html)
     html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
+
+
+def _stand_ins(actions: Sequence[Action], run: str) -> str:
+    """Say what words in capitals stand for in commands; empty where there are none."""
+    found = re.findall(r"(?<![\w.-])[A-Z][A-Z_]+(?:\.\w+)?(?!\w)", " ".join(one.command for one in actions))
+    files = [one for one in dict.fromkeys(found) if one != "RUN"]
+    said = ["RUN is the folder in which the fit is saved"] * ("RUN" in found and not run)
+    said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
+    return f"In these commands {', and '.join(said)}." if said else ""
 
 
 def _tell_apart(blocks: Iterable[dict[str, Any]]) -> None:

@@ -343,7 +343,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
         words = "Ask for more draws:" if worst.short else "Run longer:"
-        command = f"consilience fit {fit.member.name} {file} --draws {times * fit.draws}"
+        command = f"consilience fit {fit.member.name} {file} --draws {times * fit.draws} -o longer"
         others += [Action(words, command)] if times > 1 else []
     actions = [
         *others,
@@ -353,7 +353,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         Action("Look at annotators who err often", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
-        words = f"Fit again without “{found.offsets.names[one]}”, or with offsets taken off the ratings"
+        words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
         actions.insert(0, Action(words, section="Annotator offsets"))
     if (less := _less(fit)) is not None:
         command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o less"
@@ -416,11 +416,12 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     if fit.data.rows == "report":
+        said = agreement_by_annotator(data, fit.options.get("rank_weights", "equation-14"))
         blocks.append(
-            "The same for each annotator: “9 × 2.4” stands for 9 rankings that name 2.4 classes on average, and one "
-            "who names more agrees more easily."
+            "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
+            f"name {said.classes.min():.1f} to {said.classes.max():.1f}."
         )
-        blocks.append(agreement_bars(agreement_by_annotator(data, fit.options.get("rank_weights", "equation-14"))))
+        blocks.append(agreement_bars(said))
     pairs, said = _pairwise_agreement(fit)
     gist = f"leave-one-out agreement {left_out.value:.3f}"
     if not pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,8 @@ from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import ends
 from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Ranked, Shares
-from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Section, Table
-from consilience.pages.run import is_vote
+from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Code, Section, Table
+from consilience.pages.run import is_vote, reproduction
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
 
@@ -30,6 +31,8 @@ _LEAST_SHOWN = 0.005
 _MOST_BARS = 100
 
 _SHOWN = 0.0005  # of a certainty with three digits
+
+_ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
 _MANY_DRAWS = 1_000
 _TELL_99 = 300      # Effective draws that tell 0.99 from 1, by the rule of three.
@@ -70,17 +73,19 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
         if len(certainties) > 1:
             blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
     blocks += [_KINDS] if unit == "mention" else []
-    shown = np.argsort(best.items, kind="stable")
+    reports, shown = None, np.argsort(best.items, kind="stable")
     shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
     if fit.data.rows == "report":
-        said = _Reports(fit.data)
+        reports = _Reports(fit.data, shown)
         blocks.append(
-            "Of the least certain items: what each class is worth by the fit, and under it what annotators said, where "
-            "“>” is above and “=” a tie; what they do not name ranks below all that they do."
+            "Of the least certain items: how plausible each class is by the fit (plausibilities of all classes add up "
+            "to 1, and “others” are added), and under it what annotators said, where “>” is above and “=” a tie; what "
+            "they do not name ranks below all that they do. The table of items has the rankings of each, where “2 ×” "
+            "stands before what two said."
         )
         for item in shown[:_DRAWN].tolist():
-            blocks += [_plausibilities(truth, item), said.table(item, str(truth.names()[item]))]
-    blocks.append(_table(fit, truth, certainties, annotators, shown))
+            blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
+    blocks.append(_table(fit, truth, certainties, annotators, shown, reports))
     blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}", high)]
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {SURE}"
@@ -95,11 +100,13 @@ def _of_votes(best: Score, truth: Any, unit: str) -> str:
     )
 
 
-def effective_draws(fit: Fit, certainty: Score) -> float:
-    """Return how many effective draws certainties were counted among, by the fit's worst quantity; infinite if none."""
-    if not len(certainty.draws) or fit.worst is None:
-        return np.inf
-    return min(fit.truth.num_draws, fit.worst.size)
+def effective_draws(fit: Fit, found: Any) -> float:
+    """Return how many effective draws shares were counted among, by the fit's worst quantity; infinite if none.
+
+    ``found`` has the ``draws``: none in closed form, and one of a point, of which no share was counted.
+    """
+    drawn = len(found.draws)
+    return np.inf if drawn < 2 else drawn if fit.worst is None else min(drawn, fit.worst.size)
 
 
 def _trust(fit: Fit, best: Score, truth: Any) -> str:
@@ -162,14 +169,16 @@ def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Ta
     import pandas
 
     rows = [{
-        "score": score.title.removesuffix(", exact"), f"mean over {unit}s": score.value, "sd over draws": score.sd,
+        "score": score.title.removesuffix(", exact"), f"mean over {unit}s": score.value,
         "lowest": np.nanmin(score.items), "median": np.nanmedian(score.items),
         f"{unit}s below 0.99": below(score, 0.99), f"{unit}s below {SURE}": below(score),
     } for score in scores]  # fmt: skip
     return Table(pandas.DataFrame(rows), caption)
 
 
-def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, shown: np.ndarray) -> Table:
+def _table(
+    fit: Fit, truth: Any, certainties: list[Score], annotators: Any, shown: np.ndarray, reports: _Reports | None
+) -> Table:
     """Tabulate items with what they may be and what was said of them."""
     import pandas
 
@@ -190,8 +199,8 @@ def _table(fit: Fit, truth: Any, certainties: list[Score], annotators: Any, show
     votes = _Votes(fit.data, annotators) if "pairs" in fit.data.agreements else None
     if votes is not None:
         columns["votes"], tips["votes"] = votes.texts(shown), votes.details(shown)
-    if fit.data.rows == "report":
-        reports, title = _Reports(fit.data), "put first by annotators"
+    if reports is not None:
+        title = "rankings by annotators"
         columns[title], tips[title] = reports.texts(shown), reports.details(shown)
     gold = fit.data.gold_codes
     named = truth.ids.get("label", truth.ids.get("class"))
@@ -255,33 +264,36 @@ class _Votes:
 class _Reports:
     """How annotators ranked the classes of each item: "a > b = c" where b and c are tied."""
 
-    def __init__(self, data: Any) -> None:
-        self.first = np.searchsorted(data.report_item, np.arange(data.num_items + 1))
-        self.rows = np.searchsorted(data.report, np.arange(data.num_reports + 1))
-        self.class_ = np.asarray(data.entry_class)[np.asarray(data.entry)]
-        self.block, self.who = np.asarray(data.block), np.asarray(data.report_annotator)
-        self.classes = np.arange(data.num_classes) if data.classes is None else data.classes
-        self.names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
-
-    def _of(self, item: int) -> list[tuple[str, list[str]]]:
-        """Return who ranked what: names, and the blocks of each in words."""
-        found = []
-        for report in range(self.first[item], self.first[item + 1]):
-            rows = slice(self.rows[report], self.rows[report + 1])
-            blocks: dict[int, list[str]] = {}
-            for place, code in zip(self.block[rows].tolist(), self.class_[rows].tolist(), strict=True):
-                blocks.setdefault(place, []).append(str(self.classes[code]))
-            found.append((str(self.names[self.who[report]]), [" = ".join(one) for one in blocks.values()]))
-        return found
+    def __init__(self, data: Any, items: np.ndarray) -> None:
+        first = np.searchsorted(data.report_item, np.arange(data.num_items + 1))
+        rows = np.searchsorted(data.report, np.arange(data.num_reports + 1))
+        code, block = np.asarray(data.entry_class)[np.asarray(data.entry)].tolist(), np.asarray(data.block).tolist()
+        who = np.asarray(data.report_annotator)
+        classes = np.arange(data.num_classes) if data.classes is None else data.classes
+        names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
+        self.of: dict[int, list[tuple[str, str]]] = {}  # who ranked what, of each item
+        for item in items.tolist():
+            self.of[item] = []
+            for report in range(first[item], first[item + 1]):
+                tied: dict[int, list[str]] = {}
+                for row in range(rows[report], rows[report + 1]):
+                    tied.setdefault(block[row], []).append(str(classes[code[row]]))
+                ranking = " > ".join(" = ".join(one) for one in tied.values())
+                self.of[item].append((str(names[who[report]]), ranking))
 
     def texts(self, items: np.ndarray) -> list[str]:
-        """Return what annotators put first, most first: "3 × flu, 1 × cold = cough"."""
-        firsts = (collections.Counter(blocks[0] for _, blocks in self._of(item) if blocks) for item in items.tolist())
-        return [", ".join(f"{number} × {name}" for name, number in one.most_common()) for one in firsts]
+        """Return the rankings of some items, most first: "3 × flu > cold; cold = cough"."""
+        texts = []
+        for item in items.tolist():
+            counts = collections.Counter(ranking for _, ranking in self.of[item] if ranking).most_common()
+            more = sum(number for _, number in counts[_BARS:])
+            said = (f"{number} × {one}" if number > 1 else one for one, number in counts[:_BARS])
+            texts.append("; ".join(said) + f"; and {more:,} more" * bool(more))
+        return texts
 
     def details(self, items: np.ndarray) -> list[str]:
-        """Return the rankings of some items, a line each."""
-        listed = ([f"{name}: {' > '.join(blocks)}" for name, blocks in self._of(item)] for item in items.tolist())
+        """Return who gave which ranking, a line each."""
+        listed = ([f"{name}: {ranking}" for name, ranking in self.of[item]] for item in items.tolist())
         more = "and {:,} more".format
         return ["\n".join([*one[:_LINES], *[more(len(one) - _LINES)] * (len(one) > _LINES)]) for one in listed]
 
@@ -289,7 +301,7 @@ class _Reports:
         """Tabulate the rankings of an item."""
         import pandas
 
-        found = [(who, " > ".join(blocks)) for who, blocks in self._of(item)]
+        found = self.of[item]
         frame = pandas.DataFrame(found[:_LINES], columns=["annotator", "ranking"])
         return Table(frame, f"Rankings of {name}.", total=len(found))
 
@@ -310,7 +322,7 @@ def leading_classes(
         leading = [f"{names[place]}{said[place]}" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
         others = (truth.num_classes if shares else len(codes)) - len(leading)  # of plausibilities the unnamed ones too
-        more = f" and {others:,} more" + f" ({rest:.2f})" * numbers
+        more = f" and {others:,} more" + f" ({rest:.2f}{' in all' * (others > 1)})" * numbers
         texts.append(", ".join(leading) + more * bool(rest >= _LEAST_SHOWN))
     return texts
 
@@ -323,7 +335,8 @@ def _plausibilities(truth: Any, item: int) -> Bars:
     names = [str(code if classes is None else classes[code]) for code in np.asarray(codes)[order]]
     shown = [(name, mean[place], draws[:, place]) for name, place in zip(names, order, strict=True)]
     rest = 1 - float(mean[order].sum())
-    others = f"{truth.num_classes - len(order):,} more"
+    left = truth.num_classes - len(order)
+    others = counted(left, "others")
     shown += [(others, rest, 1 - draws[:, order].sum(axis=1))] if rest >= _LEAST_SHOWN else []
     rows = []
     for name, share, drawn in shown:
@@ -355,9 +368,9 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: str) -> lis
     ]  # fmt: skip
     which = "" if len(drawn) == len(frame) else f" Drawn are the {len(drawn)} whose side is least certain."
     words = (
-        "A dot is the posterior mean of an item's ratings, the bar its 95 % interval, thin lines are single ratings; "
+        "A dot is the estimated mean of an item, the bar its 95 % interval, thin lines are single ratings; "
         f"the dashed line is the threshold, {threshold:g}. The side of an item is the one of its mean; where the bar "
-        "crosses the line, the certainty of the side is below 0.975."
+        f"crosses the line, the certainty of the side is below 0.975. {_bars_alike(frame, item)}"
     )
     heads = ("item", "rating", "mean (95 %)")
     scale = Bars(rows, f"Items along the scale, the highest first.{which}", heads, threshold)
@@ -368,7 +381,17 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: str) -> lis
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} have a certainty of the side below {SURE}"
     items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
-    return [items, *([_offsets(offsets, without)] if len(offsets.mean) else [])]
+    return [items, *([_offsets(fit, offsets, without)] if len(offsets.mean) else [])]
+
+
+def _bars_alike(frame: Any, item: np.ndarray) -> str:
+    """Say why the bars are of different widths, or of nearly one."""
+    width, number = (frame["upper"] - frame["lower"]).to_numpy(), np.bincount(item, minlength=len(frame))
+    learnt = "How far ratings of one item spread is learnt from those of all items"
+    if width.max() > _ALIKE * width.min():
+        return f"{learnt} and its own; more ratings, and closer ones, make a narrower bar."
+    each = f", and each has {counted(int(number[0]), 'ratings')}" if (number == number[0]).all() else ""
+    return f"{learnt}, and here they show no clear difference between items{each}: so the bars are of nearly one width."
 
 
 def agreement_bars(frame: Any) -> Bars:
@@ -376,11 +399,11 @@ def agreement_bars(frame: Any) -> Bars:
     rows = [
         Bar(
             str(one.annotator), one.agreement, "{} ({} to {})".format(*within(one.agreement, one.lower, one.upper))
-            + f", {one.rankings:,} × {one.classes:.1f}", interval=(one.lower, one.upper),
+            + f", {counted(int(one.rankings), 'rankings')}", interval=(one.lower, one.upper),
         )
         for one in frame.sort_values("agreement", kind="stable").head(_MOST_BARS).itertuples()
     ]  # fmt: skip
-    heads = ("annotator", "agreement", "share (95 %), rankings")
+    heads = ("annotator", "agreement", "share (95 %)")
     return Bars(rows, "Agreement of each annotator, the lowest first.", heads, reach=(0.0, 1.0))
 
 
@@ -405,6 +428,12 @@ class Offsets(NamedTuple):
         """Return the ends of the intervals of the means."""
         half = special.stdtrit(self.number - 1, 1 - chance / 2) * self.error
         return self.mean - half, self.mean + half
+
+    def off(self, data: Any) -> dict[Any, float]:
+        """Return what is taken off the ratings of each annotator of the data, from the mean of all, by name."""
+        names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
+        known = dict(zip(self.names.tolist(), (self.mean * (1 - 1 / len(self.mean))).tolist(), strict=True))
+        return {name: known.get(name, 0.0) for name in names.tolist()}
 
     @property
     def furthest(self) -> int | None:
@@ -464,10 +493,7 @@ def without_offsets(fit: Any, found: Offsets) -> str:
     data = fit.data
     if found.furthest is None or fit.method != "exact":
         return ""
-    names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
-    known = dict(zip(found.names.tolist(), (found.mean * (1 - 1 / len(found.mean))).tolist(), strict=True))
-    off = np.array([known.get(name, 0.0) for name in names.tolist()])
-    rating = np.asarray(data.rating)
+    off, rating = np.array(list(found.off(data).values())), np.asarray(data.rating)
     rating = (rating - off[np.asarray(data.annotator)]).astype(rating.dtype)
     moved_data = data.replace(rating=rating)
     other = infer(fit.member, moved_data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **fit.options)
@@ -480,7 +506,7 @@ def without_offsets(fit: Any, found: Offsets) -> str:
     )
 
 
-def _offsets(found: Offsets, without: str) -> Section:
+def _offsets(fit: Fit, found: Offsets, without: str) -> Section:
     low, high = found.ends()
     apart = int(((low > 0) | (high < 0)).sum())
     rows = []
@@ -491,8 +517,26 @@ def _offsets(found: Offsets, without: str) -> Section:
         rows.append(Bar(str(name), float(mean), text, interval=(float(start), float(end))))
     words = (
         "How much higher each annotator rates than the others do on the same items, with a 95 % interval of that "
-        "average. The model takes annotators for alike, and does not correct for it. The interval of the mean of the "
-        f"items holds with other annotators like these. {without}"
+        "average. The model takes annotators for alike, and does not correct for it. In the interval of the mean of "
+        f"all items, at the top of the page, such offsets count: it holds with other annotators like these. {without}"
     )
     bars = Bars(rows, "Offset of each annotator, the highest first.", ("annotator", "offset", "mean (95 %), ratings"))
-    return Section("Annotator offsets", [words, bars], f"{apart} of {len(found.mean):,} annotators off on average")
+    blocks: list[Any] = [words, bars]
+    if found.furthest is not None:
+        blocks += [
+            "To fit again with the offsets from the mean of all annotators, which are smaller than those from the mean "
+            "of the others, taken off the ratings; the new intervals take these offsets for known:",
+            Code(without_offsets_code(fit, found), "To take the offsets off"),
+        ]
+    return Section("Annotator offsets", blocks, f"{apart} of {len(found.mean):,} annotators off on average")
+
+
+def without_offsets_code(fit: Fit, found: Offsets) -> str:
+    """Return the lines of Python that fit again with these offsets taken off the ratings."""
+    off = ", ".join(f"{name!r}: {mean:.2f}" for name, mean in found.off(fit.data).items())
+    data: Any = fit.data
+    read, run = reproduction(fit, {}).split("\n")[:2]
+    lines = textwrap.fill(f"off = {{{off}}}", 100, subsequent_indent="       ", break_long_words=False)
+    names = "range(data.num_annotators)" if data.annotators is None else "data.annotators.tolist()"
+    taken = f"np.array([off[name] for name in {names}])[data.annotator]"
+    return f"{read}\n{lines}\ndata = data.replace(rating=data.rating - {taken})\n{run}"

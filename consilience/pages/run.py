@@ -32,7 +32,7 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
         said = priors_in_words(fit.priors).items()
         own = [(_spaced(name), *words) for name, words in said if name not in idle]
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
-    blocks += [_diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems), "To reproduce it")]
+    blocks += [_diagnosis(fit), "To reproduce it:", Code(reproduction(fit, systems), "To reproduce it")]
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
     gist = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}"
@@ -108,7 +108,8 @@ def _setting(value: Any) -> str:
 
 
 _MOST_NAMED = 3  # files in a title
-_CALLED, _UNTOLD = {"reports": "rankings"}, {"rows", "entries"}  # sizes by other names, and of no reader's count
+# Sizes by other names, and of no reader's count.
+_CALLED, _UNTOLD = {"reports": "rankings", "constraints": "answers"}, {"rows", "entries"}
 
 _ENDINGS = {
     Result.interrupted: "The run was interrupted before its end.",
@@ -209,7 +210,8 @@ def _how_it_ended(fit: Fit) -> str:
     return f"The run {ended}{'' if doubtful else ', and none of its diagnostics is poor'}."
 
 
-def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
+def reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
+    """Return the lines of Python that make a fit and its page again."""
     before = _own_priors(fit)
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
     given = [f"{name}={value!r}" for name, value in (driver | _changed(fit)).items()]

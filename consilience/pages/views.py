@@ -6,29 +6,31 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from consilience import views_figures
-from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.errors import UnsupportedRequest
 from consilience.models.intervals import ends
 from consilience.models.truth.views import ladders_apart
 from consilience.pages import SURE, Action, Page, Section, Table
 from consilience.pages.clusters_apart import most_apart, most_telling
-from consilience.pages.crowd import shown_annotators
+from consilience.pages.items import effective_draws
+from consilience.pages.reliability import MOST_EXPERTS, reliability_section
 from consilience.pages.run import line_of
 from consilience.pages.systems import in_words
 from consilience.printing import counted, numbered
 from consilience.rounding import probability, written
 
-_MOST_EXPERTS, _MOST_VIEWS = 40, 6
+_MOST_VIEWS = 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
 _LOOKED_AT = 1_000    # Answers that go against the others.
 _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and uncertain ones that are drawn.
 _FEW_TRIPS = 10       # Round trips of replicas, below which they say less than that ladders agree.
 _MOST_FEATURES = 4    # Of the table of features of each view.
-_MOST_FOUND = 3       # Views of which the first screen tells.
+_MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
 _WITHIN = 1.0         # Nats.
 _LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
+_NATS = "in nats: 0 is nothing, and 0.69, the logarithm of 2, settles a pair that was as probably together as apart"
+_NOTHING = f"none is expected to tell {_LEAST_GAIN} nats or more, where 0.69 would settle an even question"
 _TO_ASK = (
     ("Pairs to ask next", "Ask these pairs next"),
     ("Answers worth asking again", "Ask again where answers contradict the others"),
@@ -39,11 +41,6 @@ _TO_ASK = (
 _LISTED = (
     "Items are listed under their most probable cluster, the surest first; a probability below "
     f"{SURE} stands behind the item. All: “consilience table RUN views”."
-)
-_TOO_NARROW = (
-    "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
-    "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
-    "wider ones."
 )
 
 
@@ -56,33 +53,50 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     """
     if systems or risk is not None:
         raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
-    data, count = fit.data, fit.num_views()
-    low, high = count.interval
-    frame = fit.table("experts")
-    unsure, against = int(_not_sure(frame["probability"]).sum()), len(fit.table("contradictions", limit=_LOOKED_AT))
-    parts, expected = views_sections(fit), _expected_against(fit, frame)
-    hoped = "" if expected is None else f", {expected:,.0f} expected from the estimated error rates"
-    most, spread = _most_probable(count), "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
-    named = counted(most, "views").partition(" ")[2]
-    number = {f"{named}, with probability {_share_of(fit, count, most)}{spread}": f"{most:,}"}
+    found = _Found(fit)
+    data, unsure, parts = fit.data, int(_not_sure(found.experts["probability"]).sum()), _sections(found)
+    against, expected = len(found.against), _expected_against(found)
+    hoped = "" if expected is None else f"; {expected:,.0f} expected at the estimated error rates"
+    low, high = found.count.interval
+    spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
+    held = _held(fit.truth)
+    open_ = int(_not_sure(fit.truth.cluster_probability[:, held].max(axis=2)).any(axis=1).sum())
+    named = counted(found.most, "views").partition(" ")[2]
     return Page(
         f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), parts, numbers={
-            **number, "experts": data.num_experts, "experts without a sure view": unsure,
-            f"answers against the model{hoped}": f"{'≥ ' if against == _LOOKED_AT else ''}{against:,}",
+            f"{named}, with probability {_share_of(found)}{spread}": f"{found.most:,}",
+            f"of {counted(data.num_experts, 'experts')} without a sure view (probability below {SURE})": unsure,
+            f"of {counted(fit.truth.num_units, 'items')} without a sure cluster{_in_some(held)}": open_,
+            f"of {counted(data.num_constraints, 'answers')} against the others{hoped}":
+                f"{'≥ ' if against == _LOOKED_AT else ''}{against:,}",
         },
         findings=[
-            f"{data.num_experts - unsure:,} of {counted(data.num_experts, 'experts')} belong to a view with a "
-            f"probability of {SURE} or more, as far as the model holds. {_how_many(fit, count)}. "
-            f"{_clusters_allowed(fit)}.",
-            *(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in _held(fit.truth)[:_MOST_FOUND]),
+            f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)} "
+            "All probabilities hold as far as the model does.",
+            " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
+            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
+            f"{_clusters_allowed(fit)}. {_surer(found)}",
         ],
         actions=[
             Action("See which items belong together", section=f"View {numbered(0)}"),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             Action("See how reliable each expert is", section="How reliable each expert is"),
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
+            *_other_clusters(fit),
         ],
     )  # fmt: skip
+
+
+class _Found:
+    """What a page of views says in several places, each computed once."""
+
+    def __init__(self, fit: Any) -> None:
+        self.fit, self.count, self.experts = fit, fit.num_views(), fit.table("experts")
+        self.against = fit.table("contradictions", limit=_LOOKED_AT)
+        self.asked = fit.table("questions")
+        self.most = int(np.bincount(np.asarray(self.count.draws, int)).argmax())
+        # Those of coordinate ascent are in closed form.
+        self.draws = effective_draws(fit, self.count) if fit.has_draws else np.inf
 
 
 def _not_sure(probability: Any) -> Any:
@@ -90,43 +104,71 @@ def _not_sure(probability: Any) -> Any:
     return np.round(probability, 2) < SURE
 
 
-def _most_probable(count: Any) -> int:
-    return int(np.bincount(np.asarray(count.draws, int)).argmax())
+def _in_some(held: list[int]) -> str:
+    return "" if len(held) < 2 else " in one view or more"
 
 
-def _effective_draws(fit: Any, drawn: int) -> float:
-    """Return what draws are worth, by the quantity of the fit that has the fewest effective ones."""
-    return drawn if fit.worst is None else min(drawn, fit.worst.size)
+def _share_of(found: _Found) -> str:
+    """Write how probable the most probable number of views is, counted among draws."""
+    drawn = np.asarray(found.count.draws)
+    draws = effective_draws(found.fit, found.count)
+    return probability(np.mean(drawn == found.most), 2 + (len(drawn) >= 10_000), draws)
 
 
-def _share_of(fit: Any, count: Any, number: float) -> str:
-    """Write how probable a number of views is, counted among draws."""
-    drawn = len(count.draws)
-    share = np.mean(np.asarray(count.draws) == number)
-    return probability(share, 2 + (drawn >= 10_000), _effective_draws(fit, drawn))
-
-
-def _how_many(fit: Any, count: Any) -> str:
+def _how_many(found: _Found) -> str:
     """Say how many views there are."""
-    (low, high), most = count.interval, _most_probable(count)
-    spread = "" if low == high else f"; 95 % of draws have {low:,.0f} to {high:,.0f}"
-    is_ = "There is" if most == 1 else "There are"
-    return f"{is_} {counted(most, 'views')} with probability {in_words(_share_of(fit, count, most))}{spread}"
+    (low, high), number = found.count.interval, found.fit.data.num_experts
+    spread = "" if low == high else f" (in 95 % of draws {low:,.0f} to {high:,.0f})"
+    who = "The expert has" if number == 1 else f"The {number:,} experts have"
+    return f"{who} {counted(found.most, 'views')} in mind, with probability {in_words(_share_of(found))}{spread}"
+
+
+def _without_view(found: _Found) -> str:
+    """Say whose view is uncertain."""
+    frame = found.experts[_not_sure(found.experts["probability"])].sort_values("probability", kind="stable")
+    if frame.empty:
+        return f"No expert has an uncertain view (probability below {SURE})."
+    named = zip(frame["expert"], frame["view"], frame["probability"], strict=True)
+    texts = [f"{name}, view {numbered(view)} with {one:.2f}" for name, view, one in named]
+    who = f"{counted(len(frame), 'experts')} {'has' if len(frame) == 1 else 'have'}"
+    more = f"; and {len(texts) - _MOST_FOUND:,} more" if len(texts) > _MOST_FOUND else ""
+    return f"{who} an uncertain view (probability below {SURE}): {'; '.join(texts[:_MOST_FOUND])}{more}."
 
 
 def _clusters_allowed(fit: Any) -> str:
     """Say how many clusters a view may have, and whether somebody chose that or the evidence."""
     most, compared = counted(fit.truth.most_clusters, "clusters"), fit.table("evidence")
     if len(compared) < 2:
-        return f"A view has {most} at most because so many were asked for: how many there are was not inferred"
+        return f"That a view has {most} at most was given and not found: nothing here says how many there are"
     row, last = compared.loc[compared["clusters"] == fit.truth.most_clusters].iloc[0], compared["clusters"].max()
     known = in_words(probability(float(row["probability"])))
     return f"Of 2 to {last} clusters of a view {most} have the most evidence, probability {known}"
 
 
-def _expected_against(fit: Any, frame: Any) -> float | None:
+def _surer(found: _Found) -> str:
+    """Say which answers would make clusters surer, as far as the model tells."""
+    best = found.asked.head(1)
+    if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
+        return f"No single answer is expected to make clusters much surer: of the pairs looked at {_NOTHING}."
+    one = best.iloc[0]
+    return (
+        f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
+        f"{one['item_a']} and {one['item_b']} is expected to tell most, {one['gain']:.2f} of at most 0.69 nats (units "
+        "of information)."
+    )
+
+
+def _other_clusters(fit: Any) -> list[Action]:
+    """Offer to compare numbers of clusters, where one was given to a sampler that can."""
+    if len(fit.table("evidence")) > 1 or fit.method != "gibbs":
+        return []
+    command = f"cs.fit({fit.member.name!r}, data, clusters='auto')"
+    return [Action("Compare numbers of clusters, in Python:", command)]
+
+
+def _expected_against(found: _Found) -> float | None:
     """Return how many answers would go against the model by the experts' mean error rates; None of graded answers."""
-    data = fit.data
+    fit, frame, data = found.fit, found.experts, found.fit.data
     if data.num_answers != 2 or data.order is not None:
         return None
     expert = np.asarray(data.expert)
@@ -139,53 +181,64 @@ def _expected_against(fit: Any, frame: Any) -> float | None:
 
 def views_sections(fit: Any) -> list[Section]:
     """Return the sections of a fit of expert-views."""
-    frame = fit.table("experts")
+    return _sections(_Found(fit))
+
+
+def _sections(found: _Found) -> list[Section]:
+    fit, frame = found.fit, found.experts
     order = np.lexsort([-frame["weight"], frame["view"]])
     return [
-        _grouping(fit, frame, order), _number(fit), _reliability(fit, frame.iloc[order]), *_views(fit),
-        _contradictions(fit), _questions(fit), *_silent(fit),
+        _grouping(found, order), _number(found), reliability_section(fit, frame.iloc[order]), *_views(found),
+        _contradictions(found), _questions(found), *_silent(fit),
     ]  # fmt: skip
 
 
 # How many views -------------------------------------------------------------------------------------------------------
 
 
-def _number(fit: Any) -> Section:
-    count, restarts = fit.num_views(), fit.table("restarts")
-    words = f"{_how_many(fit, count)}: so many have an expert, over draws of the posterior, as far as the model holds."
+def _number(found: _Found) -> Section:
+    fit, count, restarts = found.fit, found.count, found.fit.table("restarts")
+    words = (
+        f"{_how_many(found)}. Counted are the views that some expert has, in each draw of the posterior; the share of "
+        "draws is the probability, as far as the model holds."
+    )
     blocks: list[Any] = [words]
     low, high = count.interval  # a single bar would say less than these words
-    drawn = [views_figures.number_of_views(count)] if low < high else list[Any]()
+    drawn = [views_figures.number_of_views(count, draws=effective_draws(fit, count))] if low < high else list[Any]()
     if len(restarts) > 1:
         blocks.append(_restart_words(restarts))
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
         blocks.append(_ladder_words(fit))
     if len(fit.table("evidence")) < 2:
-        blocks.append(f"{_clusters_allowed(fit)}. clusters=\"auto\" compares the evidence of 2, 3, … clusters.")
-    return Section("How many views", [*blocks, *([drawn] if drawn else [])], _how_many(fit, count).lower())
+        blocks.append(f"{_clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
+    gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
+    return Section("How many views", [*blocks, *([drawn] if drawn else [])], gist)
 
 
 def _ladder_words(fit: Any) -> str:
-    words = "These are draws of a sampler; how it mixed is said under “What was run”."
+    words = "These are draws of a sampler; whether its runs agree is said under “What was run”."
     trips = np.asarray(fit.posterior.hidden.get("ladder_trips", ()))
     if not len(trips) or fit.options.get("rungs") == 1:
         return words
     number, apart = int(trips.sum()), ladders_apart(fit.posterior.value("view_of_expert"), len(trips))
-    begun = f"{number:,} times a grouping" if number else "No grouping"
+    begun = f"{counted(number, 'times')} a grouping" if number else "No grouping"
     words += (
-        f" It moved on {counted(len(trips), 'ladders')}, from a rung that ignores the answers to one that believes "
-        f"them in full. {begun} begun on the first of these came down to the last"
+        f" It ran {counted(len(trips), 'rows')} of chains side by side. The first chain of a row ignores the answers "
+        "and tries any grouping of the experts; each next one believes the answers more, and the last in full; "
+        f"neighbours swap their groupings, so that the last need not stay where it began. {begun} begun in a first "
+        "chain came to the last"
     )
     if number < _FEW_TRIPS and np.isfinite(apart):
         words += (
-            ", which is rare where the grouping is sure. What speaks for this one is that the ladders agree, one begun "
-            "at draws of the prior, the other where the best of several searches ended: on how probably two experts "
-            f"share a view they differ by {apart:.2f} at most"
+            ", which is rare where the grouping is sure. What speaks for this one is that the rows agree, though they "
+            "began apart, at random or where the best of several searches ended: on how probably two experts share a "
+            f"view they differ by {apart:.2f} at most"
         )
     return words + (
-        ". In simulations, on data drawn from the model, 90 % intervals of accuracies held 90 %, and pairs of experts "
-        "who share a view with a probability of 0.93 did so in 92 of 100."
+        ". How far to trust this: on simulated data, drawn from the model itself, intervals of 90 % held the true "
+        "sensitivity or specificity in 90 of 100 cases, and pairs of experts that share a view with a probability of "
+        "0.93 on average did so in 92 of 100. Of data that the model does not describe this says nothing."
     )
 
 
@@ -194,9 +247,10 @@ def _restart_words(restarts: Any) -> str:
     near = int((restarts["gap"] <= _WITHIN).sum())
     same = int(restarts["same_grouping"].sum())
     words = (
-        f"Coordinate ascent began {number} times. {near} of {number} restarts, with the best one, came within "
-        f"{_WITHIN:.0f} nat of the best bound; {same} of {number} group the experts as the best one does. Numbers of "
-        "the whole page are of the best restart alone, and know nothing of the others. "
+        f"Coordinate ascent began {number} times, and each start raised a bound, a logarithm of how well what it found "
+        f"explains the answers. {near} of {number} restarts, with the best one, came within {_WITHIN:.0f} nat (a "
+        f"factor of 2.7) of the best bound; {same} of {number} group the experts as the best one does. Numbers of the "
+        "whole page are of the best restart alone, and know nothing of the others. "
     )
     if near > 1:
         return words + "That several starts end at the same bound is a good sign, and no proof that there is no better."
@@ -206,17 +260,12 @@ def _restart_words(restarts: Any) -> str:
 # The experts ----------------------------------------------------------------------------------------------------------
 
 
-def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
+def _grouping(found: _Found, order: np.ndarray) -> Section:
     import pandas
 
-    truth = fit.truth
+    fit, frame, truth = found.fit, found.experts, found.fit.truth
     shown = np.flatnonzero(truth.view_probability.max(axis=0) >= 0.005)
-    unsure = _not_sure(frame["probability"].to_numpy())
-    words = (
-        "How probably each expert has each view; cells below 0.005 are empty. "
-        f"The view of {int(unsure.sum()) or 'none'} of the {len(frame):,} experts is uncertain (probability below "
-        f"{SURE})."
-    )
+    words = _without_view(found)
     if fit.method == "cavi":
         words += " Coordinate ascent is surer of this than it should be where experts gave few answers."
     blocks: list[Any] = [words]
@@ -225,13 +274,22 @@ def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
             f"Of the views whose use is more probable than not, nobody most probably has {_listed_views(nobodys)}: "
             "the answers do not tell which views there are, and such a view has no section."
         )
-    if len(order) > _MOST_EXPERTS:
-        least = np.argsort(frame["probability"].to_numpy(), kind="stable")[:_MOST_EXPERTS]
-        order = order[np.isin(order, least)]
-        blocks.append(f"Shown are the {_MOST_EXPERTS} of {len(frame):,} experts whose view is least certain.")
-    cells = truth.view_probability[np.ix_(order, shown)]
-    blocks.append(views_figures.expert_views(pandas.DataFrame(cells, frame["expert"].iloc[order], shown)))
-    gist = f"{len(frame) - int(unsure.sum())} of {counted(len(frame), 'experts')} have a sure view"
+    if len(shown) > 1:
+        blocks.append("How probably each expert has each view; cells below 0.005 are empty.")
+        if len(order) > MOST_EXPERTS:
+            least = np.argsort(frame["probability"].to_numpy(), kind="stable")[:MOST_EXPERTS]
+            order = order[np.isin(order, least)]
+            blocks.append(f"Shown are the {MOST_EXPERTS} of {len(frame):,} experts whose view is least certain.")
+        cells = pandas.DataFrame(truth.view_probability[np.ix_(order, shown)], frame["expert"].iloc[order], shown)
+        blocks.append(views_figures.expert_views(cells, draws=found.draws))
+    else:
+        known = in_words(probability(float(frame["probability"].min()), 2, found.draws))
+        blocks.append(
+            f"View {numbered(shown[0])} is that of {'every' if len(frame) > 1 else 'the'} expert, with a probability "
+            f"{known}; no other view has one of 0.005 or more."
+        )
+    sure = len(frame) - int(_not_sure(frame["probability"]).sum())
+    gist = f"{sure:,} of {counted(len(frame), 'experts')} with a sure view"
     return Section("Which experts share a view", blocks, gist)
 
 
@@ -239,98 +297,17 @@ def _listed_views(views: list[int]) -> str:
     return f"view{'' if len(views) == 1 else 's'} {', '.join(str(numbered(view)) for view in views)}"
 
 
-def _reliability(fit: Any, frame: Any) -> Section:
-    number = len(frame)
-    frame = frame.assign(**_prior_intervals(fit, frame))
-    words = (
-        "Sensitivity is how probably an expert says “together” of items that are together in the expert's view, "
-        f"specificity how probably “apart” of items that are apart. Intervals hold 95 %{_prior_words(frame)}."
-    )
-    weight = (
-        "The weight adds the log odds of both, log[αβ / ((1 − α)(1 − β))] with the sensitivity α and the specificity "
-        "β: how much one “together” and one “apart” of the expert count against those of others. 0 is worth nothing, "
-        "below 0 the expert is taken at the opposite of the word."
-    )
-    spammers = frame["expert"][frame["spammer"]].tolist()
-    blocks: list[Any] = [words, weight]
-    if fit.method == "cavi":
-        blocks.insert(1, _TOO_NARROW)
-    if spammers:
-        named = ", ".join(map(str, spammers[:10])) + (", …" if len(spammers) > 10 else "")
-        blocks.append(
-            "Of these experts sensitivity and specificity more probably than not add up to less than 1.1, so that they "
-            f"tell next to nothing, or the opposite of what they say: {named} ({len(spammers)} in all)."
-        )
-    if number > _MOST_EXPERTS:
-        frame = shown_annotators(frame, "weight", ("weight_lower", "weight_upper"), "answers", _MOST_EXPERTS)
-        frame = frame.iloc[np.lexsort([-frame["weight"], frame["view"]])]
-        blocks.append(
-            f"Shown are {len(frame)} of {number:,} experts: those who surely weigh most, those who surely weigh least, "
-            "and the busiest. All: “consilience table RUN experts”."
-        )
-    blocks.append(views_figures.reliability(frame))
-    columns, texts = {"expert": frame["expert"], "view": numbered(frame["view"])}, {}
-    for site in ("sensitivity", "specificity", "weight"):
-        spread = zip(frame[f"{site}_lower"], frame[f"{site}_upper"], strict=True)
-        digits = 1 if site == "weight" else 2
-        columns[site] = frame[site]
-        texts[site] = [written(value, f".{digits}f") for value in frame[site]]
-        columns[f"95 % of {site}"] = [" to ".join(written(end, f".{digits}f") for end in ends) for ends in spread]
-    table = _frame(columns | {"answers": frame["answers"]})
-    table.attrs["numbers"] = [name for name in columns if name.startswith("95 %")]
-    gist = f"{counted(len(spammers), 'experts')} tell next to nothing" if spammers else ""
-    if not gist and number > 1 and np.isfinite(frame["weight"]).all():
-        most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
-        gist = f"{most['expert']} weighs most, {_weight_of(most)}; {least['expert']} least, {_weight_of(least)}"
-    blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
-    return Section("How reliable each expert is", blocks, gist)
-
-
-def _weight_of(row: Any) -> str:
-    """Write the weight of an expert with its interval."""
-    weight, low, high = (written(row[name], ".1f") for name in ("weight", "weight_lower", "weight_upper"))
-    return f"{weight} [{low}, {high}]"
-
-
-def _prior_words(frame: Any) -> str:
-    """Say what is drawn of the prior."""
-    if "sensitivity_prior_lower" in frame:
-        return (
-            "; behind them is what the prior believed before any answer. Where the two look alike, the prior speaks, "
-            "and not the expert"
-        )
-    if np.isfinite(frame["sensitivity_prior"].to_numpy(float)).any():
-        return "; a tick is the mean of the prior, before any answer"
-    return ""
-
-
-def _prior_intervals(fit: Any, frame: Any) -> dict[str, np.ndarray]:
-    """Return the ends of the prior's intervals of the accuracies, where the prior is of known Beta distributions."""
-    found: dict[str, np.ndarray] = {}
-    kind = fit.options.get("experts", "two-coin")
-    if fit.priors is None or kind == "spammer":
-        return found
-    for site in ("sensitivity", "specificity"):
-        try:
-            parameters = fit.resolved.concentration("sensitivity" if kind == "symmetric" else site)
-        except NotConjugate:
-            return {}
-        for end, level in zip(("lower", "upper"), ends(), strict=True):
-            found[f"{site}_prior_{end}"] = special.betaincinv(*parameters[frame.index].T, level)
-    return found
-
-
 # The views ------------------------------------------------------------------------------------------------------------
 
 
-def _views(fit: Any) -> list[Section]:
-    used = _held(fit.truth)
+def _views(found: _Found) -> list[Section]:
+    fit, used = found.fit, _held(found.fit.truth)
     sections = []
     for number, view in enumerate(used[:_MOST_VIEWS]):
         words = f"{_named(fit, view)}: the experts in brackets most probably have it. {_LISTED}"
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
-        blocks = [words, *_clusters(fit, view), *_picture(fit, view), *_feature_table(fit, view)]
+        blocks = [words, *_clusters(fit, view), *_picture(found, view), *_feature_table(fit, view)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
     return sections
 
@@ -353,23 +330,25 @@ def _sizes_of(fit: Any, view: int) -> str:
     truth = fit.truth
     size = np.bincount(truth.consensus(view))
     unsure = int(_not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
+    used, most = int((size > 0).sum()), truth.most_clusters
+    of = "" if used == most else f", of {most} that it may have"
+    whose = f"the cluster of {unsure:,}" if unsure else "that of none"
     return (
-        f"items in {int((size > 0).sum())} of {truth.most_clusters} possible clusters, "
-        f"{' + '.join(f'{one:,}' for one in size[size > 0])}; the cluster of {unsure or 'none'} of "
-        f"{counted(truth.num_units, 'items')} is uncertain (probability below {SURE})"
+        f"{counted(truth.num_units, 'items')} in {counted(used, 'clusters')}{of} "
+        f"({' + '.join(f'{one:,}' for one in size[size > 0])}); {whose} is uncertain (probability below {SURE})"
     )
 
 
-def _picture(fit: Any, view: int) -> list[Any]:
-    data, truth = fit.data, fit.truth
+def _picture(found: _Found, view: int) -> list[Any]:
+    fit, data, truth = found.fit, found.fit.data, found.fit.truth
     feature = np.asarray(data.feature)
     if not data.num_features:
-        return _unsure(fit, view)
+        return _unsure(found, view)
     probability = truth.cluster_probability[:, view]
     names = np.arange(data.num_features) if data.features is None else data.features
     try:
         plane = most_telling(feature, names, _weights(fit, view), probability)
-        how = "The directions are those in which the weights of the features tell the clusters apart most."
+        how = "The axes are the directions of the features in which their weights tell the clusters apart most."
         if any("×" in name for name in plane.names):
             how += " An axis that is a sum of features has the units of none of them."
     except UnsupportedRequest:
@@ -414,18 +393,19 @@ def _clusters(fit: Any, view: int) -> list[str]:
     return listed
 
 
-def _unsure(fit: Any, view: int) -> list[Any]:
+def _unsure(found: _Found, view: int) -> list[Any]:
     """Draw the items whose cluster is least certain."""
     import pandas
 
-    probability = fit.truth.cluster_probability[:, view]
+    truth = found.fit.truth
+    probability = truth.cluster_probability[:, view]
     sure = probability.max(axis=1)
     least = np.argsort(sure, kind="stable")[:_MOST_UNSURE]
     least = least[_not_sure(sure[least])]
     if not len(least):
         return []
-    frame, title = pandas.DataFrame(probability[least], fit.truth.names()[least]), f"View {numbered(view)}, items"
-    return [views_figures.expert_views(frame, title=f"{title} in doubt", across="cluster", down="item")]
+    frame, title = pandas.DataFrame(probability[least], truth.names()[least]), f"View {numbered(view)}, items in doubt"
+    return [views_figures.expert_views(frame, title=title, across="cluster", down="item", draws=found.draws)]
 
 
 def _feature_table(fit: Any, view: int) -> list[Any]:
@@ -444,9 +424,12 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
     texts = ["{} ({} to {})".format(*(written(one, f"+.{n}f") for one in ends)) for *ends, n in numbers]
     wide = table.assign(text=texts).pivot(index="feature", columns="cluster", values="text")
     wide = wide.loc[list(dict.fromkeys(table["feature"]))]
+    shown, known = len(wide), fit.data.num_features
+    which = f"the {shown} of {known:,} features" if shown < known else "the features"
     words = (
-        "What one unit of a feature, as it stands in the file, adds to the log odds of each cluster against the "
-        f"average of all, with 95 % intervals; the {len(wide)} features of {fit.data.num_features:,} that tell most:"
+        "What one unit of a feature, as it stands in the file, does to the odds of each cluster against the average of "
+        "all: +0.7 doubles them, −0.7 halves them (natural logarithms). In brackets are 95 % intervals; listed are "
+        f"{which}, those that tell most first:"
     )
     columns = {f"cluster {numbered(cluster)}": wide[cluster].tolist() for cluster in wide.columns}
     frame = _frame({"feature": list(wide.index)} | columns)
@@ -457,49 +440,56 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
 # What to look at, and what to ask -------------------------------------------------------------------------------------
 
 
-def _contradictions(fit: Any) -> Section:
-    table = fit.table("contradictions", limit=_LOOKED_AT)
+def _contradictions(found: _Found) -> Section:
+    table, number = found.against, found.fit.data.num_constraints
     again = table[table["gain"] >= _LEAST_GAIN].sort_values("gain", ascending=False, kind="stable")
     title = "Answers worth asking again" if len(again) else "Answers against the others"
     if not len(table):
         return Section("Contradictions", ["No answer goes against what all answers together say."])
+    least = "At least " if len(table) == _LOOKED_AT else ""
     words = (
-        f"{'At least ' if len(table) == _LOOKED_AT else ''}{len(table):,} of {fit.data.num_constraints:,} answers go "
-        "against what all answers together say. “Probability” is that of the answer as it stands, from this expert, "
-        "who errs at times; “together” that the two items are together in what this expert has in mind. The "
-        f"{min(len(table), _FEW_ROWS)} least probable:"
+        f"{least}{len(table):,} of {counted(number, 'answers')} {'goes' if len(table) == 1 else 'go'} against what all "
+        "answers together, these among them, more probably say. “Probability” is that of the answer as it stands, from "
+        "this expert, who errs at times; “together” that the two items are in one cluster of this expert's view. "
+        f"{_the('least probable', len(table))}:"
     )
-    gain = (
-        "“Gain” is what another answer, of the best expert of the view, is expected to tell, in nats. Where it is next "
-        "to nothing the others have settled the matter"
-    )
-    first = _shown_pairs(table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
-    gist = f"{len(table):,} of {fit.data.num_constraints:,}, {len(again):,} of which are worth asking again"
+    first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
     if not len(again):
-        settled = "The other answers have settled the matter of all of these: there is no need to ask again."
-        return Section(title, [words, first, settled], gist)
-    which = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
-    then = f"{gain}. The {min(len(again), _FEW_ROWS)} of {which} with the largest gain:"
-    most = _shown_pairs(again.head(_FEW_ROWS), "Those with the largest gain.")
-    return Section(title, [words, first, then, most], gist)
+        settled = f"There is no need to ask again: of another answer, by the model, {_NOTHING}."
+        return Section(title, [words, first, settled], f"{len(table):,} of {number:,}, none worth asking again")
+    gain = (
+        f"“Gain” is what another answer is expected to tell of the pair, {_NATS}. It is that of the best expert of the "
+        f"view, as if asked anew, with an error of its own. Of "
+        f"{'these' if len(table) < _LOOKED_AT else f'the {_LOOKED_AT:,} least probable'} answers {len(again):,} "
+        f"{'has' if len(again) == 1 else 'have'} a gain of {_LEAST_GAIN} or more; where it is less the others have all "
+        f"but settled the matter. {_the('with the largest gain', len(again))}:"
+    )
+    most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
+    gist = f"{len(table):,} of {number:,}, of which {len(again):,} may be worth asking again"
+    return Section(title, [words, first, gain, most], gist)
 
 
-def _questions(fit: Any) -> Section:
-    table = fit.table("questions")
+def _the(which: str, number: int) -> str:
+    """Name the rows of a table that are shown."""
+    return f"The {min(number, _FEW_ROWS)} {which}" if number > 1 else f"The one {which}"
+
+
+def _questions(found: _Found) -> Section:
+    table = found.asked
     title = "Pairs to ask next"
     if not len(table) or table["gain"].max() < _LEAST_GAIN:
-        said = "No pair was found, among random ones, of which another answer would tell anything."
-        return Section("More answers", [said], "another answer would tell next to nothing")
+        said = f"Random pairs were looked at, and not all: {_NOTHING}."
+        return Section("More answers", [said], "none of the pairs looked at would tell much")
     shown = _without_repeats(table)
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
-        "are together in this view, and “gain” what the answer is expected to tell of that, in nats; log 2 = 0.69 is "
-        "all there is to know. Random candidates were looked at, and not all pairs. Of the "
-        f"{len(table):,} that were found these are the {len(shown)} best in which no item comes twice in a view, since "
-        "an answer to one pair tells of others. All: “consilience table RUN questions”."
+        f"are in one cluster of this view, and “gain” what the answer is expected to tell of that, {_NATS}. Random "
+        f"pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that were found "
+        f"{'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item comes twice "
+        "in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”."
     )
-    gist = f"an answer on the best one is expected to tell {table['gain'].max():.2f} nats"
-    return Section(title, [words, _shown_pairs(shown, "Pairs of which an answer tells most.")], gist)
+    gist = f"an answer on the best one is expected to tell {table['gain'].max():.2f} of at most 0.69 nats"
+    return Section(title, [words, _shown_pairs(found, shown, "Pairs of which an answer tells most.")], gist)
 
 
 def _without_repeats(table: Any) -> Any:
@@ -516,8 +506,9 @@ def _without_repeats(table: Any) -> Any:
     return table.iloc[chosen]
 
 
-def _shown_pairs(table: Any, caption: str) -> Table:
-    texts = {name: list(map(probability, table[name])) for name in ("probability", "together") if name in table}
+def _shown_pairs(found: _Found, table: Any, caption: str) -> Table:
+    names = [name for name in ("probability", "together") if name in table]
+    texts = {name: [probability(one, draws=found.draws) for one in table[name]] for name in names}
     return Table(_shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
 
 
@@ -536,7 +527,8 @@ def _silent(fit: Any) -> list[Section]:
     least = table.assign(row=np.repeat(silent, len(views))).sort_values("probability", kind="stable")
     shown = least.drop(columns="row").head(_MOST_ROWS)
     words = (
-        f"{len(silent):,} of {truth.num_units:,} items are in no pair. Their clusters are predicted from the features "
+        f"{len(silent):,} of {counted(truth.num_units, 'items')} {'is' if len(silent) == 1 else 'are'} in no pair. "
+        "Their clusters are predicted from the features "
         f"alone, and are as uncertain as “probability” says; {int(_not_sure(table['probability']).sum()):,} of "
         f"{len(table):,} predictions (one for each item and view) are below {SURE}. The {len(shown)} least certain:"
     )

@@ -17,7 +17,7 @@ import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
-from consilience.pages.items import offsets_of, without_offsets
+from consilience.pages.items import offsets_of, without_offsets, without_offsets_code
 from consilience.pages.linkage import _by_threshold, found_of_all
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
@@ -363,7 +363,12 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     assert text.endswith(", and 15 of 60 items would change sides.")
     html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert html.count(text) == 2  # a finding, and in the section
-    assert "Fit again without “3”" in html
+    assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
+    _, *lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
+    names = {"cs": cs, "np": np, "data": fit.data}
+    exec("\n".join(lines), names)
+    moved = (names["fit"].means()["mean"] >= 4.8) != (fit.means()["mean"] >= 4.8)
+    assert moved.sum() == 15
 
 
 def test_rankings_stand_beside_what_is_inferred(tmp_path):
@@ -379,7 +384,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
     assert "compare RUN one.csv two.csv" in text or "compare RUN two.csv one.csv" in text
-    assert "RUN stands for the folder" in text
+    assert "RUN is the folder" in text
     fit.save(tmp_path / "my run")
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))
     assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text

@@ -223,6 +223,28 @@ def test_page_of_coordinate_ascent(fit, tmp_path):
     assert page.count("<figure") == 5
 
 
+def test_nothing_is_surer_than_so_few_draws_can_tell(fit):
+    """Twenty draws, at most, tell no probability from 1 beyond 1 − 3 / 20."""
+    page = views_page(sampled(fit), {}, risk=None)
+    asked = section(page.sections, "Pairs to ask next").blocks[-1]
+    matrix = section(page.sections, "Which experts share a view").blocks[-1]
+    texts = [*asked.texts["together"], *(text.get_text() for text in matrix.texts)]
+    bounds = {float(text[2:]) for text in texts if text.startswith(">")}
+    assert bounds
+    assert max(bounds) <= 0.85
+    assert all(0.15 <= float(text) <= 0.85 for text in texts if text[0] not in "<>")
+
+
+def test_commands_have_the_folder_of_the_fit_where_it_is_known(tmp_path):
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts([[3, 0], [1, 2]]))
+    path = tmp_path / "page.html"
+    assert "In these commands RUN is the folder in which the fit is saved" in cs.report(fit, path=path).read_text()
+    fit.save(tmp_path / "my votes")
+    page = cs.report(cs.load_fit(tmp_path / "my votes"), path=path).read_text()
+    assert "consilience compare &#39;my votes&#39; " in page
+    assert " RUN " not in page
+
+
 def test_page_of_a_sampler_has_no_restarts(fit):
     parts = views_sections(sampled(fit))
     assert [part.title for part in parts] == TITLES
@@ -270,7 +292,7 @@ def spammers(num_draws=20):
 def test_words_and_legend_tell_of_no_prior_that_is_not_drawn(fit):
     title = "How reliable each expert is"
     loaded = fitted(fit.data, fit.posterior, 3, 2, known=False)
-    for one, said, width in ((fit, "behind them is what the prior believed", 5.5), (spammers(), "a tick is", 0)):
+    for one, said, width in ((fit, "behind them is the prior", 5.5), (spammers(), "a tick is", 0)):
         part = section(views_sections(one), title)
         assert said in words(part)
         *_, (legend, name) = zip(*legend_of(part.blocks[-2]), strict=True)
@@ -337,7 +359,7 @@ def test_one_expert_two_clusters_one_feature(tmp_path):
     fit = made(num_experts=1, num_views=1, clusters=2, num_features=1, num_items=30, num_restarts=1)
     titles = [part.title for part in views_sections(fit)]
     assert "View 2" not in titles
-    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 3
+    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 2
 
 
 def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
