@@ -193,7 +193,7 @@ def fit(
         short, and some steps are always run.
     checkpoint : str, path or Checkpoint, optional
         Folder in which the run is kept every few seconds, and at Ctrl-C or the time limit, until it is complete. An
-        exact posterior needs none.
+        exact posterior needs none, and fits that are compared, as by ``clusters="auto"``, keep none.
     resume : bool, default False
         Go on from the checkpoint in that folder, where there is one, to the same bits as without interruption.
     truth : callable, optional
@@ -248,22 +248,19 @@ def fit(
         if annotator_groups is not None:
             data = data.grouped(annotator_groups)
 
-        def fitted(resolved: Resolved, folder: Any = None) -> tuple[Fit, Checkpoint | None]:
-            plan = planned(chosen, method, resolved, limits, seed)
-            kept = None if isinstance(plan.engine, Exact) else _checkpoint(folder, resume)
-            if kept is not None and not data.is_whole:
-                text = "processes that share data keep no checkpoint; leave out {checkpoint}"
-                raise UnsupportedRequest(text, Remedy("checkpoint"))
-            return completed(plan, kept, progress, began, named), kept
+        def fitted(resolved: Resolved, kept: Checkpoint | None = None) -> Fit:
+            return completed(planned(chosen, method, resolved, limits, seed), kept, progress, began, named)
 
         keep_compiled_at_first_fit()
         resolved = chosen.resolve(data, priors, settings)
-        engine, kept = _choose(chosen, method, resolved)[0], None
-        result = None
-        if isinstance(engine, Gibbs):
-            result = engine.compared(resolved, lambda one: fitted(one)[0], checkpoint)
+        engine = _choose(chosen, method, resolved)[0]
+        result, kept = engine.compared(resolved, fitted) if isinstance(engine, Gibbs) else None, None
         if result is None:
-            result, kept = fitted(resolved, checkpoint)
+            kept = None if isinstance(engine, Exact) else _checkpoint(checkpoint, resume)
+            if kept is not None and not data.is_whole:
+                text = "processes that share data keep no checkpoint; leave out {checkpoint}"
+                raise UnsupportedRequest(text, Remedy("checkpoint"))
+            result = fitted(resolved, kept)
     release(_num_rows(data))
     warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:

@@ -16,7 +16,7 @@ from consilience.errors import UnsupportedRequest, no_such
 from consilience.models.posterior import Posterior
 from consilience.models.settings import Settings
 from consilience.models.sites import Resolved, Sites, resolve
-from consilience.notes import Note, Remedy
+from consilience.notes import Note
 
 # ---- engines: how a posterior is found; each owns its hooks
 
@@ -229,23 +229,9 @@ class Gibbs:
     instead: Callable[[Resolved], Gibbs | None] | None = None
     name: str = "gibbs"
 
-    def compared(self, resolved: Resolved, fitted: Callable[[Resolved], Any], checkpoint: Any) -> Any:
-        """Return the best of several fits where a setting is to be found by comparing them; else None.
-
-        Raises
-        ------
-        UnsupportedRequest : they are to keep a checkpoint.
-        """
-        if self.compares is None:
-            return None
-
-        def one(resolved: Resolved) -> Any:
-            if checkpoint is None:
-                return fitted(resolved)
-            text = "fits that are compared keep no checkpoint; leave out {checkpoint}, or give all settings"
-            raise UnsupportedRequest(text, Remedy("checkpoint"))
-
-        return self.compares(resolved, one)
+    def compared(self, resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
+        """Return the best of several fits where a setting is to be found by comparing them; else None."""
+        return None if self.compares is None else self.compares(resolved, fitted)
 
 
 @dataclass(frozen=True, kw_only=True)

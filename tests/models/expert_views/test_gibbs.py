@@ -271,6 +271,17 @@ def test_a_ladder_is_adapted_before_the_first_draw_and_one_rung_is_no_ladder():
     assert len(fit.evidence()) == 0
 
 
+@pytest.mark.filterwarnings("ignore:the runs of the sampler differ", "ignore:few effective draws")
+def test_numbers_of_clusters_are_compared_and_no_checkpoint_is_kept(tmp_path):
+    folder = tmp_path / "checkpoint"
+    options = {**OPTIONS, "clusters": "auto", "draws": 20, "warmup": 5, "progress": False}
+    fit = cs.fit("expert-views", DATA, PAPER_PRIORS, checkpoint=folder, **options)
+    table = fit.evidence()
+    assert table["clusters"].tolist() == list(range(2, 2 + len(table)))
+    assert len(table) > 1
+    assert not folder.exists()
+
+
 def test_swaps_exchange_whole_states():
     problem, random = prepare(PAPER_PRIORS, **OPTIONS), np.random.default_rng(1)
     state = gibbs._prior_state(random, problem, np.linspace(1, 0, 5))
