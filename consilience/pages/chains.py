@@ -28,11 +28,11 @@ from consilience.models.truth import CHAINS, truth_of
 from consilience.models.truth.against_gold import unused_gold
 from consilience.models.truth.chains import follow_links, links_of
 from consilience.notes import Level
-from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text, tile
+from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.items import below, effective_draws, leading_classes
-from consilience.pages.systems import verdict
+from consilience.pages.systems import in_words
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import decimals
 
 Words = Mapping[int, Sequence[str]]  # of the documents that a text has, by their codes
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
@@ -54,6 +54,8 @@ _OF_LINKS = (
     "0.16 below 1 in simulation, and no interval is given, for none is known to hold. Compare systems with each "
     "other, not with 1."
 )
+_MEAN = "mean F of MUC, B³ and CEAF-e", "the mean of the scores MUC, B³ and CEAF-e, from 0 to 1"
+_NOT_USED = "The fit did not use the gold labels; how the scores would differ on other documents is not known."
 _ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
@@ -228,6 +230,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     board = board.of_these() if alone else board
     gold = _against_gold(fit, systems, metrics, singletons)
     table, rows = board.table, []
+    # Of few draws, whose intervals are wide, no score against the crowd has a third digit.
+    digits = min(map(decimals, table["lower"], table["upper"])) if of_chains else 3
     for name in table["system"]:
         for metric, score in evaluate(fit, systems[name], metrics, singletons=singletons).items():
             rows.append({"system": name, "metric": WRITTEN.get(metric, metric)})
@@ -236,22 +240,29 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             if of_chains:
                 rows[-1] |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True))
             rows[-1]["against the most likely chains"] = score.point
-    first, named = table.iloc[0], board.title.partition(",")[0]
-    best = f"{named} of “{first['system']}”" + (f", best of {len(systems)}" if len(systems) > 1 else "")
-    number, said, blocks = {best: f"{first['value']:.3f}"}, [], []
+    first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
+    meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
+    value, low, high = (f"{first[one]:.{digits}f}" for one in ("value", "lower", "upper"))
+    sure = f", the best of {len(table)} with P {board.p_best_texts[0]}" if of_chains and len(table) > 1 else ""
+    between = f" ({low} to {high}, 95 %, too narrow)" if of_chains else ""
+    number, said, blocks = {f"{named} of “{first['system']}”{sure}{between}": value}, [], []
     if of_chains:
-        number = tile(best, first["value"], first["lower"], first["upper"], ", too narrow")
-        told_of = verdict(board).replace("the point estimate", "the most likely chains")
-        told_of = told_of.replace("The point estimate", "The most likely chains")
-        where = f"Against the crowd's chains{' of this document' if alone else ''}"
-        said = [f"{where}, {told_of} The interval is too narrow.{f' {_ONE}' if alone else ''}"]
+        best = in_words(board.p_best_texts[0])
+        were = "Were all systems made from these annotations, it would be" if board.takes_for_copies else "It is"
+        leads = f" {were} the best of {len(table)} with probability {best}." if len(table) > 1 else ""
+        said = [
+            f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
+            f"{named}{meaning if gold is None else ''}{between}, and {rows[0]['against the most likely chains']:.{digits}f} against the most likely ones.{leads}"
+        ]
         shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": "P(best)"}
         shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
         if gold is not None:
             shown.insert(1, "against gold", [gold.scores[name][metrics[0]] for name in table["system"]])
         shown.attrs["numbers"] = ("P(best)",)
         caption = "Systems against the crowd's chains, the best first; the intervals are too narrow."
-        blocks = [Table(shown, caption), figures.leaderboard(board)]
+        blocks = [
+            Table(shown, caption, texts=_rounded(shown, digits, named, "95 % from", "to")), figures.leaderboard(board)
+        ]
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
         f"Scores against the crowd are means over draws of its chains. {_OF_PARTITIONS if of_chains else _OF_LINKS}",
@@ -259,23 +270,27 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     told += [Code(_WITNESS, "To count a system as a witness")] if of_chains else []
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
     caption += "; the intervals are too narrow." if of_chains else "."
-    scores = Table(pandas.DataFrame(rows), caption)
-    (what, value), *_ = number.items()
+    every = pandas.DataFrame(rows)
+    of_crowd = [one for one in every if one not in ("system", "metric", "against gold")]
+    scores = Table(every, caption, texts=_rounded(every, digits, *of_crowd))
     alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
+    before = [_ONE] if alone and gold is None else []
     if gold is not None:
-        said = [gold.words(metrics[0], named), *said]
+        said, before = [gold.words(metrics[0], named, meaning), *said], [_NOT_USED]
         ahead = gold.best(metrics[0])
-        more = f", best of {len(systems)}" if len(systems) > 1 else ""
-        of_crowd = float(table["value"][table["system"] == ahead].iloc[0])
-        number = {
-            f"{named} of “{ahead}” against the gold chains{more} (against the crowd {of_crowd:.3f})":
-            f"{gold.scores[ahead][metrics[0]]:.3f}"
-        }  # fmt: skip
-        (what, value), *_ = number.items()
-        if of_chains and (other := gold.otherwise(metrics[0], named, table)):
-            alert = Alert("The gold chains say otherwise.", [*other, *alert.texts], Level.warning)
-    section = Section("Systems", [*said, *blocks, *told, scores], f"{value} {what}")
+        by_crowd = float(table["value"][table["system"] == ahead].iloc[0])
+        which = f"{named} of “{ahead}” against the gold chains{gold.ahead(metrics[0])}"
+        number = {f"{which} (against the crowd {by_crowd:.{digits}f})": f"{gold.scores[ahead][metrics[0]]:.3f}"}
+        if of_chains and (other := gold.otherwise(metrics[0], f"{named}{meaning}", table, digits)):
+            alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)
+    (what, value), *_ = number.items()
+    section = Section("Systems", [*before, *blocks, *told, scores], f"{value} {what}")
     return ChainScores([section], number, said, [alert])
+
+
+def _rounded(frame: Any, digits: int, *columns: str) -> dict[str, list[str]]:
+    """Write columns of scores with so many digits after the point."""
+    return {name: [f"{value:.{digits}f}" if np.isfinite(value) else "–" for value in frame[name]] for name in columns}
 
 
 class _Gold(NamedTuple):
@@ -297,7 +312,15 @@ class _Gold(NamedTuple):
         """Return the system that has the highest score."""
         return max(self.scores, key=lambda name: self.scores[name][metric])
 
-    def words(self, metric: str, named: str) -> str:
+    def ahead(self, metric: str) -> str:
+        """Say by how much the first system leads, and of how many documents that is known; empty of one system."""
+        if len(self.scores) == 1:
+            return ""
+        first, second, *_ = sorted((one[metric] for one in self.scores.values()), reverse=True)
+        lead = f"ahead by {first - second:.3f}" if f"{first - second:.3f}" != "0.000" else "level with another"
+        return f", {lead} on {counted(self.documents, 'documents')}; not known for others"
+
+    def words(self, metric: str, named: str, meaning: str) -> str:
         """Say what systems and the crowd score."""
         order = sorted(self.scores, key=lambda name: -self.scores[name][metric])
         first, *others = (f"“{name}” {{}}{self.scores[name][metric]:.3f}" for name in order)
@@ -306,22 +329,30 @@ class _Gold(NamedTuple):
             f"{self.documents:,} of {self.of:,} documents, of which all mentions have a gold label"
         )  # fmt: skip
         return (
-            f"Against the gold chains of {which}, {first.format('scores ')} in {named}{listed}, and the most likely "
-            f"chains of the crowd {self.silver[metric]:.3f}. The fit did not use the gold labels; how the scores would "
-            "differ on other documents is not known."
+            f"Against the gold chains of {which}, {first.format('scores ')} in {named}{meaning}{listed}, and the "
+            f"most likely chains of the crowd {self.silver[metric]:.3f}."
         )
 
-    def otherwise(self, metric: str, named: str, table: Any) -> list[str]:
-        """Say of which systems the crowd's interval does not hold the score against gold."""
-        said = []
+    def otherwise(self, metric: str, named: str, table: Any, digits: int) -> list[str]:
+        """Say, under a heading, which systems score more or less by gold than the crowd's intervals hold, if any."""
+        said, sides = [], set()
         for row in table.itertuples():
-            value, low, high = within(row.value, row.lower, row.upper)
-            if not row.lower <= self.scores[row.system][metric] <= row.upper:
-                said.append(
-                    f"“{row.system}” scores {self.scores[row.system][metric]:.3f} in {named} against the gold chains, "
-                    f"and {value} against those of the crowd, with 95 % between {low} and {high}."
-                )
-        return said
+            if row.lower <= (score := self.scores[row.system][metric]) <= row.upper:
+                continue
+            sides.add("below" if score < row.lower else "above")
+            value, low, high = (f"{one:.{digits}f}" for one in (row.value, row.lower, row.upper))
+            said.append(
+                f"“{row.system}” scores {score:.3f} in {named} against the gold chains, and {value} ({low} to {high}, "
+                "95 %) against those of the crowd."
+            )
+            named = named.partition(" (")[0]  # which is explained once
+        if not said:
+            return []
+        whose = "Gold scores" if len(said) == len(table) else f"Gold scores of {len(said)} of {len(table)} systems"
+        by_gold = sorted(table["system"], key=lambda name: -self.scores[name][metric])
+        order = f"the order of systems is {'the same' if by_gold == table['system'].tolist() else 'another'}"
+        heading = f"{whose} lie {' or '.join(sorted(sides))} the crowd's intervals, which are too narrow"
+        return [f"{heading}{f'; {order}' if len(table) > 1 else ''}.", *said]
 
 
 def _against_gold(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], singletons: bool) -> _Gold | None:

@@ -48,7 +48,7 @@ from consilience.pages.items import (
     too_high,
     without_offsets,
 )
-from consilience.pages.run import is_vote, line_of
+from consilience.pages.run import is_vote, line_of, without_evidence
 from consilience.pages.systems import group_scores, is_open, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
 
@@ -60,7 +60,7 @@ _MOST_REMEMBERED = 1 << 26
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
-_MOST_FILES = 4  # of a command
+_MOST_FILES, _MOST_NAMED = 4, 3  # files of a command, and annotators to look at
 
 
 def classes_page(
@@ -308,6 +308,7 @@ def _findings(found: _Found) -> list[str]:
     truth, gold = found.truth, found.gold
     said = [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     said += [verdict(found.comparison, found.fit, found.by_gold)] if found.systems else []
+    said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
         unsure = f"{below(found.top):,} {of} have a leading label of which the fit is less than 90 % certain."
@@ -345,12 +346,14 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         words = "Ask for more draws:" if worst.short else "Run longer:"
         command = f"consilience fit {fit.member.name} {file} --draws {times * fit.draws} -o longer"
         others += [Action(words, command)] if times > 1 else []
+    blind = without_evidence(fit)[1]
     actions = [
         *others,
+        *[Action(f"Look at {blind}: labels that agree no more than by chance", section="Annotators")] * bool(blind),
         Action("Read the text with its uncertain mentions", section="Text"),
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
-        Action("Look at annotators who err often", section="Annotators"),
+        Action(f"Look at annotators who err often{_worst(found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
@@ -370,6 +373,16 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions
+
+
+def _worst(annotators: Any, blind: str) -> str:
+    """Name the annotators who err most often, but for those of whom that is said already; empty where none is known."""
+    score = next((one for one in ("accuracy", "sensitivity") if one in annotators), "")
+    if not score or annotators["annotator"].nunique() <= _MOST_NAMED:
+        return ""
+    worst = annotators.groupby("annotator")[score].mean().nsmallest(_MOST_NAMED).index.astype(str)
+    named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
+    return f", first {named}" if named else ""
 
 
 def _risk_section(found: _Found, risk: ClassMap) -> Section:

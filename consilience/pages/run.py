@@ -13,6 +13,7 @@ from consilience.inference.posterior import poor_diagnostics
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, priors_in_words, stored_priors
 from consilience.models import MEMBERS
+from consilience.models.crowd.gate import NO_EVIDENCE
 from consilience.models.interface import Exact
 from consilience.notes import Level, Note
 from consilience.pages import Alert, Code, Section, Table, capital
@@ -148,6 +149,13 @@ def _sentence(note: Note) -> str:
 def findings(fit: Fit) -> list[str]:
     """Return what else a fit says, in sentences."""
     return [f"{capital(note.words())}." for note in fit.findings() if note.level is Level.note and not note.title]
+
+
+def without_evidence(fit: Fit) -> tuple[list[str], str]:
+    """Return what a fit says of annotators who may agree with others by chance, in a sentence, and who these are."""
+    texts = [text for note in fit.findings() if (text := note.words()).startswith(NO_EVIDENCE)]
+    who = [text.removeprefix(NO_EVIDENCE).rpartition(" at the items")[0].rpartition(" look")[0] for text in texts]
+    return [f"{capital(text)}." for text in texts], ", ".join(who)
 
 
 def is_vote(fit: Fit) -> bool:

@@ -25,6 +25,9 @@ from consilience.notes import Level, Note, Remedy
 LEAST = 3.0
 """The z below which nothing tells signal from chance: noise has it in at most 17 of 1000 sets."""
 
+NO_EVIDENCE = "no evidence that "
+"""How the remark on annotators begins who may agree with others by chance: pages put it before those on the method."""
+
 _BLIND, _OPPOSED = 2.0, -3.0
 _NAMED = 5  # annotators in one sentence
 
@@ -256,7 +259,7 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
     blind, opposed = ([str(names[code]) for code in np.flatnonzero(one).tolist()] for one in chosen)
     if blind:
         who = f"{_listed(blind)} look{'s' if len(blind) == 1 else ''}"
-        yield Note(Level.note, f"no evidence that {who} at the items: agreement with the others may be chance")
+        yield Note(Level.note, f"{NO_EVIDENCE}{who} at the items: agreement with the others may be chance")
     if opposed:
         agree = "agrees" if len(opposed) == 1 else "agree"
         text = f"{_listed(opposed)} {agree} less than chance would: are the labels used in another order?"
