@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from consilience.inference.result import Fit
+from consilience.inference.run_folder import fit_folder
 from consilience.inference.saved import read
 from consilience.models.interface import Model
 
@@ -46,5 +47,7 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
     True
     """
     fields, advice = read(path, model, truth)
-    found = Fit(**fields, folder=Path(path).resolve().name)
+    folder = Path(path).resolve()  # commands take what `link` wrote by the folder around the fit
+    outer = folder.parent if folder.name == "fit" and fit_folder(folder.parent) == folder else folder
+    found = Fit(**fields, folder=outer.name)
     return dataclasses.replace(found, said=(*found.findings(), *advice)) if advice else found

@@ -247,12 +247,13 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     between = f" ({low} to {high}, 95 %, too narrow)" if of_chains else ""
     number, said, blocks = {f"{named} of “{first['system']}”{sure}{between}": value}, [], []
     if of_chains:
+        point = f"{rows[0]['against the most likely chains']:.{digits}f}"
         best = in_words(board.p_best_texts[0])
         were = "Were all systems made from these annotations, it would be" if board.takes_for_copies else "It is"
         leads = f" {were} the best of {len(table)} with probability {best}." if len(table) > 1 else ""
         said = [
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
-            f"{named}{meaning if gold is None else ''}{between}, and {rows[0]['against the most likely chains']:.{digits}f} against the most likely ones.{leads}"
+            f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
         shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": "P(best)"}
         shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)

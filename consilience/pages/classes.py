@@ -62,6 +62,8 @@ _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
 _MOST_FILES, _MOST_NAMED = 4, 3  # files of a command, and annotators to look at
 
+_SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
+
 
 def classes_page(
     fit: Fit, systems: Mapping[str, Any], *, metric: Any, risk: ClassMap | None, singletons: bool, provenance: Any,
@@ -251,7 +253,8 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         middle, half = float(fit.table("means")["mean"].mean()), found.offsets.half
         known = np.isfinite(half)
         numbers = tile("mean of the items", middle, middle - half, middle + half) if known else {}
-        unsure = f"items whose side of {fit.options['threshold']:g} has a certainty below 0.9, of {truth.num_units:,}"
+        unsure = f"of {truth.num_units:,} items are on their side of {fit.options['threshold']:g}, the threshold of "
+        unsure += "the mean, with a certainty below 0.9"
         numbers |= {unsure: below(top)}
         if found.systems:
             return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold)
@@ -279,12 +282,22 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
 
 def _assumed(fit: Fit) -> str:
     """Return what all certainties rest on, where the user sets it and no data tell."""
-    return f", at reliability {fit.options['reliability']:g} (assumed)" if "reliability" in fit.options else ""
+    if (trusted := fit.options.get("reliability")) is None:
+        return ""
+    counts = {1: "once", 2: "twice"}.get(trusted, f"{trusted:g} times")
+    each = f", each ranking counted {counts}," if fit.member.name == "plackett-luce" else ","
+    return f"{each} at reliability {trusted:g} (assumed)"
 
 
 def _less(fit: Fit) -> float | None:
-    """Return a third of the reliability that is assumed; None where none is."""
-    return float(f"{fit.options['reliability'] / 3:.2g}") if "reliability" in fit.options else None
+    """Return a third of the reliability that is assumed; None where none is.
+
+    Of ties the Gibbs sampler takes whole numbers alone: then it is the nearest one, and three times as much below that.
+    """
+    if (trusted := fit.options.get("reliability")) is None:
+        return None
+    less = float(f"{trusted / 3:.2g}")
+    return less if fit.method != "gibbs" else float(round(less) or round(3 * trusted))
 
 
 def _were_it_less(found: _Found) -> str:
@@ -294,7 +307,7 @@ def _were_it_less(found: _Found) -> str:
         return ""
     words = f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned"
     if fit.method != "exact":
-        return f"{words}, and all certainties and scores rest on it: fit with another one to see how far."
+        return f"{words}, and all certainties and scores rest on it: fit with {less:g}, say, to see how far."
     options = {**fit.options, "reliability": less}
     other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
     return (
@@ -306,15 +319,16 @@ def _were_it_less(found: _Found) -> str:
 def _findings(found: _Found) -> list[str]:
     """Say what was found, the most important first."""
     truth, gold = found.truth, found.gold
-    said = [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
+    said = []
+    if found.fit.data.rows == "rating":
+        said = [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
+    said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     said += [verdict(found.comparison, found.fit, found.by_gold)] if found.systems else []
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
         unsure = f"{below(found.top):,} {of} have a leading label of which the fit is less than 90 % certain."
         said.append(f"{below(found.top, 1):,} {of} are tied: no label leads." if is_vote(found.fit) else unsure)
-    if found.fit.data.rows == "rating":
-        said += [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
@@ -340,12 +354,15 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
         for note in fit.findings() if note.model
     ]  # fmt: skip
+    longer: list[Action] = []
     if "chains" in fit.attributes and (worst := fit.worst) is not None:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
         words = "Ask for more draws:" if worst.short else "Run longer:"
         command = f"consilience fit {fit.member.name} {file} --draws {times * fit.draws} -o longer"
-        others += [Action(words, command)] if times > 1 else []
+        longer = [Action(words, command)] * (times > 1)
+        if worst.short or worst.r_hat >= _SMALL_R_HAT:
+            others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
     actions = [
         *others,
@@ -359,7 +376,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
         actions.insert(0, Action(words, section="Annotator offsets"))
     if (less := _less(fit)) is not None:
-        command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o less"
+        command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o other"
         actions.append(Action("See what rests on the assumed reliability:", command))
     if found.systems and is_open(found.comparison):
         files = [shlex.quote(f"{name}.csv") for name in found.comparison.table["system"][:_MOST_FILES]]
@@ -367,12 +384,14 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
         if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
+        if fit.data.rows != "annotation":  # of which no reader takes gold labels
+            open_.append(Action("Have 20 random items decided for certain: how often a system hits these settles it"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
         actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
-    return actions
+    return actions + longer
 
 
 def _worst(annotators: Any, blind: str) -> str:

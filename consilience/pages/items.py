@@ -539,4 +539,5 @@ def without_offsets_code(fit: Fit, found: Offsets) -> str:
     lines = textwrap.fill(f"off = {{{off}}}", 100, subsequent_indent="       ", break_long_words=False)
     names = "range(data.num_annotators)" if data.annotators is None else "data.annotators.tolist()"
     taken = f"np.array([off[name] for name in {names}])[data.annotator]"
-    return f"{read}\n{lines}\ndata = data.replace(rating=data.rating - {taken})\n{run}"
+    imports = "import numpy as np\n\nimport consilience as cs\n\n"
+    return f"{imports}{read}\n{lines}\ndata = data.replace(rating=data.rating - {taken})\n{run}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +20,10 @@ from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
+from consilience.notes import Remedy
 from consilience.pages import Action, Page, Section, Table
 from consilience.pages.record_pairs import fields_section, review_list
-from consilience.pages.run import kinds_of, line_of
+from consilience.pages.run import changed_options, kinds_of, line_of
 from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
@@ -65,7 +67,10 @@ def _actions(fit: Any) -> list[Action]:
     kinds = kinds_of(fit.attributes.get("fields", ""))
     names = ",".join(f"{name}=string" for name, kind in kinds.items() if kind == "category")
     words = "Compare by similarity, so that typing errors count less, with the other options of this run:"
-    similar = Action(words, f"consilience link FILES --similar {names} -o RUN2")
+    files = " ".join(shlex.quote(f"{name}.csv") for name in fit.data.parts) or "FILES"
+    named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
+    flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed_options(fit)).items())
+    similar = Action(words, f"consilience link {files}{flags} --similar {names} -o linked-by-similarity")
     return [
         Action("Decide on the least certain pairs by hand", section="Review list"),
         Action("Write the list of pairs to answer:", "consilience table RUN review --csv review.csv"),
@@ -349,7 +354,7 @@ def _lost(fit: Any) -> Section | None:
     found = float(known.get("found_share", np.nan))
     gist = f"{percent(found)} of all links are expected among the candidates" if np.isfinite(found) else ""
     shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
-    return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
+    return Section("Links made and missed", [words, *([shares] if shares else []), *_sum_of_links(fit), out], gist)
 
 
 def _shares(fit: Any) -> Table | None:
@@ -372,6 +377,25 @@ def _shares(fit: Any) -> Table | None:
     frame = pandas.DataFrame(texts)
     frame.attrs["numbers"] = ("expected", "95 % of draws")
     return Table(frame, "How right and how complete the links are, as the model expects.")
+
+
+def _sum_of_links(fit: Any) -> list[str]:
+    """Say how the numbers of links that stand in several places come from each other, where all are known."""
+    expected, (_, of), counted_in = expected_scores(fit), found_of_all(fit), fit.truth.counted().partitions
+    if of != "all links" or counted_in is None or not expected.precision:
+        return []
+    right = expected.precision * expected.predicted_pairs
+    seen = right / expected.recall
+    unseen = seen / fit.truth.found_share - seen
+    by_size = counted_in.clusters_by_size()
+    records = np.arange(1, by_size.shape[1] + 1)
+    drawn = float((by_size @ (records * (records - 1) // 2)).mean())
+    own = ", a run of their own that compares more pairs" if counted_in is not fit.truth else ""
+    return [
+        f"In numbers: of {counted(expected.predicted_pairs, 'links')} made {right:,.1f} are expected to be right; with "
+        f"{seen - right:,.1f} missed {_among(fit)} there are {seen:,.1f}, and with {unseen:,.1f} among the others "
+        f"{seen + unseen:,.1f} in all. The draws under “Clusters”{own}, have {drawn:,.1f} on average."
+    ]
 
 
 def _cleaning(fit: Any) -> Section | None:

@@ -17,6 +17,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.readings import range_text
 from consilience.models.intervals import ends
 from consilience.pages import Bar, Bars, Section, Table
+from consilience.pages.systems import in_words
 from consilience.printing import counted
 from consilience.rounding import written
 
@@ -220,8 +221,8 @@ def _weights(fit: Any) -> list[Any]:
 
 
 def _share(value: float) -> str:
-    """Write a share, of a small one its first digit."""
-    return f"{value:.3f}" if value >= 0.001 or not value else f"{value:.{-int(np.floor(np.log10(value)))}f}"
+    """Write a share; it is estimated, so none is nothing."""
+    return f"{value:.3f}" if value >= 0.0005 else "< 0.001"
 
 
 def _by_chance(weights: Any) -> list[str]:
@@ -229,7 +230,8 @@ def _by_chance(weights: Any) -> list[str]:
     equal = weights[(weights["outcome"] == "equal") & (weights["u"] > _FEW_TIMES * weights["others"])]
     if not len(equal):
         return []
-    named = ", ".join(f"“{row.field}” ({_share(row.u)}, not {_share(row.others)})" for row in equal.itertuples())
+    shares = ((row.field, _share(row.u), in_words(_share(row.others))) for row in equal.itertuples())
+    named = ", ".join(f"“{field}” ({by_model}, not {seen})" for field, by_model, seen in shares)
     return [
         f"The model expects more agreement by chance than there is in {named}: it learns how common values are from "
         "all records, of which two may be of one entity, and knows of no value that no record has. So equal values "

@@ -69,7 +69,7 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
         ("model", fit.member.title, repr(fit.member.name)), ("method", f"{method} ({fit.reason})", repr(fit.method)),
         ("result", ended, ""),
     ]  # fmt: skip
-    for name, value in _changed(fit).items():
+    for name, value in changed_options(fit).items():
         meant = f" ({helps[name]})" if helps.get(name) else ""
         rows.append((_spaced(name), f"{_setting(value)}{meant}", f"{name}={value!r}"))
     return rows
@@ -96,7 +96,7 @@ def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _changed(fit: Fit) -> dict[str, Any]:
+def changed_options(fit: Fit) -> dict[str, Any]:
     """Return the options that are not at their default."""
     usual = {one.name: one.default for one in dataclasses.fields(fit.resolved.settings)}
     return {name: value for name, value in fit.options.items() if name not in usual or value != usual[name]}
@@ -222,7 +222,7 @@ def reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
     """Return the lines of Python that make a fit and its page again."""
     before = _own_priors(fit)
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
-    given = [f"{name}={value!r}" for name, value in (driver | _changed(fit)).items()]
+    given = [f"{name}={value!r}" for name, value in (driver | changed_options(fit)).items()]
     given = ["priors=priors"] * bool(before) + [f"method={fit.method!r}", f"draws={fit.draws}", *given]
     run = f"{', '.join(given)}, seed={fit.seed})"
     data_hash = f"# {type(fit.data).__name__}, hash {fit.attributes.get('data_hash', '')[:12]}…"

@@ -22,7 +22,7 @@ from consilience.pages.gold import SystemsByGold
 from consilience.pages.items import below
 from consilience.pages.run import is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, within
+from consilience.rounding import decimals, within, written
 
 _FROM_ANNOTATIONS = "if made from the annotations"
 
@@ -76,7 +76,7 @@ def leaderboard_section(
         *said, Table(shown, f"Systems by {'gold labels' if leads else comparison.title}, best first.", texts=texts),
         figures.leaderboard(comparison),
         Heading("How to read it"), *comparison.notes, why, read, *matrix,
-        *_scores(ordered, metrics, truth, comparison.own_draws is not None),
+        *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
     if leads:
@@ -138,8 +138,8 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None = None) -> str:
-    """Say in words which system is the best, and how sure that is; of a fit that is given, what it leaves out too.
+def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+    """Say in words which system is the best, and how sure that is.
 
     Parameters
     ----------
@@ -151,18 +151,18 @@ def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None 
     why, leads = too_narrow(comparison, fit), gold is not None and gold.leads
     words = f"By the fit, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
-    words += " (how often its first choice is right)" if comparison.title == "top-1 accuracy" else ""
-    between = f"{100 * comparison.level:g} % between {low} and {high}"
+    meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
+    meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" else ""
+    between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', too narrow' if why else ''})"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
         own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
         words += (
-            f": {alone} if its predictions were made from these annotations, {own} if it looked at the items itself, "
-            f"and these annotations do not say which; over both, with {between}"
+            f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
+            "itself; the annotations do not say which."
         )
     else:
-        words += f", with {between}"
-    words += f". The interval is too narrow: {why}." if why else "."
+        words += f"{between}."
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
         best, beats = (in_words(comparison.probability_text(*ends)) for ends in (
@@ -175,8 +175,9 @@ def verdict(comparison: Comparison, fit: Any = None, gold: SystemsByGold | None 
         words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}"
         words += f"{_if_mixed(comparison)}."
     if "point_estimate" in table:
-        point = within(first["point_estimate"], first["lower"], first["upper"])[0]
-        words += f" Against the point estimate (leading labels, taken for the truth) it would be reported as {point}."
+        if fit.data.rows == "annotation":
+            point = within(first["point_estimate"], first["lower"], first["upper"])[0]
+            words += f" Against the leading labels, taken for the truth, it would be reported as {point}."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
@@ -253,9 +254,12 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
 
 
 def _scores(
-    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth, own_look: bool
+    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth, own_look: bool, digits: int
 ) -> list[Any]:  # fmt: skip
-    """Return all scores, of predictions made from the annotations; ``own_look`` if the leaderboard counts more."""
+    """Return all scores, of predictions made from the annotations; ``own_look`` if the leaderboard counts more.
+
+    They have as many ``digits`` after the point as there, so that one number is written once.
+    """
     import pandas
 
     rows = [
@@ -287,7 +291,11 @@ def _scores(
             "look, and so has another number for the same metric."
         )
     told = [Heading("Scores of each system"), *_meanings(metrics), words]
-    return [*told, Table(frame, "All metrics of all systems."), drawn]
+    texts = {
+        name: [written(value, f".{digits}f") if np.isfinite(value) else "–" for value in frame[name]]
+        for name in frame.select_dtypes("floating")
+    }
+    return [*told, Table(frame, "All metrics of all systems.", texts=texts), drawn]
 
 
 def _meanings(metrics: list[Metric]) -> list[str]:

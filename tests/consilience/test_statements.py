@@ -332,7 +332,8 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
     assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %\)", mean)
-    unsure = f"items whose side of 0 has a certainty below 0.9, of {fit.data.num_items}"
+    unsure = f"of {fit.data.num_items} items are on their side of 0, the threshold of the mean, "
+    unsure += "with a certainty below 0.9"
     assert others == [unsure, "mean certainty of the side"]
     items = section(html, "Items")
     assert items.count('<i class="dot"') == fit.data.num_items
@@ -364,9 +365,9 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert html.count(text) == 2  # a finding, and in the section
     assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
-    _, *lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
-    names = {"cs": cs, "np": np, "data": fit.data}
-    exec("\n".join(lines), names)
+    lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
+    names = {"data": fit.data}
+    exec("\n".join(line for line in lines if not line.startswith("data = cs.read_ratings(")), names)
     moved = (names["fit"].means()["mean"] >= 4.8) != (fit.means()["mean"] >= 4.8)
     assert moved.sum() == 15
 
