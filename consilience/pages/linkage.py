@@ -382,7 +382,8 @@ def _shares(fit: Any) -> Table | None:
 def _sum_of_links(fit: Any) -> list[str]:
     """Say how the numbers of links that stand in several places come from each other, where all are known."""
     expected, (_, of), counted_in = expected_scores(fit), found_of_all(fit), fit.truth.counted().partitions
-    if of != "all links" or counted_in is None or not expected.precision:
+    known = np.isfinite(fit.truth.found_share) and fit.truth.found_share > 0
+    if of != "all links" or counted_in is None or not (expected.predicted_pairs and expected.recall > 0 and known):
         return []
     right = expected.precision * expected.predicted_pairs
     seen = right / expected.recall
