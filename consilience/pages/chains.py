@@ -272,7 +272,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
     caption += "; the intervals are too narrow." if of_chains else "."
     every = pandas.DataFrame(rows)
-    of_crowd = [one for one in every if one not in ("system", "metric", "against gold")]
+    of_crowd = [str(one) for one in every if one not in ("system", "metric", "against gold")]
     scores = Table(every, caption, texts=_rounded(every, digits, *of_crowd))
     alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
     before = [_ONE] if alone and gold is None else []

@@ -292,8 +292,8 @@ def _scores(
         )
     told = [Heading("Scores of each system"), *_meanings(metrics), words]
     texts = {
-        name: [written(value, f".{digits}f") if np.isfinite(value) else "–" for value in frame[name]]
-        for name in frame.select_dtypes("floating")
+        str(name): [written(value, f".{digits}f") if np.isfinite(value) else "–" for value in frame[name]]
+        for name in frame if frame[name].dtype.kind == "f"
     }
     return [*told, Table(frame, "All metrics of all systems.", texts=texts), drawn]
 
