@@ -81,7 +81,8 @@ def test_the_page_begins_with_gold_labels(files):
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
             "“knows” is right where “copies” is not on 10, and the other way on 0: chance alone would part them so far "
             "with probability 0.002",
-            "By the fit, on all 60 items, “copies” scores", "looked at the items itself; the annotations do not say which.",
+            "By the fit, on all 60 items, “copies” scores",
+            "looked at the items itself; the annotations do not say which.",
             "Gold labels of 60 items were not used in the fit",
             "Of 60 items whose gold label was not used in the fit, the label of the fit is right for 50",
             "(a probability below 0.000001 counts as that, or it could be infinite)", "The gold labels say otherwise.",
