@@ -140,7 +140,8 @@ def anaesthetists() -> Study:
     number = {f"of {size} patients have a grade with {known}": sure}
     finding = (
         f"Of {size} patients whom five anaesthetists graded {sure} have a grade with {known}. "
-        f"That of patient {worst['patient']} has {worst['certainty']:.2f}. Were looks independent, {alone} would have 0.99."
+        f"That of patient {worst['patient']} has {worst['certainty']:.2f}. "
+        f"Were looks independent, {alone} would have 0.99."
     )
     return Study(section, shown, words, number, finding)
 
