@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> None:
                               for seed in range(arguments.sets)],
             "ascent": lambda: [kept.row("ascent", (seed,), functools.partial(_prior, seed, "cavi"))
                                for seed in range(arguments.sets // 4)],
-            "items": lambda: [kept.row("items", (seed,), functools.partial(_items, seed)) for seed in range(_ITEM_SETS)],
+            "items": lambda: [kept.row("items", (seed,), functools.partial(_items, seed))
+                              for seed in range(_ITEM_SETS)],
             "clusters": lambda: _clusters(kept),
             "time": lambda: kept.row("time", ("accuracy .85 and 600 items",), _time),
         }  # fmt: skip
@@ -187,7 +188,8 @@ def _items(seed: int) -> dict[str, Any]:
     every = np.stack(np.triu_indices(40, 1), axis=1)
     a, b = np.concatenate([every[random.choice(len(every), 110, replace=False)] for _ in range(5)]).T
     same, right = label[view, a] == label[view, b], random.random(550) < np.array(_ITEM_ACCURACY)[expert]
-    fit, seconds = _fitted(constraints_of(expert, a, b, np.where(right, same, ~same).astype(int), np.empty((40, 0)), 5), seed)
+    together = np.where(right, same, ~same).astype(int)
+    fit, seconds = _fitted(constraints_of(expert, a, b, together, np.empty((40, 0)), 5), seed)
     row: dict[str, Any] = {"said": [], "right": [], "sizes": 0, "held": 0, "CPU s": seconds}
     for own, judge in zip(label, (0, 2), strict=True):
         found = int(fit.truth.view_probability[judge].argmax())
@@ -252,7 +254,8 @@ def _tell(record: Recording, kept: Kept) -> None:
         elif part == "items":
             record.data(part, rows)
             sizes, held = (sum(row[name] for row in rows) for name in ("sizes", "held"))
-            record.say(f"{held:,} of {sizes:,} sizes were in their 95 % intervals. Items by how probable their cluster is:")
+            record.say(f"{held:,} of {sizes:,} sizes were in their 95 % intervals. "
+                       "Items by how probable their cluster is:")  # fmt: skip
             record.table(part, _by_certainty(rows))
         elif part in ("prior", "ascent"):
             record.data(part, rows)
