@@ -274,8 +274,8 @@ def _tempering(fit: Any) -> str:
         f"The sampler ran {counted(len(trips), 'rows')} of chains. The first chain of a row ignores the answers and "
         "tries any grouping of the experts; each next one believes the answers more, and the last in full; neighbours "
         f"swap their groupings, so that the last need not stay where it began. {begun} begun in a first chain came to "
-        "the last; few do where the grouping is sure, and then it tells more whether the rows agree, which begin at random "
-        "or where the best of several searches ended."
+        "the last; few do where the grouping is sure, and then it tells more whether the rows agree, which begin at "
+        "random or where the best of several searches ended."
     )
 
 
