@@ -109,7 +109,8 @@ def report(
         page = dataclasses.replace(
             page, title=f"{page.title}{name_of(fit)}",
             alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
-            findings=[*page.findings, *findings(fit)], sections=[*page.sections, *sections, run_section(fit, systems)],
+            findings=[*page.findings, *findings(fit)],
+            sections=[*page.sections, *sections, run_section(fit, systems, page.method)],
             run=shlex.quote(fit.folder) if fit.folder else "",
         )  # fmt: skip
     return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
