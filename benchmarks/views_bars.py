@@ -7,6 +7,8 @@
   who guesses, or .6.
 * prior: data drawn from the model, 60 items, six experts with 50 pairs each, three views of three clusters.
 * ascent: a quarter of the same sets by coordinate ascent, for comparison.
+* items: 40 items in two views of three clusters, five experts with 110 pairs each; how often the cluster of an item is
+  right, by its probability, and how often intervals of sizes hold.
 * clusters: log evidence of 2, 3 and 5 clusters where three are true, and its standard error against its spread.
 * time: CPU seconds of whole processes, without and with what is kept of compilation, and beside coordinate ascent.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import os
 import resource
@@ -31,10 +34,12 @@ import numpy as np
 
 from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
 
-PARTS = ("exact", "groupings", "prior", "ascent", "clusters", "time")
+PARTS = ("exact", "groupings", "prior", "ascent", "items", "clusters", "time")
 _ACCURACY, _GUESSER, _SECOND = "accuracy .85", "a guesser", "accuracy .6, second set"
 _GUESSERS, _CLUSTER_SETS, _SPREAD = (6, 7, 8, 9, 10), (0, 20, 21, 22, 23), (0, 1, 2, 3, 4)
 _LEVEL, _LEAST_IN_BIN = 0.9, 100
+_ITEM_SETS, _ITEM_ACCURACY = 30, (0.9, 0.85, 0.9, 0.85, 0.6)
+_CERTAIN = (0.0, 0.5, 0.7, 0.9, 0.99, 1.0)
 _ONE_FIT = """
 import json, sys, time, numpy as np
 began = time.process_time()
@@ -68,6 +73,8 @@ def run(arguments: argparse.Namespace) -> None:
                               for seed in range(arguments.sets)],
             "ascent": lambda: [kept.row("ascent", (seed,), functools.partial(_prior, seed, "cavi"))
                                for seed in range(arguments.sets // 4)],
+            "items": lambda: [kept.row("items", (seed,), functools.partial(_items, seed))
+                              for seed in range(_ITEM_SETS)],
             "clusters": lambda: _clusters(kept),
             "time": lambda: kept.row("time", ("accuracy .85 and 600 items",), _time),
         }  # fmt: skip
@@ -169,6 +176,36 @@ def _prior(seed: int, method: str = "gibbs") -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _items(seed: int) -> dict[str, Any]:
+    """Measure the clusters of the views of experts 0 and 2, each matched to the true ones that they share most with."""
+    from scipy.optimize import linear_sum_assignment
+
+    from consilience.models.expert_views.simulation import constraints_of
+
+    random = np.random.default_rng(seed)
+    label = random.integers(0, 3, (2, 40))
+    expert, view = np.repeat(np.arange(5), 110), np.repeat([0, 0, 1, 1, 0], 110)
+    every = np.stack(np.triu_indices(40, 1), axis=1)
+    a, b = np.concatenate([every[random.choice(len(every), 110, replace=False)] for _ in range(5)]).T
+    same, right = label[view, a] == label[view, b], random.random(550) < np.array(_ITEM_ACCURACY)[expert]
+    together = np.where(right, same, ~same).astype(int)
+    fit, seconds = _fitted(constraints_of(expert, a, b, together, np.empty((40, 0)), 5), seed)
+    row: dict[str, Any] = {"said": [], "right": [], "sizes": 0, "held": 0, "CPU s": seconds}
+    for own, judge in zip(label, (0, 2), strict=True):
+        found = int(fit.truth.view_probability[judge].argmax())
+        probability, best = fit.truth.cluster_probability[:, found], fit.truth.consensus(found)
+        shared = (best[:, None, None] == np.arange(3)[:, None]) & (own[:, None, None] == np.arange(3))
+        true = linear_sum_assignment(-shared.sum(axis=0))[1]
+        size = (fit.truth.clusters(found)[:, :, None] == np.arange(3)).sum(axis=1)
+        low, high = np.quantile(size, (0.025, 0.975), axis=0)
+        known = np.bincount(own, minlength=3)[true]
+        row["said"] += probability.max(axis=1).round(4).tolist()
+        row["right"] += (true[best] == own).astype(int).tolist()
+        row["sizes"] += 3
+        row["held"] += int(((low <= known) & (known <= high)).sum())
+    return row
+
+
 def _clusters(kept: Kept) -> None:
     def once(data_seed: int, clusters: int, seed: int) -> dict[str, Any]:
         fit, seconds = _fitted(of_section(np.full(10, 0.85), data_seed)[0], seed, clusters)
@@ -214,6 +251,12 @@ def _tell(record: Recording, kept: Kept) -> None:
         record.section(part)
         if not rows:
             record.say("Not measured.")
+        elif part == "items":
+            record.data(part, rows)
+            sizes, held = (sum(row[name] for row in rows) for name in ("sizes", "held"))
+            record.say(f"{held:,} of {sizes:,} sizes were in their 95 % intervals. "
+                       "Items by how probable their cluster is:")  # fmt: skip
+            record.table(part, _by_certainty(rows))
         elif part in ("prior", "ascent"):
             record.data(part, rows)
             held, number = (sum(row[name] for row in rows) for name in ("held", "accuracies"))
@@ -234,6 +277,16 @@ def _bins(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"said": f"{number / 5:.1f} to {(number + 1) / 5:.1f}", "pairs": int(own.sum()),
          "mean said": float(said[own].mean()), "true": float(true[own].mean())}
         for number in range(5) if (own := place == number).any()
+    ]  # fmt: skip
+
+
+def _by_certainty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return how often items are in the cluster that was said, by its probability."""
+    said, right = (np.concatenate([row[name] for row in rows]) for name in ("said", "right"))
+    return [
+        {"said": f"{low} to {high}", "items": int(own.sum()), "mean said": float(said[own].mean()),
+         "right": int(right[own].sum())}
+        for low, high in itertools.pairwise(_CERTAIN) if (own := (low <= said) & (said < high + (high == 1))).any()
     ]  # fmt: skip
 
 

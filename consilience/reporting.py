@@ -110,7 +110,7 @@ def report(
             page, title=f"{page.title}{name_of(fit)}",
             alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
             findings=list(dict.fromkeys([*page.findings, *findings(fit)])),
-            sections=[*page.sections, *sections, run_section(fit, systems)],
+            sections=[*page.sections, *sections, run_section(fit, systems, page.method)],
             run=shlex.quote(fit.folder) if fit.folder else "",
         )  # fmt: skip
     return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)

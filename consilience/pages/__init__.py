@@ -225,6 +225,7 @@ class Page:
     findings : what else there is to know; five are shown.
     actions : what to do next; five are shown, those whose section the page has.
     run : the folder of the fit, for ``RUN`` in commands, where it is known.
+    method : what the section on what was run says of the method, beside what it says of every one.
     """
 
     title: str
@@ -235,6 +236,7 @@ class Page:
     findings: Sequence[str] = ()
     actions: Sequence[Action] = ()
     run: str = ""
+    method: str = ""
 
 
 # The page -------------------------------------------------------------------------------------------------------------

@@ -242,8 +242,9 @@ def _chance(found: Agreement) -> Section:
     meant = [f"{name}, {what}" for name, what in _CONVENTIONS.items() if frame["convention"].str.contains(name).any()]
     words = (
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
-        "in how they treat items with few annotations; compare values of one coefficient only. Chance is what labels "
-        f"drawn by their shares would reach. Conventions: {'; '.join(meant)}."
+        "in how they treat items with few annotations; compare values of one coefficient only. For most, it is what "
+        "labels drawn by the shares of all would reach, for Conger's kappa by those of each annotator; Gwet's AC1 "
+        f"takes it lower where one label is frequent. Conventions: {'; '.join(meant)}."
     )
     alpha = frame.loc[frame["coefficient"].str.contains("alpha"), ["value", "lower", "upper"]]
     gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""

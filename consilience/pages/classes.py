@@ -35,7 +35,15 @@ from consilience.pages import Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
-from consilience.pages.gold import BesideGold, SystemsByGold, beside_gold, gold_alerts, gold_section, right_by_gold
+from consilience.pages.gold import (
+    BesideGold,
+    SystemsByGold,
+    beside_gold,
+    gold_alerts,
+    gold_section,
+    right_by_gold,
+    together_words,
+)
 from consilience.pages.items import (
     Offsets,
     agreement_bars,
@@ -274,7 +282,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit, found.by_gold)
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
-    numbers |= doubtful_annotators(fit, found.annotators) | accuracies(found.annotators)
+    numbers |= doubtful_annotators(fit, found.annotators) | accuracies(fit, found.annotators)
     classes = "labels" if class_word(fit) == "label" else "classes"
     sizes = {"annotators": fit.data.counts.get("annotators"), classes: truth.num_classes}
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
@@ -332,6 +340,8 @@ def _findings(found: _Found) -> list[str]:
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
+        if (one := truth.dependence) is not None:
+            said[-1] += together_words(truth.certainty_if_independent, one.rho, one.gold_items, found.unit)
     else:
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
@@ -440,8 +450,8 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         return [], []
     words = (
         f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} that the other annotators "
-        f"of the item put first. It is {left_out.value:.3f} on average over {counted(several, 'items')} with two "
-        "annotators or more."
+        "of the item put first; where several are first, any of them counts. It is "
+        f"{left_out.value:.3f} on average over {counted(several, 'items')} with two annotators or more."
     )
     blocks: list[Any] = [words]
     if truth.num_draws > 1 and not is_vote(fit):

@@ -11,7 +11,6 @@ from consilience import annotator_figures
 from consilience.drawing import shown_name
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
-from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import signal
 from consilience.pages import SURE, Section, Table
@@ -48,13 +47,19 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
     return parts
 
 
-def accuracies(frame: Any) -> dict[str, str]:
+def accuracies(fit: Fit, frame: Any) -> dict[str, str]:
     """Return the range of the annotators' accuracies, by what it is; nothing where the model has none."""
     if "accuracy" not in frame or not (frame["annotations"] > 0).any():
         return {}
     known = frame["accuracy"][frame["annotations"] > 0]
     low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
-    return {"accuracy of annotators, lowest to highest": f"{low} to {'> 0.99' if high == '1.00' else high}"}
+    leans = " (mostly the prior's)" if _leans(fit) else ""
+    return {f"accuracy of annotators, lowest to highest{leans}": f"{low} to {'> 0.99' if high == '1.00' else high}"}
+
+
+def _leans(fit: Fit) -> bool:
+    """Return whether accuracies are more what the prior expects than what annotators did; another model has no such."""
+    return any(note.model for note in fit.findings())
 
 
 def doubtful_annotators(fit: Fit, frame: Any) -> dict[str, int]:
@@ -100,7 +105,8 @@ def next_label_sections(fit: Fit) -> list[Section]:
     if open_ := int((firm < SURE).sum()):
         words += f" That does not make them sure: certainty is below {SURE} for {open_:,} of these; it takes several."
     if np.less(truth.worth, 1).any():
-        words += " As annotators err together, the next one's label counts as much as one of those that are there."
+        rho = f"dependence {truth.dependence.rho:.2g}"
+        words += f" Annotators are taken to err together ({rho}): the next label counts as one of theirs."
     if not len(gaining):
         return [Section("Next labels", [words], "no single label would change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
@@ -157,7 +163,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
     z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators", texts={"agreement z": z}))
-    gist = [f"accuracy {text}" for text in accuracies(frame).values()]
+    gist = [f"accuracy {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
 
@@ -169,21 +175,19 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
             "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item"
         )
-        if "left-out" in data.agreements and np.isfinite(others := annotator_agreement(data).value):
-            share = fit.table("labels")["share"].mean()
-            words += f": on average over items it is {share:.2f}, and beside the vote of the others alone {others:.2f}"
-        words += ". Intervals do not know of that."
+        several = data.num_annotations / max(data.num_items, 1)
+        words += f": of {several:.1f} annotations an item, on average, it is one. Intervals do not know of that."
     else:
         words = (
             "Accuracy is the probability that the annotator gives the true label of an item, labels being as frequent "
             "as they are believed to be."
         )
-        leans = any(note.model for note in fit.findings())  # another one does not have its prior
         if frame["accuracy_lower"].isna().all():
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
-            held = ", by an approximation whose spread is as a rule too small." if fit.method == "cavi" else "."
-            words += " Intervals hold 95 %" + (" only if annotators are as the prior expects them." if leans else held)
+            held = " and hold less: they are of an approximation whose spread is as a rule too small"
+            held = " only if annotators are as the prior expects them" if _leans(fit) else held * (fit.method == "cavi")
+            words += f" Intervals are meant to hold 95 %{held}."
     blind, number = _without_evidence(fit)
     if number:
         words += (

@@ -53,7 +53,7 @@ class BesideGold(NamedTuple):
         """Key figures of the page."""
         of = counted(self.score.items, "gold labels")
         right = tile(f"labels of the fit, right on {of}", self.score.right, *self.interval)
-        return right | {f"right on these {of}, as the fit expects": f"{self.score.certainty:.3f}"}
+        return right | {f"expected by the fit to be right on these {of}": f"{self.score.certainty:.3f}"}
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -78,6 +78,26 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit, is_vote(fit))
 
 
+def together_words(if_independent: float | None, dependence: float, learned_from: int, unit: str) -> str:
+    """Say by how much certainties are lowered for annotators who err together, and how that is known; empty if not.
+
+    Parameters
+    ----------
+    if_independent : mean certainty were errors independent; None where that is not another one.
+    dependence : by which it is lowered.
+    learned_from : from how many gold labels; 0 where it was not.
+    unit : what has a label.
+    """
+    if if_independent is None or not dependence > 0:
+        return ""
+    how = f"learned from {counted(learned_from, 'gold labels')}" if learned_from else "not learned from these data"
+    return (
+        f" Were the errors of annotators independent, the certainty of all {unit}s would be {if_independent:.3f}; it "
+        f"is lowered for annotators who err together (dependence {dependence:.2f}, {how}; at 0 they err independently, "
+        f"at 1 all labels of an {unit} tell no more than one)."
+    )
+
+
 def gold_section(gold: BesideGold) -> Section:
     """Return the section on how right the fit is, by what it says."""
     score = gold.score
@@ -89,14 +109,7 @@ def gold_section(gold: BesideGold) -> Section:
     )
     if gold.vote or "." in right:
         words += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
-    if gold.if_independent is not None and score.dependence > 0:
-        learned = f", learned from {counted(score.fitted_on, 'gold labels')}" if score.fitted_on else ""
-        words += (
-            " Were the errors of annotators independent, the certainty of all items would be "
-            f"{gold.if_independent:.3f}; it is lowered for annotators who err together (dependence "
-            f"{score.dependence:.2f}{learned}; at 0 they err independently, at 1 all labels of an {gold.unit} tell no "
-            "more than one)."
-        )
+    words += together_words(gold.if_independent, score.dependence, score.fitted_on, gold.unit)
     if score.fitted_on:
         words += f" Each {gold.unit} below is scored without its own gold label."
     # No term of its sum is above that of the floor, and none is below zero.

@@ -23,7 +23,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.notes import Remedy
 from consilience.pages import Action, Page, Section, Table
 from consilience.pages.record_pairs import fields_section, review_list
-from consilience.pages.run import changed_options, kinds_of, line_of
+from consilience.pages.run import changed, kinds_of, line_of
 from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
@@ -69,7 +69,7 @@ def _actions(fit: Any) -> list[Action]:
     words = "Compare by similarity, so that typing errors count less, with the other options of this run:"
     files = " ".join(shlex.quote(f"{name}.csv") for name in fit.data.parts) or "FILES"
     named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
-    flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed_options(fit)).items())
+    flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
     similar = Action(words, f"consilience link {files}{flags} --similar {names} -o linked-by-similarity")
     return [
         Action("Decide on the least certain pairs by hand", section="Review list"),

@@ -18,6 +18,8 @@ from consilience.rounding import written
 MOST_EXPERTS = 40
 """Experts that a figure has."""
 
+_MOST_MUTE = 2  # Experts that a finding names.
+
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
     "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
@@ -51,6 +53,9 @@ def reliability_section(fit: Any, frame: Any) -> Section:
             f"Of {counted(len(spammers), 'experts')} sensitivity and specificity more probably than not add up to less "
             f"than 1.1, so that they tell next to nothing, or the opposite of what they say: {named}."
         )
+    mute = maybe_mute(frame)
+    if mute:
+        blocks.append(f"{mute} may tell nothing: the interval of the weight includes 0.")
     if number > MOST_EXPERTS:
         frame = shown_annotators(frame, "weight", ("weight_lower", "weight_upper"), "answers", MOST_EXPERTS)
         frame = frame.iloc[np.lexsort([-frame["weight"], frame["view"]])]
@@ -70,11 +75,21 @@ def reliability_section(fit: Any, frame: Any) -> Section:
     table.attrs["numbers"] = [name for name in columns if name.startswith("95 %")]
     tell = "tells" if len(spammers) == 1 else "tell"
     gist = f"{counted(len(spammers), 'experts')} probably {tell} next to nothing" if spammers else ""
+    if mute and not gist:
+        gist = f"{mute} may tell nothing"
     if not gist and number > 1 and np.isfinite(frame["weight"]).all():
         most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
         gist = f"{most['expert']} weighs most, {_weight_of(most)}; {least['expert']} least, {_weight_of(least)}"
     blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
     return Section("How reliable each expert is", blocks, gist)
+
+
+def maybe_mute(frame: Any) -> str:
+    """Name the answers of the experts whose weight may be 0, by its interval; empty where it is of nobody."""
+    names = list(map(str, frame["expert"][(frame["weight_lower"] <= 0) & (frame["weight_upper"] >= 0)]))
+    if len(names) > _MOST_MUTE:
+        return f"The answers of {len(names):,} experts ({', '.join(names[:_MOST_MUTE])}, …)"
+    return f"The answers of {' and '.join(names)}" if names else ""
 
 
 def _weight_of(row: Any) -> str:

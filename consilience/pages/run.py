@@ -21,8 +21,8 @@ from consilience.printing import counted
 from consilience.rounding import written
 
 
-def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
-    """Return the section on what was run, with the lines that do it again for these systems."""
+def run_section(fit: Fit, systems: Mapping[str, Any], method: str = "") -> Section:
+    """Return the section on what was run, with words on its method and lines that do it again for these systems."""
     import pandas
 
     rows = [*_computed(fit), *_circumstances(fit)]
@@ -33,7 +33,8 @@ def run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
         said = priors_in_words(fit.priors).items()
         own = [(_spaced(name), *words) for name, words in said if name not in idle]
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
-    blocks += [_diagnosis(fit), "To reproduce it:", Code(reproduction(fit, systems), "To reproduce it")]
+    blocks += [_diagnosis(fit), *[method] * bool(method)]
+    blocks += ["To reproduce it:", Code(reproduction(fit, systems), "To reproduce it")]
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
     gist = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}"
@@ -69,7 +70,7 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
         ("model", fit.member.title, repr(fit.member.name)), ("method", f"{method} ({fit.reason})", repr(fit.method)),
         ("result", ended, ""),
     ]  # fmt: skip
-    for name, value in changed_options(fit).items():
+    for name, value in changed(fit).items():
         meant = f" ({helps[name]})" if helps.get(name) else ""
         rows.append((_spaced(name), f"{_setting(value)}{meant}", f"{name}={value!r}"))
     return rows
@@ -96,7 +97,7 @@ def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def changed_options(fit: Fit) -> dict[str, Any]:
+def changed(fit: Fit) -> dict[str, Any]:
     """Return the options that are not at their default."""
     usual = {one.name: one.default for one in dataclasses.fields(fit.resolved.settings)}
     return {name: value for name, value in fit.options.items() if name not in usual or value != usual[name]}
@@ -220,9 +221,9 @@ def _how_it_ended(fit: Fit) -> str:
 
 def reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
     """Return the lines of Python that make a fit and its page again."""
-    before = _own_priors(fit)
+    before = own_priors(fit)
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
-    given = [f"{name}={value!r}" for name, value in (driver | changed_options(fit)).items()]
+    given = [f"{name}={value!r}" for name, value in (driver | changed(fit)).items()]
     given = ["priors=priors"] * bool(before) + [f"method={fit.method!r}", f"draws={fit.draws}", *given]
     run = f"{', '.join(given)}, seed={fit.seed})"
     data_hash = f"# {type(fit.data).__name__}, hash {fit.attributes.get('data_hash', '')[:12]}…"
@@ -258,7 +259,7 @@ def kinds_of(words: str) -> dict[str, str]:
     return dict(re.findall(r"(.+?) \(([\w:]+)\)(?:, |$)", words))
 
 
-def _own_priors(fit: Fit) -> str:
+def own_priors(fit: Fit) -> str:
     """Return the lines that make priors other than the member's; of what no line can make, the words alone."""
     words, kind = fit.describe()["priors"], fit.member.priors
     if kind is None or words == describe_priors(kind()):

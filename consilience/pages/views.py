@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,13 +11,14 @@ import numpy as np
 
 from consilience import views_figures
 from consilience.errors import UnsupportedRequest
+from consilience.inference.posterior import LEAST_ESS
 from consilience.models.intervals import ends
 from consilience.models.truth.views import ladders_apart
 from consilience.pages import SURE, Action, Page, Section, Table
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.items import effective_draws
-from consilience.pages.reliability import MOST_EXPERTS, reliability_section
-from consilience.pages.run import line_of
+from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
+from consilience.pages.run import changed, line_of, own_priors
 from consilience.pages.systems import in_words
 from consilience.printing import counted, numbered
 from consilience.rounding import probability, written
@@ -24,7 +27,7 @@ _MOST_VIEWS = 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
 _LOOKED_AT = 1_000    # Answers that go against the others.
 _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and uncertain ones that are drawn.
-_FEW_TRIPS = 10       # Round trips of replicas, below which they say less than that ladders agree.
+_AGREE = 0.15         # How far runs that agree may differ, on how probably two experts share a view.
 _MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
 _WITHIN = 1.0         # Nats.
@@ -32,7 +35,6 @@ _LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
 _NATS = "in nats: 0 is nothing, and 0.69, the logarithm of 2, settles a pair that was as probably together as apart"
 _NOTHING = f"none is expected to tell {_LEAST_GAIN} nats or more, where 0.69 would settle an even question"
 _TO_ASK = (
-    ("Pairs to ask next", "Ask these pairs next"),
     ("Answers worth asking again", "Ask again where answers contradict the others"),
     ("Answers against the others", "Look at the answers that contradict the others"),
 )
@@ -40,7 +42,15 @@ _TO_ASK = (
 
 _LISTED = (
     "Items are listed under their most probable cluster, the surest first; a probability below "
-    f"{SURE} stands behind the item. All: “consilience table RUN views”."
+    f"{SURE} stands behind the item. All: “consilience table RUN views”, which numbers views and clusters from 1 as "
+    "this page does; files of CSV and JSON number them from 0."
+)
+# By `python -m benchmarks views_bars --only items`.
+_CHECKED = (
+    "On simulated answers of this model's kind, of five experts in two views, fitted by this method with the right "
+    "number of clusters, 2,076 of 2,086 items stated at 0.9 or more were in the right cluster, and 95 % intervals held "
+    "176 of 180 sizes. With another number of clusters, or of data that the model does not describe, nothing was "
+    "measured."
 )
 
 
@@ -55,8 +65,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
     found = _Found(fit)
     data, unsure, parts = fit.data, int(_not_sure(found.experts["probability"]).sum()), _sections(found)
-    against, expected = len(found.against), _expected_against(found)
-    hoped = "" if expected is None else f"; {expected:,.0f} expected at the estimated error rates"
+    against = len(found.against)
     low, high = found.count.interval
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     held = _held(fit.truth)
@@ -67,23 +76,29 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             f"{named}, with probability {_share_of(found)}{spread}": f"{found.most:,}",
             f"of {counted(data.num_experts, 'experts')} without a sure view (probability below {SURE})": unsure,
             f"of {counted(fit.truth.num_units, 'items')} without a sure cluster{_in_some(held)}": open_,
-            f"of {counted(data.num_constraints, 'answers')} against the others{hoped}":
+            f"of {counted(data.num_constraints, 'answers')} against what all together say":
                 f"{'≥ ' if against == _LOOKED_AT else ''}{against:,}",
         },
         findings=[
             f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)} "
-            "All probabilities hold as far as the model does.",
+            f"All probabilities, those of items and sizes too, come from this model with "
+            f"{counted(fit.truth.most_clusters, 'clusters')} a view, and are not checked against known groupings.",
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
             + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
             f"{_clusters_allowed(fit)}. {_surer(found)}",
+            *_mute(found),
         ],
         actions=[
+            *_more_draws(fit),
             Action("See which items belong together", section=f"View {numbered(0)}"),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
-            Action("See how reliable each expert is", section="How reliable each expert is"),
-            Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
+            *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
+              if part.title == "Pairs to ask next"),
             *_other_clusters(fit),
+            Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
+            Action("See how reliable each expert is", section="How reliable each expert is"),
         ],
+        method=_tempering(fit),
     )  # fmt: skip
 
 
@@ -166,17 +181,25 @@ def _other_clusters(fit: Any) -> list[Action]:
     return [Action("Compare numbers of clusters, in Python:", command)]
 
 
-def _expected_against(found: _Found) -> float | None:
-    """Return how many answers would go against the model by the experts' mean error rates; None of graded answers."""
-    fit, frame, data = found.fit, found.experts, found.fit.data
-    if data.num_answers != 2 or data.order is not None:
-        return None
-    expert = np.asarray(data.expert)
-    together = fit.truth.pair_probability(np.asarray(data.item_a), np.asarray(data.item_b), expert).sum(axis=1)
-    by_expert = frame.loc[np.arange(len(frame))]
-    sensitivity, specificity = (by_expert[name].to_numpy(float)[expert] for name in ("sensitivity", "specificity"))
-    says = together * sensitivity + (1 - together) * (1 - specificity)
-    return float(np.where(together > 0.5, 1 - says, says).sum())
+def _more_draws(fit: Any) -> list[Action]:
+    """Offer the command that draws enough, where too few are effective."""
+    worst = fit.worst if fit.method == "gibbs" else None
+    if worst is None or not worst.short or not worst.size > 0:
+        return []
+    draws = math.ceil(LEAST_ESS / worst.size) * fit.draws
+    if own_priors(fit):  # a command may not know them
+        return [Action(f"Ask for more draws, by draws={draws} in the lines of Python", section="What was run")]
+    file = shlex.quote(fit.attributes.get("data_file", "ANSWERS.csv"))
+    words = [file, *["--features ITEMS.csv"] * bool(fit.data.num_features)]
+    words += [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in changed(fit).items()]
+    command = f"consilience fit {fit.member.name} {' '.join(words)} --draws {draws} -o longer"
+    return [Action("Ask for more draws:", command)]
+
+
+def _mute(found: _Found) -> list[str]:
+    """Say whose answers may tell nothing."""
+    names = maybe_mute(found.experts)
+    return [f"{names} may tell nothing: the 95 % interval of the weight includes 0."] if names else []
 
 
 def views_sections(fit: Any) -> list[Section]:
@@ -209,36 +232,50 @@ def _number(found: _Found) -> Section:
         blocks.append(_restart_words(restarts))
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
-        blocks.append(_ladder_words(fit))
+        blocks += [_agreement(fit), _TRUST]
     if len(fit.table("evidence")) < 2:
         blocks.append(f"{_clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
     gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
     return Section("How many views", [*blocks, *([drawn] if drawn else [])], gist)
 
 
-def _ladder_words(fit: Any) -> str:
-    words = "These are draws of a sampler; whether its runs agree is said under “What was run”."
-    trips = np.asarray(fit.posterior.hidden.get("ladder_trips", ()))
-    if not len(trips) or fit.options.get("rungs") == 1:
-        return words
-    number, apart = int(trips.sum()), ladders_apart(fit.posterior.value("view_of_expert"), len(trips))
+_TRUST = (
+    "How far to trust this: on simulated data, drawn from the model itself, intervals of 90 % held the true "
+    "sensitivity or specificity in 90 of 100 cases, and pairs of experts that share a view with a probability of 0.93 "
+    "on average did so in 92 of 100. Of data that the model does not describe this says nothing."
+)
+
+
+def _ladders(fit: Any) -> np.ndarray:
+    """Return the round trips of each ladder; none where the sampler was not tempered."""
+    return np.asarray(() if fit.options.get("rungs") == 1 else fit.posterior.hidden.get("ladder_trips", ()))
+
+
+def _agreement(fit: Any) -> str:
+    """Say whether it is a worry how the runs of the sampler went."""
+    trips = _ladders(fit)
+    apart = ladders_apart(fit.posterior.value("view_of_expert"), len(trips)) if len(trips) else np.inf
+    if not np.isfinite(apart):
+        return "These are draws of a sampler; whether its runs agree is said under “What was run”."
+    differ = f"on how probably two experts share a view they differ by {apart:.2f} at most"
+    if apart <= _AGREE:
+        return f"The {len(trips)} runs of the sampler began apart and agree: {differ}. This is a good sign, no proof."
+    return f"The {len(trips)} runs of the sampler disagree: {differ}. That is a worry: ask for more draws."
+
+
+def _tempering(fit: Any) -> str:
+    """Say how the chains of a tempered sampler moved; empty where there are none."""
+    trips = _ladders(fit)
+    if not len(trips):
+        return ""
+    number = int(trips.sum())
     begun = f"{counted(number, 'times')} a grouping" if number else "No grouping"
-    words += (
-        f" It ran {counted(len(trips), 'rows')} of chains side by side. The first chain of a row ignores the answers "
-        "and tries any grouping of the experts; each next one believes the answers more, and the last in full; "
-        f"neighbours swap their groupings, so that the last need not stay where it began. {begun} begun in a first "
-        "chain came to the last"
-    )
-    if number < _FEW_TRIPS and np.isfinite(apart):
-        words += (
-            ", which is rare where the grouping is sure. What speaks for this one is that the rows agree, though they "
-            "began apart, at random or where the best of several searches ended: on how probably two experts share a "
-            f"view they differ by {apart:.2f} at most"
-        )
-    return words + (
-        ". How far to trust this: on simulated data, drawn from the model itself, intervals of 90 % held the true "
-        "sensitivity or specificity in 90 of 100 cases, and pairs of experts that share a view with a probability of "
-        "0.93 on average did so in 92 of 100. Of data that the model does not describe this says nothing."
+    return (
+        f"The sampler ran {counted(len(trips), 'rows')} of chains. The first chain of a row ignores the answers and "
+        "tries any grouping of the experts; each next one believes the answers more, and the last in full; neighbours "
+        f"swap their groupings, so that the last need not stay where it began. {begun} begun in a first chain came to "
+        "the last; few do where the grouping is sure, and then it tells more whether the rows agree, which begin at "
+        "random or where the best of several searches ended."
     )
 
 
@@ -274,6 +311,15 @@ def _grouping(found: _Found, order: np.ndarray) -> Section:
             f"Of the views whose use is more probable than not, nobody most probably has {_listed_views(nobodys)}: "
             "the answers do not tell which views there are, and such a view has no section."
         )
+    if apart := np.setdiff1d(shown, [*_held(truth), *nobodys]).tolist():
+        who = truth.names("expert", truth.num_experts)[truth.view_probability[:, apart].max(axis=1) >= 0.005]
+        named = ", ".join(map(str, who[:_MOST_FOUND])) + (", …" if len(who) > _MOST_FOUND else "")
+        listed = _listed_views(apart)
+        blocks.append(
+            f"Nobody most probably has {listed}, and so {'it has' if len(apart) == 1 else 'they have'} no section: "
+            f"{'it stands' if len(apart) == 1 else 'they stand'} for the few draws in which {named} "
+            f"{'has' if len(who) == 1 else 'have'} a view of {'its' if len(who) == 1 else 'their'} own."
+        )
     if len(shown) > 1:
         blocks.append("How probably each expert has each view; cells below 0.005 are empty.")
         if len(order) > MOST_EXPERTS:
@@ -307,7 +353,8 @@ def _views(found: _Found) -> list[Section]:
         words = f"{_named(fit, view)}: the experts in brackets most probably have it. {_LISTED}"
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
-        blocks = [words, *_clusters(fit, view), *_picture(found, view), *_feature_table(fit, view)]
+        trust = _trust_of(fit, view, measured=number == 0)
+        blocks = [words, trust, *_clusters(fit, view), *_picture(found, view), *_feature_table(fit, view)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
     return sections
 
@@ -332,11 +379,28 @@ def _sizes_of(fit: Any, view: int) -> str:
     unsure = int(_not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
     used, most = int((size > 0).sum()), truth.most_clusters
     of = "" if used == most else f", of {most} that it may have"
-    whose = f"the cluster of {unsure:,}" if unsure else "that of none"
+    have = "has" if unsure == 1 else "have"
+    without = f"{counted(unsure, 'items')} {have} no sure cluster" if unsure else "every item has a sure cluster"
+    bound = f"below {SURE}" if unsure else f"{SURE} or more"
     return (
         f"{counted(truth.num_units, 'items')} in {counted(used, 'clusters')}{of} "
-        f"({' + '.join(f'{one:,}' for one in size[size > 0])}); {whose} is uncertain (probability below {SURE})"
+        f"({' + '.join(f'{one:,}' for one in size[size > 0])}); {without} (stated probability {bound})"
     )
+
+
+def _trust_of(fit: Any, view: int, *, measured: bool) -> str:
+    """Say how far to trust what is stated of items and of the sizes of clusters, and what was measured of it."""
+    sure = fit.truth.cluster_probability[:, view].max(axis=1)
+    sure = sure[~_not_sure(sure)]
+    wrong = float((1 - sure).sum())
+    expected = f"about {wrong:.0f}" if wrong >= 1 else "less than one"
+    words = (
+        f"Probabilities and sizes come from this model with {counted(fit.truth.most_clusters, 'clusters')} a view, and "
+        "are not checked against known groupings. An item without a number behind it can be in the wrong cluster; by "
+        f"the model's own probabilities {expected} of these {len(sure):,} is expected to be."
+    )
+    known = _CHECKED if fit.method == "gibbs" else "How often they are right was not measured for this method."
+    return f"{words} {known}" if measured else words
 
 
 def _picture(found: _Found, view: int) -> list[Any]:
@@ -377,7 +441,7 @@ def _weights(fit: Any, view: int) -> np.ndarray:
 def _clusters(fit: Any, view: int) -> list[str]:
     """List the items of each cluster, the surest first, and how many it has over draws."""
     truth = fit.truth
-    drawn = truth.clusters(view, slice(0, _MOST_DRAWS))
+    drawn = truth.clusters(view, slice(None, None, max(truth.num_draws // _MOST_DRAWS, 1)))  # of all chains
     label, sure = truth.consensus(view), truth.cluster_probability[:, view].max(axis=1)
     names, listed = truth.names(), []
     for cluster in range(truth.most_clusters):
@@ -387,8 +451,8 @@ def _clusters(fit: Any, view: int) -> list[str]:
         if len(own) > _MOST_NAMES:
             texts = [*texts[: _MOST_NAMES // 2], "…", *texts[-_MOST_NAMES // 2 :]]
         low, high = np.quantile((drawn == cluster).sum(axis=1), ends())
-        spread = f" ({low:,.0f} to {high:,.0f} in 95 % of draws)" if high > low else ""
-        size = f"{counted(len(own), 'items')}{spread}"
+        spread = f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f}"
+        size = f"{counted(len(own), 'items')} ({spread} in 95 % of draws)"
         listed.append(f"Cluster {numbered(cluster)}, {size}: {', '.join(texts) or 'none'}.")
     return listed
 

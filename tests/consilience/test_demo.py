@@ -49,8 +49,11 @@ def test_the_least_certain_patients_come_first(studies):
     assert table["certainty"].is_monotonic_increasing
     assert table["certainty"][0] == pytest.approx(certainty.items.min())
     study, sure = studies["anaesthetists"], (certainty.items >= 0.99).sum()
-    assert f"If they are, {sure} patients" in study.words
-    known = "a certainty of 0.99 or more, if looks are independent"
+    alone = (cs.certainty(cs.fit("dawid-skene", cs.load("dawid-skene-1979"), dependence=0)).items >= 0.99).sum()
+    assert f"so {sure} patients" in study.words
+    assert f"Were all looks independent, {alone} patients would" in study.words
+    assert alone > sure
+    known = "a certainty of 0.99 or more, at dependence 0.3 (assumed)"
     assert study.number == {f"of 45 patients have a grade with {known}": sure}
     # Every patient was graded seven times, three times by the first anaesthetist.
     assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}

@@ -269,6 +269,32 @@ def test_intervals_that_are_too_narrow_are_said_to_be(fit):
     assert "too narrow" not in words(section(views_sections(sampled(fit)), title))
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "fit expert-views ANSWERS.csv --features ITEMS.csv --clusters 3 --views 2 --draws {} -o longer"),
+        ({"priors": Priors(sensitivity=BetaPrior(2.0, 2.0))}, ""),
+    ],
+)
+def test_few_effective_draws_have_a_command_where_one_can_tell_all(given, told):
+    one = sampled(made(), 40)
+    one = fitted(one.data, one.posterior, 3, 2, "gibbs", **given)
+    first = views_page(one, {}, risk=None).actions[0]
+    draws = -(-400 // one.worst.size) * one.draws
+    assert first.command.removeprefix("consilience ") == told.format(f"{draws:.0f}")
+    assert first.section == ("" if told else "What was run")
+
+
+def test_answers_that_may_tell_nothing_are_a_finding():
+    """Of expert 2 sensitivity and specificity are near a half, so that the interval of the weight has both signs."""
+    known = {site: np.tile([30.0, 4.0], (5, 1)) for site in ("sensitivity", "specificity")}
+    half = {site: np.where(np.arange(5)[:, None] == 2, 20.0, value) for site, value in known.items()}
+    for one, found in ((made(**half), ["The answers of _hidden may tell nothing"]), (made(**known), [])):
+        page = views_page(one, {}, risk=None)
+        assert [text.partition(":")[0] for text in page.findings if "may tell nothing" in text] == found
+        assert ("may tell nothing" in words(section(page.sections, "How reliable each expert is"))) == bool(found)
+
+
 def test_prior_that_is_not_known_is_not_drawn(fit):
     own = fitted(fit.data, fit.posterior, 3, 2, priors=Priors(sensitivity=BetaPrior(2.0, 2.0)))
     loaded = fitted(fit.data, fit.posterior, 3, 2, known=False)
@@ -373,6 +399,9 @@ def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
         assert named == {f"item {item}": f"{sure[item]:.2f}" if sure[item] < 0.9 else "" for item in own}
         assert text.startswith(f"Cluster {cluster + 1}, {len(own)} items")
     assert len(listed) == 3
+    unsure = (sure.round(2) < 0.9).sum()
+    assert part.gist.endswith(f"; {unsure} items have no sure cluster (stated probability below 0.9)")
+    assert "not checked against known groupings" in words(part)
     # Without features the picture is of the items whose cluster is least certain.
     drawn_items = [text.get_text() for text in part.blocks[-1].get_yticklabels()]
     assert drawn_items == [f"item {item}" for item in np.argsort(sure, kind="stable")[:20]]
