@@ -292,9 +292,7 @@ def _assumed(fit: Fit) -> str:
     """Return what all certainties rest on, where the user sets it and no data tell."""
     if (trusted := fit.options.get("reliability")) is None:
         return ""
-    counts = {1: "once", 2: "twice"}.get(trusted, f"{trusted:g} times")
-    each = f", each ranking counted {counts}," if fit.member.name == "plackett-luce" else ","
-    return f"{each} at reliability {trusted:g} (assumed)"
+    return f", at reliability {trusted:g} (assumed; of a higher one annotators are trusted more)"
 
 
 def _less(fit: Fit) -> float | None:

@@ -13,12 +13,12 @@ from consilience import views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
 from consilience.models.intervals import ends
-from consilience.models.truth.views import ladders_apart
 from consilience.pages import SURE, Action, Page, Section, Table
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.items import effective_draws
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
+from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, restart_words
 from consilience.pages.systems import in_words
 from consilience.printing import counted, numbered
 from consilience.rounding import probability, written
@@ -27,10 +27,8 @@ _MOST_VIEWS = 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
 _LOOKED_AT = 1_000    # Answers that go against the others.
 _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and uncertain ones that are drawn.
-_AGREE = 0.15         # How far runs that agree may differ, on how probably two experts share a view.
 _MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
-_WITHIN = 1.0         # Nats.
 _LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
 _NATS = "in nats: 0 is nothing, and 0.69, the logarithm of 2, settles a pair that was as probably together as apart"
 _NOTHING = f"none is expected to tell {_LEAST_GAIN} nats or more, where 0.69 would settle an even question"
@@ -98,7 +96,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
             Action("See how reliable each expert is", section="How reliable each expert is"),
         ],
-        method=_tempering(fit),
+        method=how_chains_moved(fit),
     )  # fmt: skip
 
 
@@ -229,10 +227,10 @@ def _number(found: _Found) -> Section:
     low, high = count.interval  # a single bar would say less than these words
     drawn = [views_figures.number_of_views(count, draws=effective_draws(fit, count))] if low < high else list[Any]()
     if len(restarts) > 1:
-        blocks.append(_restart_words(restarts))
+        blocks.append(restart_words(restarts))
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
-        blocks += [_agreement(fit), _TRUST]
+        blocks += [agreement_of_runs(fit), _TRUST]
     if len(fit.table("evidence")) < 2:
         blocks.append(f"{_clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
     gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
@@ -244,54 +242,6 @@ _TRUST = (
     "sensitivity or specificity in 90 of 100 cases, and pairs of experts that share a view with a probability of 0.93 "
     "on average did so in 92 of 100. Of data that the model does not describe this says nothing."
 )
-
-
-def _ladders(fit: Any) -> np.ndarray:
-    """Return the round trips of each ladder; none where the sampler was not tempered."""
-    return np.asarray(() if fit.options.get("rungs") == 1 else fit.posterior.hidden.get("ladder_trips", ()))
-
-
-def _agreement(fit: Any) -> str:
-    """Say whether it is a worry how the runs of the sampler went."""
-    trips = _ladders(fit)
-    apart = ladders_apart(fit.posterior.value("view_of_expert"), len(trips)) if len(trips) else np.inf
-    if not np.isfinite(apart):
-        return "These are draws of a sampler; whether its runs agree is said under “What was run”."
-    differ = f"on how probably two experts share a view they differ by {apart:.2f} at most"
-    if apart <= _AGREE:
-        return f"The {len(trips)} runs of the sampler began apart and agree: {differ}. This is a good sign, no proof."
-    return f"The {len(trips)} runs of the sampler disagree: {differ}. That is a worry: ask for more draws."
-
-
-def _tempering(fit: Any) -> str:
-    """Say how the chains of a tempered sampler moved; empty where there are none."""
-    trips = _ladders(fit)
-    if not len(trips):
-        return ""
-    number = int(trips.sum())
-    begun = f"{counted(number, 'times')} a grouping" if number else "No grouping"
-    return (
-        f"The sampler ran {counted(len(trips), 'rows')} of chains. The first chain of a row ignores the answers and "
-        "tries any grouping of the experts; each next one believes the answers more, and the last in full; neighbours "
-        f"swap their groupings, so that the last need not stay where it began. {begun} begun in a first chain came to "
-        "the last; few do where the grouping is sure, and then it tells more whether the rows agree, which begin at "
-        "random or where the best of several searches ended."
-    )
-
-
-def _restart_words(restarts: Any) -> str:
-    number = len(restarts)
-    near = int((restarts["gap"] <= _WITHIN).sum())
-    same = int(restarts["same_grouping"].sum())
-    words = (
-        f"Coordinate ascent began {number} times, and each start raised a bound, a logarithm of how well what it found "
-        f"explains the answers. {near} of {number} restarts, with the best one, came within {_WITHIN:.0f} nat (a "
-        f"factor of 2.7) of the best bound; {same} of {number} group the experts as the best one does. Numbers of the "
-        "whole page are of the best restart alone, and know nothing of the others. "
-    )
-    if near > 1:
-        return words + "That several starts end at the same bound is a good sign, and no proof that there is no better."
-    return words + "None of the others came near: a better one may exist, and more restarts may find it."
 
 
 # The experts ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,62 @@
+"""What a report says of the runs that found views: whether they agree, and how they moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consilience.models.truth.views import ladders_apart
+from consilience.printing import counted
+
+_AGREE = 0.15  # How far runs that agree may differ, on how probably two experts share a view.
+_WITHIN = 1.0  # Nats.
+
+
+def _ladders(fit: Any) -> np.ndarray:
+    """Return the round trips of each ladder; none where the sampler was not tempered."""
+    return np.asarray(() if fit.options.get("rungs") == 1 else fit.posterior.hidden.get("ladder_trips", ()))
+
+
+def agreement_of_runs(fit: Any) -> str:
+    """Say whether it is a worry how the runs of the sampler went."""
+    trips = _ladders(fit)
+    apart = ladders_apart(fit.posterior.value("view_of_expert"), len(trips)) if len(trips) else np.inf
+    if not np.isfinite(apart):
+        return "These are draws of a sampler; whether its runs agree is said under “What was run”."
+    differ = f"on how probably two experts share a view they differ by {apart:.2f} at most"
+    if apart <= _AGREE:
+        return f"The {len(trips)} runs of the sampler began apart and agree: {differ}. This is a good sign, no proof."
+    return f"The {len(trips)} runs of the sampler disagree: {differ}. That is a worry: ask for more draws."
+
+
+def how_chains_moved(fit: Any) -> str:
+    """Say how the chains of a tempered sampler moved; empty where there are none."""
+    trips = _ladders(fit)
+    if not len(trips):
+        return ""
+    number = int(trips.sum())
+    begun = f"{counted(number, 'times')} a grouping" if number else "No grouping"
+    return (
+        f"The sampler ran {counted(len(trips), 'rows')} of chains. The first chain of a row ignores the answers and "
+        "tries any grouping of the experts; each next one believes the answers more, and the last in full; neighbours "
+        f"swap their groupings, so that the last need not stay where it began. {begun} begun in a first chain came to "
+        "the last; few do where the grouping is sure, and then it tells more whether the rows agree, which begin at "
+        "random or where the best of several searches ended."
+    )
+
+
+def restart_words(restarts: Any) -> str:
+    """Say how the starts of coordinate ascent ended; ``restarts`` is their table."""
+    number = len(restarts)
+    near = int((restarts["gap"] <= _WITHIN).sum())
+    same = int(restarts["same_grouping"].sum())
+    words = (
+        f"Coordinate ascent began {number} times, and each start raised a bound, a logarithm of how well what it found "
+        f"explains the answers. {near} of {number} restarts, with the best one, came within {_WITHIN:.0f} nat (a "
+        f"factor of 2.7) of the best bound; {same} of {number} group the experts as the best one does. Numbers of the "
+        "whole page are of the best restart alone, and know nothing of the others. "
+    )
+    if near > 1:
+        return words + "That several starts end at the same bound is a good sign, and no proof that there is no better."
+    return words + "None of the others came near: a better one may exist, and more restarts may find it."
