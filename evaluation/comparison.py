@@ -74,14 +74,14 @@ _DEPENDENT_LEFT_OUT = (
 _READINGS = (
     "These annotations do not tell whether the systems looked at the items themselves. Lower: predictions made from "
     "these annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so "
-    "(option “provenance”); or {}."
+    "(option “provenance”){}."
 )
 _ONE_KIND = (
     "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all with an "
     "own look. “mixed” takes each for itself, and gives a range."
 )
-_ANCHOR = "anchor the scores on gold labels of 20 random items or more, which the fit has not seen (option “gold”)"
-_SEEN = "fit without the gold labels, so that scores can be anchored on them (option “gold” of both)"
+_ANCHOR = "; or anchor the scores on gold labels of 20 random items or more, which the fit has not seen (option “gold”)"
+_SEEN = "; or fit without the gold labels, so that scores can be anchored on them (option “gold” of both)"
 _NOT_COUNTED = (
     "These annotations do not tell whether the systems looked at the items themselves. They are scored as if they were "
     "made from these annotations: a system that looked itself is better than its score."
@@ -356,7 +356,7 @@ def _own_look(
     notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit else []
     notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
-    first = [_READINGS.format(_SEEN if _has_seen_gold(fit) else _ANCHOR)] if is_open else []
+    first = [_READINGS.format(_anchoring(fit))] if is_open else []
     first += [_ONE_KIND] if of_one_kind(origin.values()) else []
     return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, first + notes
 
@@ -366,9 +366,10 @@ def of_one_kind(provenance: Collection[str]) -> bool:
     return list(provenance).count("unknown") > 1 and "mixed" not in provenance
 
 
-def _has_seen_gold(fit: Any) -> bool:
-    resolved = None if truth_of(fit) is fit else fit.resolved
-    return resolved is not None and getattr(resolved.settings, "gold", "ignore") == "use"
+def _anchoring(fit: Any) -> str:
+    """Say how gold labels could settle it; empty where no data of that kind hold any."""
+    setting = "ignore" if truth_of(fit) is fit else getattr(fit.resolved.settings, "gold", "")
+    return {"use": _SEEN, "ignore": _ANCHOR}.get(setting, "")
 
 
 def _looks_at(truth: Any, said: np.ndarray, kept: np.ndarray, seed: int, z: float) -> OwnLook:

@@ -378,7 +378,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         Action("Read the text with its uncertain mentions", section="Text"),
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
-        Action(f"Look at annotators who err often{_worst(found.annotators, blind)}", section="Annotators"),
+        Action(f"Look at annotators who seem to err most{_worst(found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
@@ -393,7 +393,8 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
         if fit.data.rows != "annotation":  # of which no reader takes gold labels
-            open_.append(Action("Have 20 random items decided for certain: how often a system hits these settles it"))
+            words = "Have random items decided for certain: how often a system hits these tells more (to ± 0.2, of 20)"
+            open_.append(Action(words))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
         actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))

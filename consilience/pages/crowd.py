@@ -175,7 +175,7 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
             "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item"
         )
-        several = data.num_annotations / max(data.num_items, 1)
+        several = data.num_annotations / max(fit.truth.num_units, 1)
         words += f": of {several:.1f} annotations an item, on average, it is one. Intervals do not know of that."
     else:
         words = (
@@ -276,6 +276,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
         "has few of them, the prior (what the model expects before any data) speaks, and a row of none is blank."
     )
+    words += " Accuracies lean towards the prior, so these intervals hold the truth too rarely." * _leans(fit)
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:
         wrong = crowd[crowd["true_label"] != crowd["label"]]

@@ -80,7 +80,9 @@ def leaderboard_section(
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
     if leads:
-        return Section(title, blocks, f"“{first['system']}” right on gold labels: {first['by_gold']}")
+        alike = len(table) > 1 and table.iloc[1]["by_gold"] == first["by_gold"]
+        named = f"“{first['system']}” and “{table.iloc[1]['system']}”" if alike else f"“{first['system']}”"
+        return Section(title, blocks, f"{named} right on gold labels: {first['by_gold']}")
     value, low, high = _score(comparison)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' (too narrow)' if too_narrow(comparison, fit) else ''}"
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
@@ -157,6 +159,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
         own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
+        own = own if " to " in own else f"up to {own}"
         words += (
             f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
             "itself; the annotations do not say which."

@@ -198,8 +198,8 @@ def overruled_notes(
         yield Note(
             Level.warning,
             f"all annotators of {len(overruled):,} of {int(unanimous.sum()):,} unanimous items agree on a label, and "
-            f"the model takes another one for more probable ({first}{', …' if len(overruled) > 3 else ''}): what it "
-            "takes the annotators' errors to be outweighs all of them there; look at these items",
+            f"the model takes another one for more probable ({first}{', …' if len(overruled) > 3 else ''}): the "
+            "errors that it takes them to make outweigh their agreement; look at these items",
         )
 
 
