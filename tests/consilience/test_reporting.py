@@ -423,10 +423,9 @@ def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, s
     sampled = dataclasses.replace(fit, attributes={**fit.attributes, "chains": 4})
     theta = Quantity("theta", ())
     vars(sampled)["worst"] = Worst(9, 9, 800, 1.014, disagreeing, theta, size, short, theta)
-    shown = {
-        one.words: one.command.split()[-3]
-        for one in classes._actions(sampled, SimpleNamespace(systems={}, gold=None)) if "--draws" in one.command
-    }
+    found = SimpleNamespace(systems={}, gold=None, annotators=pd.DataFrame())
+    actions = classes._actions(sampled, found)
+    shown = {one.words: one.command.split()[-3] for one in actions if "--draws" in one.command}
     assert shown == ({} if said is None else {said[0]: str(said[1])})
 
 
