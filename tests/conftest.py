@@ -66,12 +66,6 @@ def pytest_terminal_summary(terminalreporter, config):
 _MOST_MAPPINGS = 30_000
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _forget_the_programs_of_a_module():
-    yield
-    _forget_compiled_programs()
-
-
 @pytest.fixture(autouse=True)
 def _forget_too_many_programs():
     yield
