@@ -254,7 +254,8 @@ def fit(
         keep_compiled_at_first_fit()
         resolved = chosen.resolve(data, priors, settings)
         engine = _choose(chosen, method, resolved)[0]
-        result, kept = engine.compared(resolved, fitted) if isinstance(engine, Gibbs) else None, None
+        kept = None
+        result = engine.compared(resolved, fitted) if isinstance(engine, Gibbs) else None
         if result is None:
             kept = None if isinstance(engine, Exact) else _checkpoint(checkpoint, resume)
             if kept is not None and not data.is_whole:

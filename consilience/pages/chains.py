@@ -30,7 +30,7 @@ from consilience.models.truth.chains import follow_links, links_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.items import below, effective_draws, leading_classes
-from consilience.pages.systems import in_words
+from consilience.pages.systems import in_words, rounded
 from consilience.printing import counted
 from consilience.rounding import decimals
 
@@ -262,7 +262,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         shown.attrs["numbers"] = ("P(best)",)
         caption = "Systems against the crowd's chains, the best first; the intervals are too narrow."
         blocks = [
-            Table(shown, caption, texts=_rounded(shown, digits, named, "95 % from", "to")), figures.leaderboard(board)
+            Table(shown, caption, texts=rounded(shown, digits, named, "95 % from", "to")), figures.leaderboard(board)
         ]
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
@@ -273,7 +273,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     caption += "; the intervals are too narrow." if of_chains else "."
     every = pandas.DataFrame(rows)
     of_crowd = [str(one) for one in every if one not in ("system", "metric", "against gold")]
-    scores = Table(every, caption, texts=_rounded(every, digits, *of_crowd))
+    scores = Table(every, caption, texts=rounded(every, digits, *of_crowd))
     alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
@@ -287,11 +287,6 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     (what, value), *_ = number.items()
     section = Section("Systems", [*before, *blocks, *told, scores], f"{value} {what}")
     return ChainScores([section], number, said, [alert])
-
-
-def _rounded(frame: Any, digits: int, *columns: str) -> dict[str, list[str]]:
-    """Write columns of scores with so many digits after the point."""
-    return {name: [f"{value:.{digits}f}" if np.isfinite(value) else "–" for value in frame[name]] for name in columns}
 
 
 class _Gold(NamedTuple):

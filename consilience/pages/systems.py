@@ -294,11 +294,14 @@ def _scores(
             "look, and so has another number for the same metric."
         )
     told = [Heading("Scores of each system"), *_meanings(metrics), words]
-    texts = {
-        str(name): [written(value, f".{digits}f") if np.isfinite(value) else "–" for value in frame[name]]
-        for name in frame if frame[name].dtype.kind == "f"
-    }
+    texts = rounded(frame, digits, *(str(name) for name in frame if frame[name].dtype.kind == "f"))
     return [*told, Table(frame, "All metrics of all systems.", texts=texts), drawn]
+
+
+def rounded(frame: Any, digits: int, *columns: str) -> dict[str, list[str]]:
+    """Write columns of scores with so many digits after the point, as texts of a table."""
+    form = f".{digits}f"
+    return {name: [written(one, form) if np.isfinite(one) else "–" for one in frame[name]] for name in columns}
 
 
 def _meanings(metrics: list[Metric]) -> list[str]:
