@@ -181,7 +181,8 @@ def write_pages(app) -> None:
 
 def link_results(app, docname: str, source: list[str]) -> None:
     """Let links to recorded results, which lead to a file of the checkout, lead to its page."""
-    source[0] = re.sub(r"\((?:\.\./)+benchmarks/results/([\w-]+)/results\.md", r"(../benchmarks/\1.md", source[0])
+    up = "../" * docname.count("/")
+    source[0] = re.sub(r"\((?:\.\./)+benchmarks/results/([\w-]+)/results\.md", rf"({up}benchmarks/\1.md", source[0])
 
 
 def check_index(app) -> None:
