@@ -70,6 +70,7 @@ class Note:
     remedies : the arguments in the text. Where it names one several times, its remedies take turns, in order.
     title : of pages: a heading. With one, a note too is a box of its own.
     model : another one that has not this fault; pages offer to fit it.
+    about : what it is about, if several may say of one cause what follows: pages make one box of these.
     """
 
     level: Level
@@ -77,6 +78,7 @@ class Note:
     remedies: tuple[Remedy, ...] = ()
     title: str = ""
     model: str = ""
+    about: str = ""
 
     def words(self, voice: Voice = "python") -> str:
         """Return the text with its remedies as arguments of Python, or as flags of the command."""

@@ -108,7 +108,7 @@ def report(
         )  # fmt: skip
         page = dataclasses.replace(
             page, title=f"{page.title}{name_of(fit)}",
-            alerts=sorted([*alerts(fit), *page.alerts], key=lambda one: -one.level),
+            alerts=alerts(fit, page.alerts),
             findings=list(dict.fromkeys([*page.findings, *findings(fit)])),
             sections=[*page.sections, *sections, run_section(fit, systems, page.method)],
             run=shlex.quote(fit.folder) if fit.folder else "",

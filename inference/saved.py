@@ -201,12 +201,15 @@ def _note_text(note: Note) -> dict[str, Any]:
         {"argument": remedy.argument, **({} if remedy.value is ... else {"value": remedy.value})}
         for remedy in note.remedies
     ]
-    return {"level": note.level.name, "text": note.text, "remedies": remedies, "title": note.title, "model": note.model}
+    named = {name: getattr(note, name) for name in ("text", "title", "model", "about")}
+    return {"level": note.level.name, "remedies": remedies, **named}
 
 
 def _note(text: Mapping[str, Any]) -> Note:
     remedies = tuple(Remedy(**remedy) for remedy in text["remedies"])
-    return Note(Level[text["level"]], text["text"], remedies, text["title"], text.get("model", ""))
+    return Note(
+        Level[text["level"]], text["text"], remedies, text["title"], text.get("model", ""), text.get("about", "")
+    )
 
 
 def _arrays(fit: Any) -> dict[str, np.ndarray]:

@@ -37,6 +37,7 @@ from consilience.errors import NotConjugate
 from consilience.models.crowd.agreement import annotation_counts
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.evidence import Dense
+from consilience.models.crowd.gate import ERRORS
 from consilience.models.crowd.labelling import canonical
 from consilience.models.crowd.member import crowd_member
 from consilience.models.dirichlet import Symmetric
@@ -134,10 +135,11 @@ def _says(account: Account) -> Iterator[Note]:
     if number.size and np.median(moved / error) > _UNSAID:
         yield Note(
             Level.warning,
-            f"accuracies lean towards the prior: it expects {expected:.2f} of the labels to be right and weighs as "
-            f"much as {weight:.0f} labels of each annotator, who gave {np.median(number):,.0f} (the median); their "
-            "intervals hold the truth too rarely. The model one-coin learns from the crowd what to expect",
-            model="one-coin",
+            f"accuracies lean towards the prior: before any data it expects {expected:.2f} of the labels to be right, "
+            f"and weighs as much as {weight:.0f} labels of each annotator, who gave {np.median(number):,.0f} (the "
+            "median); their intervals hold the truth too rarely. The model one-coin learns from the crowd what to "
+            "expect",
+            title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
         )
 
 

@@ -70,11 +70,13 @@ class Alert:
     title : one line.
     texts : a paragraph each.
     level : red for an error, amber for a warning.
+    about : as of a `Note`: those about the same make one box.
     """
 
     title: str
     texts: Sequence[str]
     level: Level = Level.error
+    about: str = ""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.inference.posterior import LEAST_ESS
+from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
@@ -359,7 +360,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     named = "MENTIONS" if unit == "mention" else _TASK[fit.data.rows].upper()
     file = shlex.quote(fit.attributes.get("data_file", f"{named}.csv"))
     others = [
-        Action("Fit a model without this fault:", f"consilience fit {note.model} {file} -o {note.model}")
+        Action(f"Fit {note.model}, which has not this fault:", f"consilience fit {note.model} {file} -o {note.model}")
         for note in fit.findings() if note.model
     ]  # fmt: skip
     longer: list[Action] = []
@@ -484,5 +485,7 @@ def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:
         number = int(np.clip(_MOST_SIMULATED // max(data.num_annotations, 1), *_DATA_SETS))
         found = agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)
         parts.append(predictive_section(found))
-        said += [Alert("The fit does not expect this agreement.", [found.verdict], Level.warning)] * found.unexpected
+        if found.unexpected:
+            about = ERRORS if found.predictive_p > 0.5 else ""  # what is agreed on more than expected
+            said.append(Alert("The fit does not expect this agreement.", [found.verdict], Level.warning, about))
     return parts, said

@@ -12,7 +12,7 @@ from consilience.drawing import shown_name
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
-from consilience.models.crowd.gate import signal
+from consilience.models.crowd.gate import ERRORS, signal
 from consilience.pages import SURE, Section, Table
 from consilience.pages.run import is_vote
 from consilience.printing import counted
@@ -39,7 +39,7 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
         parts = [_profiles(frame.replace({"class": _OF_MENTIONS}) if mentions else frame, mentions=mentions)]
     else:
         return []
-    if {"crowd", "confusion"} <= set(fit.member.table_names):
+    if {"crowd", "confusion"} <= set(fit.member.table_names) and not _leans(fit):  # or they would show the prior
         with contextlib.suppress(TooLarge):  # no page is the place for matrices of so many labels
             parts.append(_confusion(fit, frame))
     if "guesses" in fit.member.table_names:
@@ -49,17 +49,25 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
 
 def accuracies(fit: Fit, frame: Any) -> dict[str, str]:
     """Return the range of the annotators' accuracies, by what it is; nothing where the model has none."""
-    if "accuracy" not in frame or not (frame["annotations"] > 0).any():
+    value = _measure(fit)
+    if value not in frame or not (frame["annotations"] > 0).any():
         return {}
-    known = frame["accuracy"][frame["annotations"] > 0]
+    known = frame[value][frame["annotations"] > 0]
     low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
-    leans = " (mostly the prior's)" if _leans(fit) else ""
-    return {f"accuracy of annotators, lowest to highest{leans}": f"{low} to {'> 0.99' if high == '1.00' else high}"}
+    return {f"{_MEASURES[value]}, lowest to highest": f"{low} to {'> 0.99' if high == '1.00' else high}"}
+
+
+_MEASURES = {"accuracy": "accuracy of annotators", "share_right": "share of an annotator's labels that are right"}
+
+
+def _measure(fit: Fit) -> str:
+    """Return the column that tells how right annotators are: the accuracy, unless that is mostly the prior's."""
+    return "share_right" if _leans(fit) else "accuracy"
 
 
 def _leans(fit: Fit) -> bool:
-    """Return whether accuracies are more what the prior expects than what annotators did; another model has no such."""
-    return any(note.model for note in fit.findings())
+    """Return whether accuracies are more what the prior expects than what annotators did, which another model mends."""
+    return any(note.about == ERRORS and note.model for note in fit.findings())
 
 
 def doubtful_annotators(fit: Fit, frame: Any) -> dict[str, int]:
@@ -148,22 +156,25 @@ def shown_annotators(frame: Any, value: str, ends: tuple[str, str], amount: str,
 
 def _accuracy(fit: Fit, frame: Any) -> Section:
     frame = frame.rename(columns={"lower": "accuracy_lower", "upper": "accuracy_upper"})
-    if "competence" in frame:
-        series = {"accuracy": "accuracy", "competence (knows the label)": "competence"}
-    else:
-        series = {"accuracy": "accuracy"}
+    value, title, least = "accuracy", "Accuracy of each annotator", "accurate"
+    if _leans(fit):
+        frame = frame.drop(columns=["accuracy", "accuracy_lower", "accuracy_upper"])
+        frame = frame.rename(columns={"share_lower": "share_right_lower", "share_upper": "share_right_upper"})
+        value, title, least = "share_right", "Share of each annotator's labels that are right", "often right"
+    series = {value.replace("_", " "): value}
+    series |= {"competence (knows the label)": "competence"} if "competence" in frame else {}
     truth: Any = fit.truth
     chance = 1 / truth.num_classes
-    shown = shown_annotators(frame, "accuracy", ("accuracy_lower", "accuracy_upper"), "annotations")
-    drawn = annotator_figures.reliability(shown, "Accuracy of each annotator", series, chance=chance)
+    shown = shown_annotators(frame, value, (f"{value}_lower", f"{value}_upper"), "annotations")
+    drawn = annotator_figures.reliability(shown, title, series, chance=chance)
     blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
-    names = {"accuracy_lower": "95 % from", "accuracy_upper": "to", "share_lower": "share, 95 % from"}
+    names = {f"{value}_lower": "95 % from", f"{value}_upper": "to", "share_lower": "share, 95 % from"}
     names |= {"share_upper": "to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
-    table = frame.sort_values("accuracy", kind="stable").dropna(axis="columns", how="all")
+    table = frame.sort_values(value, kind="stable").dropna(axis="columns", how="all")
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
     z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
-    blocks.append(Table(table, "Annotators, the least accurate first.", of="annotators", texts={"agreement z": z}))
-    gist = [f"accuracy {text}" for text in accuracies(fit, frame).values()]
+    blocks.append(Table(table, f"Annotators, the least {least} first.", of="annotators", texts={"agreement z": z}))
+    gist = [f"{value.replace('_', ' ')} {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
 
@@ -177,6 +188,12 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         )
         several = data.num_annotations / max(fit.truth.num_units, 1)
         words += f": of {several:.1f} annotations an item, on average, it is one. Intervals do not know of that."
+    elif _leans(fit):
+        words = (
+            "“Share right” is how many of the annotator's own labels are right, as far as one knows; its intervals are "
+            "meant to hold 95 %, and hold less. How right they are on any item, and what they confuse, is not shown: "
+            "what the model expects before any data has more of a say about it than the annotators."
+        )
     else:
         words = (
             "Accuracy is the probability that the annotator gives the true label of an item, labels being as frequent "
@@ -186,17 +203,16 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
             held = " and hold less: they are of an approximation whose spread is as a rule too small"
-            held = " only if annotators are as the prior expects them" if _leans(fit) else held * (fit.method == "cavi")
-            words += f" Intervals are meant to hold 95 %{held}."
+            words += f" Intervals are meant to hold 95 %{held * (fit.method == 'cavi')}."
     blind, number = _without_evidence(fit)
     if number:
         words += (
             f" {number - blind:,} of {counted(number, 'annotators')} agree with the others more than by chance, by two "
             f"standard errors or more{' (“agreement z”)' if 'agreement_z' in frame else ''}; that rests on no model."
         )
-    if blind:
+    if blind and "accuracy" in frame:
         words += " An interval of the accuracy does not tell that: of few annotations or many labels it is the prior's."
-    if "share_right" in frame:
+    if {"accuracy", "share_right"} <= set(frame):
         words += (
             " “Share right” is how many of the annotator's own labels are right, as far as one knows; accuracy is of "
             "any item, and keeps closer to the prior, what the model expects of annotators before any data, where "
@@ -276,7 +292,6 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
         "has few of them, the prior (what the model expects before any data) speaks, and a row of none is blank."
     )
-    words += " Accuracies lean towards the prior, so these intervals hold the truth too rarely." * _leans(fit)
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:
         wrong = crowd[crowd["true_label"] != crowd["label"]]

@@ -45,8 +45,8 @@ _KINDS = (
 
 
 def below(score: Score, bound: float = SURE) -> int:
-    """Return how many items have a certainty below a bound."""
-    return int((score.items[np.isfinite(score.items)] < bound).sum())
+    """Return how many items have a certainty below a bound, as tables round it."""
+    return int((np.round(score.items[np.isfinite(score.items)], 3) < bound).sum())
 
 
 def class_word(fit: Fit) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consilience.inference.fitting import Fit
@@ -120,17 +120,23 @@ _ENDINGS = {
 }
 
 
-def alerts(fit: Fit) -> list[Alert]:
-    """Return what stands above everything else on a page: errors, then warnings; of these a box each."""
+def alerts(fit: Fit, more: Sequence[Alert] = ()) -> list[Alert]:
+    """Return what stands above everything else on a page: errors, then warnings; a box for each heading or cause.
+
+    Parameters
+    ----------
+    fit : what the page is about.
+    more : what the page itself says.
+    """
     notes = fit.findings()
-    titled: dict[str, list[Note]] = {}
-    for note in notes:
-        if note.title or note.level is Level.warning:
-            titled.setdefault(note.heading, []).append(note)
-    boxes = [
-        Alert(title, [text for one in own if (text := _sentence(one))], max(Level.warning, *(one.level for one in own)))
-        for title, own in titled.items()
+    parts = [
+        Alert(note.heading, [text for text in [_sentence(note)] if text], max(Level.warning, note.level), note.about)
+        for note in sorted(notes, key=lambda one: not one.title) if note.title or note.level is Level.warning
     ]  # fmt: skip
+    joined: dict[str, list[Alert]] = {}
+    for one in (*parts, *more):
+        joined.setdefault(one.about or one.title, []).append(one)
+    boxes = [_one_box(own) for own in joined.values()]
     texts = [f"{capital(note.words())}." for note in notes if note.level is Level.error and not note.title]
     # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
     if fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws):
@@ -138,6 +144,13 @@ def alerts(fit: Fit) -> list[Alert]:
     if texts:
         boxes.append(Alert("Read this first: the fit behind this page is poor.", texts, Level.error))
     return sorted(boxes, key=lambda box: -box.level)
+
+
+def _one_box(alerts: Sequence[Alert]) -> Alert:
+    """Put alerts into the box of the first; another title than its own stands before the text."""
+    title = alerts[0].title
+    texts = [f"{one.title} {text}" if one.title != title else text for one in alerts for text in one.texts or [""]]
+    return Alert(title, [text for text in texts if text], max(one.level for one in alerts))
 
 
 def _sentence(note: Note) -> str:

@@ -28,6 +28,9 @@ LEAST = 3.0
 NO_EVIDENCE = "no evidence that "
 """How the remark on annotators begins who may agree with others by chance: pages put it before those on the method."""
 
+ERRORS = "errors of annotators"
+"""What remarks are about that follow from one cause: what a model takes annotators' errors to be."""
+
 _BLIND, _OPPOSED = 2.0, -3.0
 _NAMED = 5  # annotators in one sentence
 
@@ -200,6 +203,7 @@ def overruled_notes(
             f"all annotators of {len(overruled):,} of {int(unanimous.sum()):,} unanimous items agree on a label, and "
             f"the model takes another one for more probable ({first}{', …' if len(overruled) > 3 else ''}): the "
             "errors that it takes them to make outweigh their agreement; look at these items",
+            about=ERRORS,
         )
 
 
