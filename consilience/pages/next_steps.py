@@ -1,4 +1,4 @@
-"""Lines that go on from a fit and run as they are: commands of a fit in a folder, and Python of one that is in memory."""
+"""Lines that go on from a fit and run as they are: commands where it is in a folder, Python where in memory."""
 
 from __future__ import annotations
 

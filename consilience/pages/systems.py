@@ -49,7 +49,8 @@ def leaderboard_section(
     one_kind, comparison = comparison, _apart(comparison)
     names = {
         "system": "system", **({"by_gold": ""} if leads else {}),
-        "value": f"{comparison.title}{' by the fit' if leads else ''}", "interval": f"truth and items, {100 * comparison.level:g} %",
+        "value": f"{comparison.title}{' by the fit' if leads else ''}",
+        "interval": f"truth and items, {100 * comparison.level:g} %",
         "p_best": "P(best)", "rank": "rank by the fit" if leads else "rank",
         "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
@@ -74,7 +75,8 @@ def leaderboard_section(
     # What is asked first fits a narrow screen; what it is made of follows.
     chief = ["system", *["by_gold"] * leads, "value", "interval", "p_best"]
     parts = [chief, ["system", *(name for name in names if name not in chief)]]
-    shown, rest = (table[[one for one in part if one in names and one in table]].rename(columns=names) for part in parts)
+    parts = [[one for one in part if one in names and one in table] for part in parts]
+    shown, rest = (table[part].rename(columns=names) for part in parts)
     shown.attrs["numbers"] = rest.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
     ordered = {name: scores[name] for name in table["system"]}
     why, read = _how_to_read(comparison, one_kind, top, fit, gold)
@@ -257,7 +259,8 @@ def _how_to_read(
         if one_kind is not comparison:
             each = zip(one_kind.table["system"].head(_MOST_NAMED), one_kind.p_best_texts, strict=False)
             named = ", ".join(f"{in_words(text)} of “{name}”" for name, text in each)
-            read += f", where one may have looked itself and another not. If all come from one kind of source it is {named}"
+            read += ", where one may have looked itself and another not. "
+            read += f"If all come from one kind of source it is {named}"
         read += ". "
     if comparison.points is not None:
         read += (

@@ -214,7 +214,7 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert {"truth and items, 95 %", "truth alone, 95 % from"} <= set(heads)
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
-    ranked, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
+    ranked, _, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
     in_order, scores = (
         [re.split(r" [01]\.", row.removeprefix("top-1 accuracy "))[0] for row in words(body, "tr")]
         for body in (ranked, scored)
@@ -388,7 +388,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "rests on the assumed reliability: cs.fit('plackett-luce', data, reliability=3)" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert "From 3 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
+    assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
     fit.save(tmp_path / "my run")
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))
     assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text
