@@ -76,10 +76,11 @@ _READINGS = (
     "these annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so "
     "(option “provenance”){}."
 )
-_ONE_KIND = (
+ONE_KIND = (
     "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all with an "
     "own look. “mixed” takes each for itself, and gives a range."
 )
+"""What is said of P(best) where it supposes that."""
 _ANCHOR = "; or anchor the scores on gold labels of 20 random items or more, which the fit has not seen (option “gold”)"
 _SEEN = "; or fit without the gold labels, so that scores can be anchored on them (option “gold” of both)"
 _NOT_COUNTED = (
@@ -357,7 +358,7 @@ def _own_look(
     notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
     first = [_READINGS.format(_anchoring(fit))] if is_open else []
-    first += [_ONE_KIND] if of_one_kind(origin.values()) else []
+    first += [ONE_KIND] if of_one_kind(origin.values()) else []
     return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, first + notes
 
 
@@ -367,8 +368,8 @@ def of_one_kind(provenance: Collection[str]) -> bool:
 
 
 def _anchoring(fit: Any) -> str:
-    """Say how gold labels could settle it; empty where no data of that kind hold any."""
-    setting = "ignore" if truth_of(fit) is fit else getattr(fit.resolved.settings, "gold", "")
+    """Say how gold labels could settle it; empty where no data of that kind hold any, and of a truth without data."""
+    setting = "" if truth_of(fit) is fit else getattr(fit.resolved.settings, "gold", "")
     return {"use": _SEEN, "ignore": _ANCHOR}.get(setting, "")
 
 

@@ -263,8 +263,9 @@ def _of_draws(worst: Worst, least: float) -> list[Note]:
         many = worst.draws >= LEAST_ESS and worst.disagreeing > max(1, _FEW * worst.looked_at)
         level = Level.error if worst.r_hat > POOR_R_HAT else Level.warning if many else Level.note
         digits = next((digits for digits in (2, 3, 4) if round(worst.r_hat, digits) > MOST_R_HAT), 5)
+        little = " a little" if level is Level.note else ""
         text = (
-            f"the runs of the sampler differ{' a little' if level is Level.note else ''}: R-hat is above {MOST_R_HAT} "
+            f"the runs of the sampler differ{little}: R-hat, 1 where they agree, is above {MOST_R_HAT} "
             f"for {worst.disagreeing} of {worst.quantities} (worst: {worst.where.words}, "
             f"{worst.r_hat:.{digits}f}); run longer"
         )

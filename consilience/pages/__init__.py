@@ -298,6 +298,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     if page.run:
         html = re.sub(r"(?<=consilience )(\w+) RUN\b", lambda found: f"{found[1]} {escape(page.run)}", html)
     html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
+    html = re.sub(r"(?<=>&[gl]t;) (?=0\.\d)", "\N{NO-BREAK SPACE}", html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 
 
@@ -307,7 +308,10 @@ def _stand_ins(actions: Sequence[Action], run: str) -> str:
     files = [one for one in dict.fromkeys(found) if one != "RUN"]
     said = ["RUN is the folder in which the fit is saved"] * ("RUN" in found and not run)
     said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
-    return f"In these commands {', and '.join(said)}." if said else ""
+    words = f"In these commands {', and '.join(said)}." if said else ""
+    if any(one.command.startswith("cs.") for one in actions):
+        words += " What begins with cs. is Python: fit, data and predictions are those that this page was made of."
+    return words.strip()
 
 
 def _tell_apart(blocks: Iterable[dict[str, Any]]) -> None:

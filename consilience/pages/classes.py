@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import functools
 import math
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,7 +31,7 @@ from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
-from consilience.pages import Action, Alert, Page, Section, joined, tile
+from consilience.pages import SURE, Action, Alert, Page, Section, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
@@ -52,12 +51,14 @@ from consilience.pages.items import (
     certainty_table,
     class_word,
     items_section,
+    leading_classes,
     offsets_of,
     scale_sections,
     too_high,
     without_offsets,
 )
-from consilience.pages.run import is_vote, line_of, without_evidence
+from consilience.pages.next_steps import compare_again, fit_again, whose_columns
+from consilience.pages.run import is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import group_scores, is_open, leaderboard_numbers, leaderboard_section, verdict
 from consilience.printing import counted
 
@@ -69,7 +70,7 @@ _MOST_REMEMBERED = 1 << 26
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
-_MOST_FILES, _MOST_NAMED = 4, 3  # files of a command, and annotators to look at
+_MOST_NAMED = 3  # annotators to look at
 
 _SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
 
@@ -114,8 +115,9 @@ def classes_page(
     parts += next_label_sections(fit)
     mentions = fit.data.unit == "mention"
     task = "coreference" if mentions else _TASK[fit.data.rows]
+    title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
     return Page(
-        f"{task.capitalize()} of {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
+        f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found),
         findings=[*scored.findings, *_findings(found)], actions=_actions(fit, found),
     )  # fmt: skip
@@ -293,7 +295,7 @@ def _assumed(fit: Fit) -> str:
     """Return what all certainties rest on, where the user sets it and no data tell."""
     if (trusted := fit.options.get("reliability")) is None:
         return ""
-    return f", at reliability {trusted:g} (assumed; of a higher one annotators are trusted more)"
+    return f", at reliability {trusted:g} (assumed; the higher, the more annotators are trusted)"
 
 
 def _less(fit: Fit) -> float | None:
@@ -331,6 +333,13 @@ def _findings(found: _Found) -> list[str]:
         said = [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
     said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     said += [verdict(found.comparison, found.fit, found.by_gold)] if found.systems else []
+    if found.fit.data.rows == "report" and truth.num_draws > 1:
+        least, names = int(np.nanargmin(found.top.items)), truth.names()
+        said.insert(0, (
+            f"Of {below(found.top):,} of {counted(truth.num_units, 'items')} it is open which class is the most "
+            f"plausible: the leading one is it with a probability below {SURE}. Least certain is “{names[least]}”: "
+            f"{leading_classes(truth, np.array([least]))[0]}, by plausibility."
+        ))  # fmt: skip
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
@@ -338,7 +347,10 @@ def _findings(found: _Found) -> list[str]:
         said.append(f"{below(found.top, 1):,} {of} are tied: no label leads." if is_vote(found.fit) else unsure)
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
-        said.append("There are no gold labels that the fit did not use: nothing here checks its probabilities.")
+        said.append(
+            "There are no gold labels that the fit did not use: nothing here checks its probabilities."
+            if found.fit.data.rows == "annotation" else "No item is known for certain: nothing here checks the fit."
+        )
         if (one := truth.dependence) is not None:
             said[-1] += together_words(truth.certainty_if_independent, one.rho, one.gold_items, found.unit)
     else:
@@ -347,20 +359,21 @@ def _findings(found: _Found) -> list[str]:
             f"Gold labels of {number} were not used in the fit"
             f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
             f"of the fit is right for {gold.right_text} of them (95 %), and the fit expects "
-            f"{gold.score.certainty:.3f}."
+            f"{gold.score.certainty:.3f}{_OF_A_VOTE * is_vote(found.fit)}."
         )
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said
 
 
+_OF_A_VOTE = ": it has 1 for each label that won the vote, however narrowly, and a share for each that is tied"
+
+
 def _actions(fit: Fit, found: _Found) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
-    named = "MENTIONS" if unit == "mention" else _TASK[fit.data.rows].upper()
-    file = shlex.quote(fit.attributes.get("data_file", f"{named}.csv"))
     others = [
-        Action(f"Fit {note.model}, which has not this fault:", f"consilience fit {note.model} {file} -o {note.model}")
+        Action(f"Fit {note.model}, which has not this fault:", fit_again(fit, note.model, output=note.model))
         for note in fit.findings() if note.model
     ]  # fmt: skip
     longer: list[Action] = []
@@ -368,7 +381,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
         words = "Ask for more draws:" if worst.short else "Run longer:"
-        command = f"consilience fit {fit.member.name} {file} --draws {times * fit.draws} -o longer"
+        command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
         if worst.short or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
@@ -385,20 +398,20 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
         actions.insert(0, Action(words, section="Annotator offsets"))
     if (less := _less(fit)) is not None:
-        command = f"consilience fit {fit.member.name} {file} --reliability {less:g} -o other"
+        command = fit_again(fit, output="other", reliability=less)
         actions.append(Action("See what rests on the assumed reliability:", command))
     if found.systems and is_open(found.comparison):
-        files = [shlex.quote(f"{name}.csv") for name in found.comparison.table["system"][:_MOST_FILES]]
-        systems = " ".join(["consilience compare RUN", *files, *["…"] * (len(found.systems) > _MOST_FILES)])
-        open_ = [Action("If systems looked at the items themselves, say so:", f"{systems} --provenance independent")]
+        systems = {name: found.systems[name] for name in found.comparison.table["system"]}
+        words = f"If systems looked at the items themselves, say so{whose_columns(fit, systems)}:"
+        open_ = [Action(words, compare_again(fit, systems, provenance="independent"))]
         if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
-            open_.insert(0, Action("Anchor the scores on the gold labels:", f"{systems} --gold use"))
+            open_.insert(0, Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
         if fit.data.rows != "annotation":  # of which no reader takes gold labels
-            words = "Have random items decided for certain: how often a system hits these tells more (to ± 0.2, of 20)"
-            open_.append(Action(words))
+            words = "Have 20 random items decided for certain, and count how many a system has right: the share of all "
+            open_.append(Action(f"{words}items is that to ± 0.2, whatever the annotators err"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
-        actions.append(Action("Compare systems:", "consilience compare RUN system_a.csv system_b.csv"))
+        actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer

@@ -95,8 +95,8 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
 def _of_votes(best: Score, truth: Any, unit: str) -> str:
     return (
         f"A vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, those that are tied. The "
-        "label of any other is the same in all draws, whether it won by 3 votes to 1 or by 30 to none: the share of "
-        "draws does not say how sure it is."
+        "label of any other is taken for certain, whether it won by 3 votes to 1 or by 30 to none: the table has the "
+        "votes, and nothing says how sure a label is."
     )
 
 
@@ -189,10 +189,9 @@ def _table(
     columns[leading + share] = leading_classes(
         truth, shown, numbers=not is_vote(fit), draws=effective_draws(fit, certainties[0])
     )
-    name = "share of draws" if is_vote(fit) else "certainty"
-    certain = enumerate(certainties if truth.num_draws > 1 else [], 1)
+    certain = enumerate(certainties if truth.num_draws > 1 and not is_vote(fit) else [], 1)
     columns |= {
-        name if len(certainties) == 1 else f"{name}, top {number}": score.items[shown]
+        "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
         for number, score in certain
     }
     tips = {}
@@ -211,9 +210,8 @@ def _table(
     caption = f"{unit.capitalize()}s, {first}." if truth.num_draws > 1 else "All of them."
     # What was counted among few draws has no third digit.
     digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
-    known = [title for title in columns if title.startswith(name)]
-    draws = effective_draws(fit, certainties[0])
-    write = "{:.2f}".format if is_vote(fit) else functools.partial(probability, digits=digits, draws=draws)
+    known = [title for title in columns if title.startswith("certainty")]
+    write = functools.partial(probability, digits=digits, draws=effective_draws(fit, certainties[0]))
     texts = {title: list(map(write, columns[title])) for title in known}
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
 

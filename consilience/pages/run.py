@@ -113,6 +113,14 @@ _MOST_NAMED = 3  # files in a title
 # Sizes by other names, and of no reader's count.
 _CALLED, _UNTOLD = {"reports": "rankings", "constraints": "answers"}, {"rows", "entries"}
 
+_BETWEEN = {"items": " of ", "annotators": " by "}  # sizes
+
+# What is asked of data, in a newcomer's words.
+_ASKED = {
+    "vote": "the label that most annotators gave each item", "report": "how plausible each class is for each item",
+    "rating": "the mean of each item, and on which side of {threshold:g} it lies",
+}  # fmt: skip
+
 _ENDINGS = {
     Result.interrupted: "The run was interrupted before its end.",
     Result.max_steps: "The run ended at its largest number of steps, before it had converged.",
@@ -172,9 +180,14 @@ def without_evidence(fit: Fit) -> tuple[list[str], str]:
     return [f"{capital(text)}." for text in texts], ", ".join(who)
 
 
-def is_vote(fit: Fit) -> bool:
+def is_counted(fit: Fit) -> bool:
     """Return whether labels were counted and not modelled, so that nothing says how sure they are."""
     return fit.member.density is None and "shares" in fit.member.table_names
+
+
+def is_vote(fit: Fit) -> bool:
+    """Return whether they were, and the winner of each count is taken for certain: not its share for a probability."""
+    return is_counted(fit) and fit.options.get("uncertainty") != "shares"
 
 
 def name_of(fit: Fit) -> str:
@@ -184,11 +197,16 @@ def name_of(fit: Fit) -> str:
 
 
 def line_of(fit: Fit) -> str:
-    """Return the line under the title of a page: sizes of the data, model and method, date."""
-    counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size}
-    named = ", ".join(counted(size, _CALLED.get(name, name)) for name, size in counts.items() if name not in _UNTOLD)
+    """Return the line under the title of a page: what went in and what is said of it, model and method, date."""
+    counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size and name not in _UNTOLD}
+    named = {name: counted(size, _CALLED.get(name, name)) for name, size in counts.items()}
     method = METHODS.get(fit.method, fit.method)
-    return f"{named} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"
+    if (asked := "vote" if is_counted(fit) else fit.data.rows) in _ASKED:
+        words = _ASKED[asked].format(threshold=fit.options.get("threshold", 0))
+        how = "" if is_counted(fit) else f" · model {fit.member.name}, by {method}"
+        from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
+        return f"From {from_}: {words}{how} · {today()}"
+    return f"{', '.join(named.values())} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"
 
 
 def today() -> str:
@@ -207,7 +225,7 @@ def _said(fit: Fit, level: Level) -> list[str]:
 
 
 def _how_it_ended(fit: Fit) -> str:
-    if is_vote(fit):
+    if is_counted(fit):
         return "The votes were counted: there is no posterior, and nothing of the annotators is modelled."
     if fit.method == "exact":
         return "The posterior is exact: there is no chain and no optimiser whose convergence could be in doubt."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from consilience import figures
 from consilience.evaluation.classes import Metric
-from consilience.evaluation.comparison import TOO_NARROW, of_one_kind
+from consilience.evaluation.comparison import ONE_KIND, TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
@@ -25,6 +24,8 @@ from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
 _FROM_ANNOTATIONS = "if made from the annotations"
+_MOST_NAMED = 4  # systems in a sentence
+_BY_SOURCE = ", by where predictions come from"
 
 
 def leaderboard_section(
@@ -45,10 +46,12 @@ def leaderboard_section(
     """
     truth: Truth = fit.truth
     leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
+    one_kind, comparison = comparison, _apart(comparison)
     names = {
         "system": "system", **({"by_gold": ""} if leads else {}),
-        "value": f"{comparison.title}{' by the fit' if leads else ''}", "lower": "truth and items, 95 % from",
-        "upper": "to", "p_best": "P(best)", "rank": "rank by the fit" if leads else "rank",
+        "value": f"{comparison.title}{' by the fit' if leads else ''}",
+        "interval": f"truth and items, {100 * comparison.level:g} %",
+        "p_best": "P(best)", "rank": "rank by the fit" if leads else "rank",
         "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
@@ -57,6 +60,8 @@ def leaderboard_section(
     table, told = comparison.table, {"p_best": comparison.p_best_texts}
     digits = decimals(0.0, float((table["upper"] - table["lower"]).median()))
     told["value_own_look"] = comparison.own_texts(digits)
+    ends = table[["lower", "upper"]].to_numpy().tolist()
+    told["interval"] = [" to ".join(written(end, f"z.{digits}f") for end in one) for one in ends]
     by_gold = [str(right[name]) if leads else right[name].words if name in right else "–" for name in table["system"]]
     table = table.assign(**told, by_gold=by_gold)
     values = dict(zip(table["system"], comparison.value_texts(digits), strict=True))
@@ -66,16 +71,21 @@ def leaderboard_section(
     left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
     left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
     names = {name: words for name, words in names.items() if name not in left_out}
-    shown = table[[name for name in names if name in table]].rename(columns=names)
-    shown.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
     texts = {names["value"]: [values[name] for name in table["system"]]}
+    # What is asked first fits a narrow screen; what it is made of follows.
+    chief = ["system", *["by_gold"] * leads, "value", "interval", "p_best"]
+    parts = [chief, ["system", *(name for name in names if name not in chief)]]
+    parts = [[one for one in part if one in names and one in table] for part in parts]
+    shown, rest = (table[part].rename(columns=names) for part in parts)
+    shown.attrs["numbers"] = rest.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
     ordered = {name: scores[name] for name in table["system"]}
-    why, read = _how_to_read(comparison, top, fit, gold)
+    why, read = _how_to_read(comparison, one_kind, top, fit, gold)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     blocks = [
         *said, Table(shown, f"Systems by {'gold labels' if leads else comparison.title}, best first.", texts=texts),
         figures.leaderboard(comparison),
-        Heading("How to read it"), *comparison.notes, why, read, *matrix,
+        Heading("How to read it"), *(note for note in comparison.notes if note != ONE_KIND), why, read,
+        Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
         *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
@@ -106,20 +116,21 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | 
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, leads)
     narrow = ", too narrow" if too_narrow(comparison, fit) else ""
     title = f"{comparison.title} of “{leads or first['system']}”{' by the fit' if leads else ''}"
-    title += ", by where its predictions come from" if "–" in value else ""
+    title += _BY_SOURCE if _is_range(value) else ""
     score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
     if gold is not None and leads:
         right = gold.right[leads]
         return tile(f"“{leads}”, right on {counted(right.items, 'gold labels')}", right.share, *right.interval) | score
     if len(comparison.table) == 1:
         return score
-    kind = ", if all come from one kind of source" if _of_one_kind(comparison) else ""
-    best = {f"P(“{first['system']}” is the best system){kind}": comparison.p_best_texts[0]}
+    comparison = _apart(comparison)
+    text = comparison.p_best_texts[0]
+    best = {f"P(“{first['system']}” is the best system){_BY_SOURCE if _is_range(text) else ''}": in_words(text)}
     if len(comparison.table) == 2:  # where that it beats the other is the same
         return score | best
     pair = comparison.pairs.iloc[0]
     beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
-    return best | {f"P(it beats the runner-up “{pair['b']}”)": beats}
+    return best | {f"P(it beats the runner-up “{pair['b']}”)": in_words(beats)}
 
 
 def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
@@ -172,11 +183,12 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
         ))  # fmt: skip
         assumed = comparison.takes_for_copies
-        it = "If all systems come from one kind of source it is" if _of_one_kind(comparison) else "It is"
-        it = "Were all predictions made from these annotations, it would be" if assumed else it
+        it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
-        words += f" {it} the best of {len(table)} systems with probability {best}{runner if len(table) > 2 else ''}"
-        words += f"{_if_mixed(comparison)}."
+        runner, apart = runner * (len(table) > 2), in_words(_apart(comparison).p_best_texts[0])
+        if apart != best:
+            best, runner = apart, f"; {best}{runner} if all come from one kind of source"
+        words += f" {it} the best of {len(table)} systems with probability {best}{runner}."
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
             point = within(first["point_estimate"], first["lower"], first["upper"])[0]
@@ -187,14 +199,13 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     return words + (f" {gold}." if gold is not None and not leads else "")
 
 
-def _if_mixed(comparison: Comparison) -> str:
-    """Say what P(best) is where each system may come from another kind of source; empty where that is no question."""
-    if not _of_one_kind(comparison):
-        return ""
-    kinds = tuple("mixed" if one == "unknown" else one for one in comparison.provenance)
-    mixed = dataclasses.replace(comparison, provenance=kinds)
-    text = mixed.p_best_texts[0]
-    return f"; if each may come from another, {in_words(text)}" if text != comparison.p_best_texts[0] else ""
+def _apart(comparison: Comparison) -> Comparison:
+    """Return what P(best) and the like are taken of: where nobody said otherwise each system is of its own source."""
+    return comparison.each_for_itself if _of_one_kind(comparison) else comparison
+
+
+def _is_range(text: str) -> bool:
+    return "–" in text or " to " in text
 
 
 def in_words(text: str) -> str:
@@ -202,7 +213,9 @@ def in_words(text: str) -> str:
     return text.replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
 
 
-def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold | None) -> tuple[str, str]:
+def _how_to_read(
+    comparison: Comparison, one_kind: Comparison, top: Score, fit: Fit, gold: SystemsByGold | None
+) -> tuple[str, str]:
     truth = fit.truth
     if is_vote(fit):
         why = (
@@ -238,11 +251,17 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
             f"It was counted among {comparison.draws.shape[1]:,} draws, worth {comparison.effective_draws:,.0f} "
             "independent ones, and is written no surer than so many can show. "
         )
-    if any("–" in text or " to " in text for text in comparison.p_best_texts):
+    if any(map(_is_range, comparison.p_best_texts)):
         read += (
-            "A range of a probability goes from one reading to the other, of predictions made from these annotations "
-            "to an own look: these annotations do not say which holds. "
+            "Where it is a range, it depends on where predictions come from: it goes from what is worst for the system "
+            "to what is best for it"
         )
+        if one_kind is not comparison:
+            each = zip(one_kind.table["system"].head(_MOST_NAMED), one_kind.p_best_texts, strict=False)
+            named = ", ".join(f"{in_words(text)} of “{name}”" for name, text in each)
+            read += ", where one may have looked itself and another not. "
+            read += f"If all come from one kind of source it is {named}"
+        read += ". "
     if comparison.points is not None:
         read += (
             "The cross is what standard practice would report: the score against a point estimate, the leading label "
@@ -250,7 +269,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
         )
     if gold is not None and gold.leads:
         read += (
-            "The share that is right on gold labels has an interval (Wilson) that takes items with a gold label for a "
+            "The share that is right on gold labels has an interval that takes items with a gold label for a "
             "random sample of all; it rests on no model. The figure is of the fit alone."
         )
     return why, read
@@ -294,8 +313,12 @@ def _scores(
             "look, and so has another number for the same metric."
         )
     told = [Heading("Scores of each system"), *_meanings(metrics), words]
-    texts = rounded(frame, digits, *(str(name) for name in frame if frame[name].dtype.kind == "f"))
+    texts = rounded(frame, digits, *_floats(frame))
     return [*told, Table(frame, "All metrics of all systems.", texts=texts), drawn]
+
+
+def _floats(frame: Any) -> list[str]:
+    return [str(name) for name in frame if frame[name].dtype.kind == "f"]
 
 
 def rounded(frame: Any, digits: int, *columns: str) -> dict[str, list[str]]:

@@ -211,10 +211,10 @@ def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
 def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
-    assert {"truth and items, 95 % from", "truth alone, 95 % from"} <= set(heads)
+    assert {"truth and items, 95 %", "truth alone, 95 % from"} <= set(heads)
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
-    ranked, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
+    ranked, _, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
     in_order, scores = (
         [re.split(r" [01]\.", row.removeprefix("top-1 accuracy "))[0] for row in words(body, "tr")]
         for body in (ranked, scored)
@@ -384,11 +384,16 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "x flu > cold = cough" in text or "x flu > cough = cold" in text
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
-    assert "compare RUN one.csv two.csv" in text or "compare RUN two.csv one.csv" in text
-    assert "RUN is the folder" in text
+    assert "say so: cs.compare(fit, predictions, provenance='independent')" in text
+    assert "rests on the assumed reliability: cs.fit('plackett-luce', data, reliability=3)" in text
+    assert "What begins with cs. is Python" in text
+    assert "RUN" not in text
+    assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
     fit.save(tmp_path / "my run")
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))
     assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text
+    assert "files with the columns item, class and rank" in text
+    assert "cs.fit('plackett-luce', data, reliability=3)" in text  # no file is known
     assert "RUN" not in text
 
 

@@ -133,7 +133,7 @@ def test_good_draws_are_not_warned_about(samples):
 def test_each_poor_diagnostic_is_said_in_words(samples):
     chains = samples["mean"] + np.array([0, 0, 3.0])[None, None] * (np.arange(4) == 0)[:, None, None]
     (disagree, few) = words_of(worst_diagnostics({"mean": chains}, dims=DIMS, coords=COORDS))
-    assert "R-hat is above 1.01 for 1 of 3 quantities (worst: mean of item ünïcode" in disagree
+    assert "R-hat, 1 where they agree, is above 1.01 for 1 of 3 quantities (worst: mean of item ünïcode" in disagree
     assert "fewer than 400" in few
     (few,) = words_of(worst_diagnostics({"scale": samples["scale"][:1, :200]}))
     assert "for 1 of 1 quantities (fewest: scale" in few

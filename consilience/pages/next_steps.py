@@ -1,0 +1,45 @@
+"""Lines that go on from a fit and run as they are: commands where it is in a folder, Python where in memory."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from consilience.inference.fitting import Fit
+from consilience.models import MEMBERS
+from consilience.notes import Remedy
+from consilience.pages.run import changed
+
+_MOST_FILES = 4
+
+COLUMNS = "files with the columns item, class and rank, 1 for the first choice"
+"""What a file of predictions is."""
+
+
+def fit_again(fit: Fit, model: str = "", *, output: str, **given: Any) -> str:
+    """Return the line that fits the data again with other settings, or another model, into a folder of that name."""
+    given = {name: int(value) if value == int(value) else value for name, value in given.items()}
+    settings, name = (given if model else changed(fit) | given), model or fit.member.name
+    file = fit.attributes.get("data_file")
+    if fit.folder and file and name in MEMBERS:
+        flags = [Remedy(one, value).words("flags") for one, value in settings.items()]
+        return " ".join(["consilience fit", name, shlex.quote(file), *flags, f"-o {output}"])
+    named = repr(name) if name in MEMBERS else name
+    return f"cs.fit({', '.join([named, 'data', *(f'{one}={value!r}' for one, value in settings.items())])})"
+
+
+def compare_again(fit: Fit, systems: Mapping[str, Any], **given: str) -> str:
+    """Return the line that compares systems, in that order, in another way; of none, files to put in their place."""
+    if fit.folder:
+        files = [shlex.quote(system.file or f"{name}.csv") for name, system in systems.items()]
+        files = [*files[:_MOST_FILES], *["…"] * (len(files) > _MOST_FILES)] or ["system_a.csv", "system_b.csv"]
+        return " ".join(["consilience compare RUN", *files, *(f"--{one} {word}" for one, word in given.items())])
+    named = "predictions" if systems else "{'a': 'system_a.csv', 'b': 'system_b.csv'}"
+    return f"cs.compare({', '.join(['fit', named, *(f'{one}={word!r}' for one, word in given.items())])})"
+
+
+def whose_columns(fit: Fit, systems: Mapping[str, Any]) -> str:
+    """Say what files a line of `compare_again` takes, where these are not those that were read; else empty."""
+    unread = not systems or (fit.folder and not all(system.file for system in systems.values()))
+    return f" ({COLUMNS})" if unread else ""
