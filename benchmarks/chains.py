@@ -158,11 +158,11 @@ def _started(start: str) -> dict[str, Any]:
     chain = sampler.start(random, problem)
     if start == "truth":
         chain = sampler.begun(problem, texts_of(mentions, "use").known)
-    kept, rates = [], []
-    for done in range(1, sampler.WARMUP + sampler.DRAWS + 1):
+    kept, rates, run = [], [], sampler.starts(resolved)
+    for done in range(1, run.warmup + run.draws + 1):
         chain = sampler.sweep(random, chain, problem)
-        if done <= sampler.WARMUP:
-            chain = sampler.warmed(chain, problem, done, sampler.WARMUP)
+        if done <= run.warmup:
+            chain = sampler.warmed(chain, problem, done, run.warmup)
         else:
             kept.append(sampler.sites(chain, problem)["link"])
             rates.append(chain.rates / max(chain.since, 1))

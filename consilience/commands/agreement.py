@@ -45,9 +45,7 @@ def agreement(arguments: Arguments) -> None:
             warnings.simplefilter("ignore", InputWarning)
         content = read_data(arguments, "Annotations", "Mentions")
     if hasattr(content, "to_annotations"):  # the labels of mentions, each with its antecedent
-        from consilience.data.accept import named_after
-
-        content = named_after(content.to_annotations(), arguments.file)
+        content = content.to_annotations()
     if arguments.ordinal and not (arguments.labels or arguments.classes) and not _are_numbers(content.labels):
         words = ",".join(map(str, content.labels[:4]))
         raise UnsupportedRequest(f"--ordinal needs the order of the labels; give them in it, as --labels {words}")

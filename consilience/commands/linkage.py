@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from argparse import Namespace as Arguments
 from collections.abc import Mapping
 from pathlib import Path
@@ -195,7 +196,7 @@ def _write(fitted: Fit, target: Path, ending: str, *, force: bool) -> None:
     for name in ("entities", "pairs"):
         write_columns(fitted.table_columns(name), target / f"{name}{ending}", force=force)
     fitted.save(target / "fit", force=force)
-    report(fitted, path=target / "report.html", force=force)
+    report(dataclasses.replace(fitted, folder=str(target)), path=target / "report.html", force=force)
 
 
 def _described(fitted: Fit, target: Path) -> dict[str, Any]:

@@ -28,11 +28,13 @@ from consilience.models.mpa.partition.tables import HIDDEN, refused
 from consilience.models.sites import Resolved
 from consilience.models.truth.chains import NEW, follow_links, links_of
 
-WARMUP, DRAWS = 50, 50      # of each of two chains
 RUNGS, _LEAST = 8, 0.35
 """Of a ladder, and its last exponent."""
 
 _CERTAIN, _RIVAL, _VISITED, _DISPUTED = 0.99, 1e-3, 0.1, 0.1
+_SWEPT, _FEWEST, _MOST = 150_000, 50, 500
+"""Mentions that the draws of a chain go through, unless they are many, and how many draws those may be."""
+
 _FIRST_STEPS = 8  # of the ascent that finds where to begin
 _ADAPTED, _ESTIMATED = 10, 5  # every so many sweeps of the warm-up
 _SHARE = 1 / 3  # of a late estimate in the average
@@ -252,10 +254,13 @@ def witnessed(known: Mapping[str, Any], resolved: Resolved, witness: Int[np.ndar
     return np.stack(found).reshape(len(last), draws, -1)
 
 
-STARTS = Starts(draws=DRAWS, chains=2, warmup=WARMUP, words=("best links", "drawn links"))
-"""Two chains of a few draws: a draw is a partition of all documents."""
+def starts(resolved: Resolved) -> Starts:
+    """Return two chains of 50 to 500 draws: a draw is a partition of all documents, and takes its time."""
+    draws = int(np.clip(_SWEPT // max(resolved.data.num_mentions, 1), _FEWEST, _MOST))
+    return Starts(draws=draws, chains=2, warmup=max(draws // 2, _FEWEST), words=("best links", "drawn links"))
+
 
 SAMPLER = Gibbs(
     prepare=prepare, start=start, sweep=sweep, sites=sites, host=True, warmed=warmed, hidden=hidden,
-    starts=lambda resolved: STARTS,
+    starts=starts,
 )  # fmt: skip
