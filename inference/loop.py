@@ -93,8 +93,7 @@ def scan_steps(
     the state, and the outputs stacked in buffers of `length` rows, of which the first ``stop - start`` are filled.
     """
     step, start = jax.jit(step, inline=True), jnp.asarray(start)  # traced once, for the shapes and for the loop
-    shapes = jax.eval_shape(step, state, start)[1]
-    buffers = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), shapes)
+    buffers = jax.tree.map(lambda o: jnp.zeros((length, *o.shape), o.dtype), jax.eval_shape(step, state, start)[1])
 
     def body(carry: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
         index, state, buffers, good = carry
