@@ -92,8 +92,8 @@ def scan_steps(
     -------
     the state, and the outputs stacked in buffers of `length` rows, of which the first ``stop - start`` are filled.
     """
-    shapes = jax.eval_shape(step, state, start)[1]
-    buffers = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), shapes)
+    step, start = jax.jit(step, inline=True), jnp.asarray(start)  # traced once, for the shapes and for the loop
+    buffers = jax.tree.map(lambda o: jnp.zeros((length, *o.shape), o.dtype), jax.eval_shape(step, state, start)[1])
 
     def body(carry: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
         index, state, buffers, good = carry
@@ -107,7 +107,7 @@ def scan_steps(
         return index + 1, after, buffers, good
 
     # A loop with a traced end and not a scan with a mask: a masked step would copy the whole state at every index.
-    begun = (jnp.asarray(start), state, buffers, jnp.ones((), bool))
+    begun = (start, state, buffers, jnp.ones((), bool))
     return jax.lax.while_loop(lambda carry: (carry[0] < stop) & carry[3], body, begun)[1:3]
 
 

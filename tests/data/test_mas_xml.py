@@ -316,7 +316,7 @@ def test_a_folder_is_fitted_and_labelled(corpus):
 
 def test_the_command_line_fits_a_folder(corpus, tmp_path, capsys):
     # Of so few annotations nothing tells signal from chance, which is an alert.
-    assert main(["fit", "mpa", str(corpus), "-o", str(tmp_path / "run"), "--max-steps", "200"]) == 3
+    assert main(["fit", "mpa", str(corpus), "--coreference", "links", "-o", str(tmp_path / "run")]) == 3
     printed = capsys.readouterr()
     assert "9 annotations, 7 mentions, 3 annotators, 2 documents" in printed.out
     assert "2 labels with several antecedents were left out" in printed.err

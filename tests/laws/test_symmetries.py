@@ -91,7 +91,7 @@ OPTIONS = {
     "dirichlet": {"reliability": 1.5}, "prirn": {"reliability": 8.0}, "normal-inverse-gamma": {"threshold": 0.0},
     "plackett-luce": {"reliability": 2.0, "chains": 2, "warmup": 200},
     "dirichlet-entity": {"support": "dense"},  # an anchored support looks at earlier records only
-    "hit-miss": {"chains": 1, "warmup": 200}, "expert-views": {"clusters": 2},
+    "hit-miss": {"chains": 1, "warmup": 200}, "expert-views": {"clusters": 2, "draws": 200},
     "mpa": {"coreference": "links"},  # of whole chains the order of mentions counts
 }  # fmt: skip
 SUBJECTS = [

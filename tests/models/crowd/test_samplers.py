@@ -67,7 +67,7 @@ def moments_of(fit, name, how):
 def test_samplers_have_the_exact_moments(name, method, how):
     row = CHANNELS[name]
     fit = cs.fit(
-        row.module.MODEL, DATA, row.priors(2), method, draws=2500, chains=4, warmup=300, seed=3, dependence=0.0,
+        row.module.MODEL, DATA, row.priors(2), method, draws=1000, chains=4, warmup=300, seed=3, dependence=0.0,
         **HOW[how][0],
     )  # fmt: skip
     assert isinstance(fit.truth, LabelDraws)
@@ -87,7 +87,7 @@ def test_one_coin_of_two_items_and_two_annotators_by_hand():
     assert np.exp(found.log_evidence) == pytest.approx(1 / 18, rel=1e-12)
     np.testing.assert_allclose(found.label[:, 0], [3 / 4, 7 / 12], rtol=1e-12)
     fit = cs.fit(
-        "one-coin", data, one_coin.Priors(accuracy=BetaPrior(2.0, 1.0)), "gibbs", draws=10_000, dependence=0.0, chains=4
+        "one-coin", data, one_coin.Priors(accuracy=BetaPrior(2.0, 1.0)), "gibbs", draws=4000, dependence=0.0, chains=4
     )
     table = summarise({"label": (np.asarray(fit.truth.draws) == 0).reshape(4, -1, 2).astype(float)})
     assert (np.abs(table["mean"] - [3 / 4, 7 / 12]) / table["mcse"]).max() < 5
