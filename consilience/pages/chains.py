@@ -285,10 +285,9 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         number = {f"{which} (against the crowd {by_crowd:.{digits}f})": f"{gold.scores[ahead][metrics[0]]:.3f}"}
         if of_chains and (other := gold.otherwise(metrics[0], f"{named}{meaning}", table, digits)):
             alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)
-        else:  # a box does not say them
+        else:
             said = [" ".join([before[0], *said])]
-    (what, value), *_ = number.items()
-    section = Section("Systems", [*before, *blocks, *told, scores], f"{value} {what}")
+    section = Section("Systems", [*before, *blocks, *told, scores], " ".join(reversed(*number.items())))
     return ChainScores([section], number, said, [alert])
 
 
