@@ -149,15 +149,14 @@ class Mentions(Contract):
 
     def to_annotations(self) -> Annotations:
         """Return the same as annotations, where a label with its antecedent is a label like any other."""
-        from consilience.data.accept import named_after  # which knows this module
-
         labels = self.label_codes()
         made = Annotations.from_codes(
             self.mention, self.annotator, labels.label, gold=None if self.gold_type is None else labels.gold,
             items=self.mentions, annotators=self.annotators, labels=labels.names,
             num_items=self.num_mentions, num_annotators=self.num_annotators,
         )  # fmt: skip
-        return named_after(made, vars(self).get("file"))
+        vars(made).update((name, value) for name, value in vars(self).items() if name == "file")
+        return made
 
     def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
         return {name: np.asarray(values, object)[rows] for name, values in table_of(self).items()}

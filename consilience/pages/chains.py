@@ -278,15 +278,16 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
-        said, before = [gold.words(metrics[0], named, meaning), *said], [_NOT_USED]
+        before = [gold.words(metrics[0], named, meaning), _NOT_USED]
         ahead = gold.best(metrics[0])
         by_crowd = float(table["value"][table["system"] == ahead].iloc[0])
         which = f"{named} of “{ahead}” against the gold chains{gold.ahead(metrics[0])}"
         number = {f"{which} (against the crowd {by_crowd:.{digits}f})": f"{gold.scores[ahead][metrics[0]]:.3f}"}
         if of_chains and (other := gold.otherwise(metrics[0], f"{named}{meaning}", table, digits)):
             alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)
-    (what, value), *_ = number.items()
-    section = Section("Systems", [*before, *blocks, *told, scores], f"{value} {what}")
+        else:
+            said = [" ".join([before[0], *said])]
+    section = Section("Systems", [*before, *blocks, *told, scores], " ".join(reversed(*number.items())))
     return ChainScores([section], number, said, [alert])
 
 

@@ -389,7 +389,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     actions = [
         *others,
         *[Action(f"Look at {blind}: labels that agree no more than by chance", section="Annotators")] * bool(blind),
-        Action("Read the text with its uncertain mentions", section="Text"),
+        Action("Read the text with its uncertain mentions", section="Text") if unit == "mention" else
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action(f"Look at annotators who seem to err most{_worst(found.annotators, blind)}", section="Annotators"),
