@@ -25,7 +25,7 @@ from consilience.evaluation.leave_one_out import agreement_by_annotator, annotat
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
-from consilience.inference.posterior import LEAST_ESS
+from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import LEAST_ITEMS
@@ -383,7 +383,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         words = "Ask for more draws:" if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
-        if worst.short or worst.r_hat >= _SMALL_R_HAT:
+        if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
     actions = [

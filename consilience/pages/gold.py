@@ -245,7 +245,7 @@ def right_by_gold(
         return None
     right = {name: Right(own) for name, own in zip(names, scores[:, known], strict=True)}
     right = dict(sorted(right.items(), key=lambda one: -one[1].share))
-    return SystemsByGold(right, known.sum() >= LEAST_ITEMS and metric.name == "top-1")
+    return SystemsByGold(right, bool(known.sum() >= LEAST_ITEMS) and metric.name == "top-1")
 
 
 def gold_alerts(

@@ -28,7 +28,7 @@ def run_section(fit: Fit, systems: Mapping[str, Any], method: str = "") -> Secti
     rows = [*_computed(fit), *_circumstances(fit)]
     table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
     blocks: list[Any] = [Table(table, "The run, and its settings other than the defaults.")]
-    if fit.priors is not None:
+    if fit.priors is not None and "link" not in fit.posterior.hidden:  # whole chains have none of them
         caption, idle = "What the model believed before any data (priors).", fit.resolved.idle_priors
         said = priors_in_words(fit.priors).items()
         own = [(_spaced(name), *words) for name, words in said if name not in idle]
@@ -113,12 +113,14 @@ _MOST_NAMED = 3  # files in a title
 # Sizes by other names, and of no reader's count.
 _CALLED, _UNTOLD = {"reports": "rankings", "constraints": "answers"}, {"rows", "entries"}
 
-_BETWEEN = {"items": " of ", "annotators": " by "}  # sizes
+_BETWEEN = {"items": " of ", "mentions": " of ", "annotators": " by "}  # sizes
 
 # What is asked of data, in a newcomer's words.
 _ASKED = {
     "vote": "the label that most annotators gave each item", "report": "how plausible each class is for each item",
     "rating": "the mean of each item, and on which side of {threshold:g} it lies",
+    "mention": "which mentions (words that name something) are of one thing, an entity; each is linked to an earlier "
+    "one of its entity, or the first",
 }  # fmt: skip
 
 _ENDINGS = {
@@ -201,7 +203,7 @@ def line_of(fit: Fit) -> str:
     counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size and name not in _UNTOLD}
     named = {name: counted(size, _CALLED.get(name, name)) for name, size in counts.items()}
     method = METHODS.get(fit.method, fit.method)
-    if (asked := "vote" if is_counted(fit) else fit.data.rows) in _ASKED:
+    if (asked := "vote" if is_counted(fit) else "mention" if fit.data.unit == "mention" else fit.data.rows) in _ASKED:
         words = _ASKED[asked].format(threshold=fit.options.get("threshold", 0))
         how = "" if is_counted(fit) else f" · model {fit.member.name}, by {method}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
