@@ -298,7 +298,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     if page.run:
         html = re.sub(r"(?<=consilience )(\w+) RUN\b", lambda found: f"{found[1]} {escape(page.run)}", html)
     html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
-    html = re.sub(r"(?<=>&[gl]t;) (?=0\.\d)", "\N{NO-BREAK SPACE}", html)
+    html = re.sub(r"(?<=&[gl]t;) (?=0\.\d)", "\N{NO-BREAK SPACE}", html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 
 

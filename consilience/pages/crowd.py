@@ -39,7 +39,7 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
         parts = [_profiles(frame.replace({"class": _OF_MENTIONS}) if mentions else frame, mentions=mentions)]
     else:
         return []
-    if {"crowd", "confusion"} <= set(fit.member.table_names) and not _leans(fit):  # or they would show the prior
+    if {"crowd", "confusion"} <= set(fit.member.table_names):
         with contextlib.suppress(TooLarge):  # no page is the place for matrices of so many labels
             parts.append(_confusion(fit, frame))
     if "guesses" in fit.member.table_names:
@@ -191,8 +191,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
     elif _leans(fit):
         words = (
             "“Share right” is how many of the annotator's own labels are right, as far as one knows; its intervals are "
-            "meant to hold 95 %, and hold less. How right they are on any item, and what they confuse, is not shown: "
-            "what the model expects before any data has more of a say about it than the annotators."
+            "meant to hold 95 %, and hold less. How right they would be on any item is not shown: what the model "
+            "expects before any data has more of a say about it than the annotators."
         )
     else:
         words = (
@@ -292,6 +292,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
         "has few of them, the prior (what the model expects before any data) speaks, and a row of none is blank."
     )
+    words += " Here it has more of a say than the annotators, and intervals hold the truth too rarely." * _leans(fit)
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:
         wrong = crowd[crowd["true_label"] != crowd["label"]]
@@ -321,7 +322,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
             f"No annotator has {_FEWEST_ANNOTATIONS} annotations for each label, on average: matrices of single ones "
             "would show what the model supposes."
         )
-    return Section("Confusions", blocks, _most_confused(crowd))
+    return Section("Confusions", blocks, "" if _leans(fit) else _most_confused(crowd))
 
 
 def _most_confused(crowd: Any) -> str:

@@ -120,7 +120,9 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | 
     score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
     if gold is not None and leads:
         right = gold.right[leads]
-        return tile(f"“{leads}”, right on {counted(right.items, 'gold labels')}", right.share, *right.interval) | score
+        equal = [name for name, own in gold.right.items() if own.share == right.share]
+        who = " and ".join(f"“{name}”" for name in equal) if len(equal) < 3 else f"each of {len(equal)} systems"
+        return tile(f"{who}, right on {counted(right.items, 'gold labels')}", right.share, *right.interval) | score
     if len(comparison.table) == 1:
         return score
     comparison = _apart(comparison)
@@ -170,7 +172,6 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
         own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
-        own = own if " to " in own else f"up to {own}"
         words += (
             f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
             "itself; the annotations do not say which."

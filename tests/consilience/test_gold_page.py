@@ -77,7 +77,7 @@ def test_the_page_begins_with_gold_labels(files):
             "The stated probabilities are too high. 50 of 60",
             "labels of the fit, right on 60 gold labels (0.72", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
-            "top-1 accuracy of “knows” by the fit, by where its predictions come from (",
+            "top-1 accuracy of “knows” by the fit, by where predictions come from (",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
             "“knows” is right where “copies” is not on 10, and the other way on 0: chance alone would part them so far "
             "with probability 0.002",

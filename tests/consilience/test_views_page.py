@@ -238,7 +238,9 @@ def test_nothing_is_surer_than_so_few_draws_can_tell(fit):
 def test_commands_have_the_folder_of_the_fit_where_it_is_known(tmp_path):
     fit = cs.fit("dirichlet", cs.Annotations.from_counts([[3, 0], [1, 2]]))
     path = tmp_path / "page.html"
-    assert "In these commands RUN is the folder in which the fit is saved" in cs.report(fit, path=path).read_text()
+    page = cs.report(fit, path=path).read_text()
+    assert "cs.compare(fit, " in page
+    assert "consilience compare" not in page
     fit.save(tmp_path / "my votes")
     page = cs.report(cs.load_fit(tmp_path / "my votes"), path=path).read_text()
     assert "consilience compare &#39;my votes&#39; " in page
