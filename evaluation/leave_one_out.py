@@ -48,7 +48,7 @@ class _Votes(NamedTuple):
 
 
 def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-14") -> Score:
-    """Measure how often an annotator names the class that the others put first (Stutz et al. 2023, Appendix D).
+    """Measure how often an annotator names the class that leads among the others (Stutz et al. 2023, Appendix D).
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-1
 
 
 def agreement_by_annotator(data: Rankings, weights: str = "equation-14") -> Any:
-    """Measure how often each annotator names the class that the others of an item put first.
+    """Measure how often each annotator names the class that leads among the others of an item.
 
     Parameters
     ----------

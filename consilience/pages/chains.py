@@ -60,7 +60,7 @@ _NOT_USED = "The fit did not use the gold labels; how the scores would differ on
 _ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
-    True: "Scores against the crowd are of systems that know no more than it, and their intervals are too narrow: see "
+    True: "They are right only for systems that know no more than the crowd, and their intervals are too narrow: see "
     "Systems.",
     False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to "
     "0.16 below 1. Compare systems with each other: see Systems.",
@@ -105,8 +105,8 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     if chains.together is not None:
-        loose = len(np.unique(chains.entity[chains.together < SURE]))
-        numbers[f"of {counted(chains.num_entities, 'entities')} have a link that holds with less than {SURE}"] = loose
+        loose = len(np.unique(chains.entity[top.items < SURE]))
+        numbers[f"of {counted(chains.num_entities, 'entities')} have such a mention"] = loose
     return parts, numbers
 
 
@@ -275,7 +275,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     every = pandas.DataFrame(rows)
     of_crowd = [str(one) for one in every if one not in ("system", "metric", "against gold")]
     scores = Table(every, caption, texts=rounded(every, digits, *of_crowd))
-    alert = Alert("Scores of systems are of the crowd's chains.", [_FIRST_OF[of_chains]], Level.warning)
+    alert = Alert("Scores against the crowd's chains have limits.", [_FIRST_OF[of_chains]], Level.warning)
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
         before = [gold.words(metrics[0], named, meaning), _NOT_USED]

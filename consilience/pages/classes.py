@@ -388,7 +388,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     blind = without_evidence(fit)[1]
     actions = [
         *others,
-        *[Action(f"Look at {blind}: labels that agree no more than by chance", section="Annotators")] * bool(blind),
+        *[Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")] * bool(blind),
         Action("Read the text with its uncertain mentions", section="Text") if unit == "mention" else
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
@@ -407,8 +407,10 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
         if fit.data.rows != "annotation":  # of which no reader takes gold labels
-            words = "Have 20 random items decided for certain, and count how many a system has right: the share of all "
-            open_.append(Action(f"{words}items is that to ± 0.2, whatever the annotators err"))
+            words, few = "decided for certain, and count how many a system has right", 20
+            all_of = Action(f"Have the items {words}: that leaves no doubt, whatever the annotators err")
+            some = f"Have {few} random items {words}: the share of all is that to ± 0.2, whatever the annotators err"
+            open_.append(all_of if found.truth.num_units <= 2 * few else Action(some))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
@@ -461,14 +463,17 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
     several = int(np.isfinite(left_out.items).sum())
     if not several:
         return [], []
+    first = "that the other annotators of the item gave most often"
+    if fit.data.rows == "report":
+        first = "that leads in the rankings of the item's others, where a class weighs less the lower it stands"
     words = (
-        f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} that the other annotators "
-        "of the item put first; where several are first, any of them counts. It is "
+        f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} {first}; where several lead, "
+        "any of them counts. It is "
         f"{left_out.value:.3f} on average over {counted(several, 'items')} with two annotators or more."
     )
     blocks: list[Any] = [words]
     if truth.num_draws > 1 and not is_vote(fit):
-        blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
+        blocks[0] += " It uses no model; certainty should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     if fit.data.rows == "report":
         said = agreement_by_annotator(data, fit.options.get("rank_weights", "equation-14"))

@@ -54,7 +54,8 @@ def accuracies(fit: Fit, frame: Any) -> dict[str, str]:
         return {}
     known = frame[value][frame["annotations"] > 0]
     low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
-    return {f"{_MEASURES[value]}, lowest to highest": f"{low} to {'> 0.99' if high == '1.00' else high}"}
+    drawn = ", drawn towards what the model expects" if value != "accuracy" else ""
+    return {f"{_MEASURES[value]}, lowest to highest{drawn}": f"{low} to {'> 0.99' if high == '1.00' else high}"}
 
 
 _MEASURES = {"accuracy": "accuracy of annotators", "share_right": "share of an annotator's labels that are right"}
@@ -306,10 +307,13 @@ def _confusion(fit: Fit, frame: Any) -> Section:
             "gives the label to an item of that true label, and of how many annotations this is the case."
         )
         return Section("Confusions", [what, Table(table, "The most frequent confusions.")])
-    drawn = [annotator_figures.probability_matrix(crowd, "The crowd as a whole", amount="annotations")]
-    blocks: list[Any] = [words, drawn]
     chosen = _busiest(frame, _MOST_MATRICES)
     chosen = chosen[frame["annotations"].to_numpy()[chosen] >= _FEWEST_ANNOTATIONS * truth.num_classes]
+    if _leans(fit) and not len(chosen):
+        few = f"No annotator has {_FEWEST_ANNOTATIONS} annotations for each label, on average, and what the model "
+        return Section("Confusions", [f"{few}expects outweighs them: a matrix would show that, not what they confuse."])
+    drawn = [annotator_figures.probability_matrix(crowd, "The crowd as a whole", amount="annotations")]
+    blocks: list[Any] = [words, drawn]
     if len(chosen):
         matrices = fit.table("confusion", annotators=chosen)
         titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}

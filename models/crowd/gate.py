@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consilience.arrays import Bool, Float, Int
+from consilience.arrays import Bool, Float
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.gate_sums import Sums, by_items, by_pairs, label_rates
 from consilience.models.crowd.shares import Shares
@@ -40,7 +40,7 @@ _MOST_FOR_PAIRS = 50
 _MOST_LABELS = 64
 # Of V, in units of what it is of an annotator with herself: what is smaller is a rounding error.
 _ROUNDING = 1e-12
-# How many times as probable as the label that all gave another one has to be: equal ones differ by rounding.
+# How many times as probable as any label that was given another one has to be: equal ones differ by rounding.
 _MORE = 1.001
 
 # Items with several labels that have to be unanimous before that is remarkable.
@@ -171,7 +171,7 @@ def _reason(shares: Shares) -> str:
 
 def unanimous_notes(data: Annotations) -> Iterator[Note]:
     """Yield what there is to say where all labels of every item are the same."""
-    unanimous, _ = _unanimous(data)
+    unanimous = _unanimous(data)
     several = int(unanimous.sum())
     if several >= _FEWEST_UNANIMOUS and several == _of_several(data).sum():
         yield Note(
@@ -184,7 +184,7 @@ def unanimous_notes(data: Annotations) -> Iterator[Note]:
 def overruled_notes(
     data: Annotations, probability: Float[np.ndarray, "item class"], is_known: Bool[np.ndarray, " item"] | bool
 ) -> Iterator[Note]:
-    """Yield what there is to say where a label that nobody gave is more probable than the one that all gave.
+    """Yield what there is to say where a label that no annotator of an item gave is its most probable one.
 
     Parameters
     ----------
@@ -192,17 +192,21 @@ def overruled_notes(
     probability : of the labels of their items, as if annotators erred independently.
     is_known : whether the fit took the label of an item as known.
     """
-    unanimous, said = _unanimous(data)
-    own = probability[np.arange(data.num_items), said]
-    overruled = np.flatnonzero(unanimous & ~np.asarray(is_known) & (probability.max(axis=1) > own * _MORE))
+    given = np.zeros(data.num_items)
+    item = np.asarray(data.item)
+    np.maximum.at(given, item, probability[item, np.asarray(data.label)])
+    several = _of_several(data)
+    overruled = np.flatnonzero(several & ~np.asarray(is_known) & (probability.max(axis=1) > given * _MORE))
     if len(overruled):
         names = np.arange(data.num_items) if data.items is None else data.items
         first = ", ".join(str(names[item]) for item in overruled[:3])
+        unanimous = int(_unanimous(data)[overruled].sum())
+        agreed = f", although all annotators of {unanimous:,} of these agree" if unanimous else ""
         yield Note(
             Level.warning,
-            f"all annotators of {len(overruled):,} of {int(unanimous.sum()):,} unanimous items agree on a label, and "
-            f"the model takes another one for more probable ({first}{', …' if len(overruled) > 3 else ''}): the "
-            "errors that it takes them to make outweigh their agreement; look at these items",
+            f"nobody gave the label that the model takes for the most probable, of {len(overruled):,} of "
+            f"{int(several.sum()):,} items with several labels ({first}{', …' if len(overruled) > 3 else ''}): the "
+            f"errors that it takes annotators to make outweigh what they said{agreed}; look at these items",
             about=ERRORS,
         )
 
@@ -212,13 +216,13 @@ def _of_several(data: Annotations) -> Bool[np.ndarray, " item"]:
     return np.bincount(np.asarray(data.item), np.asarray(data.weight), data.num_items) >= 2
 
 
-def _unanimous(data: Annotations) -> tuple[Bool[np.ndarray, " item"], Int[np.ndarray, " item"]]:
-    """Return which items have several labels that are all the same, and a label that each item has."""
+def _unanimous(data: Annotations) -> Bool[np.ndarray, " item"]:
+    """Return which items have several labels that are all the same."""
     item, label = np.asarray(data.item), np.asarray(data.label)
     last = np.zeros(data.num_items, np.int64)
     last[item] = label
     differs = np.bincount(item[label != last[item]], minlength=data.num_items) > 0
-    return _of_several(data) & ~differs, last
+    return _of_several(data) & ~differs
 
 
 def swapped_notes(data: Annotations) -> Iterator[Note]:

@@ -319,15 +319,16 @@ def test_the_signal_is_found_once():
     assert signal(data) is signal(data)
 
 
-def test_labels_that_all_gave_and_the_model_overrules_are_told():
-    """Of five items three are unanimous, one of several labels; the model overrules one, and another is known."""
-    rows = [(0, 0), (0, 0), (1, 1), (1, 1), (2, 1), (2, 1), (3, 0), (3, 1), (4, 1)]
+def test_labels_that_nobody_gave_and_the_model_prefers_are_told():
+    """Of five items four have several labels; the model overrules two or three, and another is known."""
+    rows = [(0, 0), (0, 0), (1, 1), (1, 1), (2, 1), (2, 1), (3, 0), (3, 1), (4, 1)]  # (item, label), of three labels
     item, label = np.array(rows).T
     data = Annotations.from_codes(item, np.arange(len(rows)), label, items=["a", "b", "c", "d", "e"])
-    probability = np.array([[0.9, 0.1], [0.6, 0.4], [1.0, 0.0], [0.2, 0.8], [0.9, 0.1]])
+    probability = np.array([[0.9, 0.1, 0], [0.6, 0.4, 0], [1.0, 0, 0], [0.2, 0.3, 0.5], [0.9, 0.1, 0]])
     (note,) = overruled_notes(data, probability, np.array([False, False, True, False, False]))
-    assert note.text.startswith("all annotators of 1 of 3 unanimous items agree on a label")
-    assert "(b)" in note.text
+    assert note.text.startswith("nobody gave the label that the model takes for the most probable, of 2 of 4 items")
+    assert "(b, d)" in note.text
+    assert "although all annotators of 1 of these agree" in note.text
     (note,) = overruled_notes(data, probability, False)
-    assert "(b, c)" in note.text
-    assert not list(overruled_notes(data, np.full((5, 2), 0.5), False))
+    assert "(b, c, d)" in note.text
+    assert not list(overruled_notes(data, np.full((5, 3), 1 / 3), False))
