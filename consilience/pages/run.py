@@ -118,6 +118,7 @@ _BETWEEN = {"items": " of ", "mentions": " of ", "annotators": " by "}  # sizes
 # What is asked of data, in a newcomer's words.
 _ASKED = {
     "vote": "the label that most annotators gave each item", "report": "how plausible each class is for each item",
+    "annotation": "what label each item has, and how sure that is",
     "rating": "the mean of each item, and on which side of {threshold:g} it lies",
     "mention": "which mentions (words that name something) are of one thing, an entity; each is linked to an earlier "
     "one of its entity, or the first",
