@@ -187,6 +187,9 @@ class Right(NamedTuple):
         return _with_interval(self.share, self.items)
 
 
+_MOST_EQUAL = 2  # systems that are named where they are right as often
+
+
 class SystemsByGold(NamedTuple):
     """Systems beside gold labels.
 
@@ -198,6 +201,13 @@ class SystemsByGold(NamedTuple):
 
     right: dict[str, Right]
     leads: bool
+
+    @property
+    def first(self) -> str:
+        """Who is right most often, in words: one system, or those that are so on as many."""
+        most = max(one.share for one in self.right.values())
+        named = [f"“{name}”" for name, one in self.right.items() if one.share == most]
+        return " and ".join(named) if len(named) <= _MOST_EQUAL else f"each of {len(named)} systems"
 
     def __str__(self) -> str:
         named = [

@@ -89,10 +89,8 @@ def leaderboard_section(
         *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
-    if leads:
-        alike = len(table) > 1 and table.iloc[1]["by_gold"] == first["by_gold"]
-        named = f"“{first['system']}” and “{table.iloc[1]['system']}”" if alike else f"“{first['system']}”"
-        return Section(title, blocks, f"{named} right on gold labels: {first['by_gold']}")
+    if gold is not None and leads:
+        return Section(title, blocks, f"{gold.first} right on gold labels: {first['by_gold']}")
     value, low, high = _score(comparison)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' (too narrow)' if too_narrow(comparison, fit) else ''}"
     return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
@@ -120,9 +118,8 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | 
     score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
     if gold is not None and leads:
         right = gold.right[leads]
-        equal = [name for name, own in gold.right.items() if own.share == right.share]
-        who = " and ".join(f"“{name}”" for name in equal) if len(equal) < 3 else f"each of {len(equal)} systems"
-        return tile(f"{who}, right on {counted(right.items, 'gold labels')}", right.share, *right.interval) | score
+        what = f"{gold.first}, right on {counted(right.items, 'gold labels')}"
+        return tile(what, right.share, *right.interval) | score
     if len(comparison.table) == 1:
         return score
     comparison = _apart(comparison)
