@@ -521,6 +521,7 @@ def notebook() -> dict[str, Any]:
     import consilience as cs
     from consilience.cli import main
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # of what runs in the background shells ignore it
     data, wrong = cs.example("labels.csv"), []
 
     class Text(io.StringIO):

@@ -24,6 +24,9 @@ from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticW
 from consilience.printing import printable
 from consilience.progress import showing
 
+# How XLA says that there is no more memory, and the loader of libraries.
+_OF_MEMORY = ("RESOURCE_EXHAUSTED", "failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; tracebacks are for bugs only.
@@ -56,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             # The reader has seen enough, as in `| head`. Python would complain again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.success
-        except (MemoryError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):  # as XLA says it
+        except (MemoryError, RuntimeError, ImportError) as error:
+            if not isinstance(error, MemoryError) and not any(one in str(error) for one in _OF_MEMORY):
                 raise
             return _fail("there is not enough memory; give fewer rows or draws, or a machine with more")
         except OSError as error:

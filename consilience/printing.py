@@ -37,6 +37,11 @@ def counted(size: int, plural: str) -> str:
     return f"{size:,} {singular if size == 1 else plural}"
 
 
+def article(noun: str) -> str:
+    """Return the article of a noun: an item, a mention."""
+    return "an" if noun[0] in "aeiou" else "a"
+
+
 def numbered(code: Any) -> Any:
     """Return the numbers of views or clusters as people read them, from 1; tables and JSON have codes, from 0."""
     return code + 1

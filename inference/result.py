@@ -477,7 +477,7 @@ class Fit:
         account = Account(
             posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
         )
-        if self.member.says is not None and self.data.is_whole:
+        if self.member.says is not None and self.data.is_whole and not self.is_empty:
             found += self.member.says(account)
         if self._has_truth and self.data.is_whole:
             for table in self.member.tables:

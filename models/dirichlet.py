@@ -96,7 +96,7 @@ class Settings(settings.Settings):
     """Settings of `dirichlet`; see the fields."""
 
     reliability: float = setting(
-        1.0, "how much each annotation is trusted: the power of its likelihood", above=0.0
+        1.0, "how many independent annotations each one counts as: the power of its likelihood", above=0.0
     )
     alpha: float | None = setting(
         None, "number added to each label, the symmetric Dirichlet prior: 0.1", above=0.0,

@@ -47,7 +47,7 @@ class Settings(settings.Settings):
     """Settings of `prirn`; see the fields."""
 
     reliability: float = setting(
-        20.0, "total concentration of the Dirichlet, as it were the number of annotators", above=0.0
+        20.0, "how many annotators an item counts as having: the concentration of the Dirichlet", above=0.0
     )
     rank_weights: str = irn.weights_setting()
     alpha: float = setting(0.0, "concentration added to every class", at_least=0.0)

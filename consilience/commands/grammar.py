@@ -434,7 +434,9 @@ def _build_predict(sub: argparse.ArgumentParser) -> None:
 
 def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
-    sub.add_argument("--predictions", nargs="+", required=True, metavar="FILE", help="one file a system")
+    sub.add_argument(
+        "--predictions", nargs="+", action="extend", required=True, metavar="FILE", help="one file a system"
+    )
     _add_scoring(sub)
     _add_exact(sub)
     _add_singletons(sub)
@@ -498,14 +500,14 @@ def _build_verdicts(sub: argparse.ArgumentParser) -> None:
 
 def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
-    sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
+    sub.add_argument("--predictions", nargs="+", action="extend", default=[], metavar="FILE", help="one file a system")
     _add_scoring(sub)
     _add_class_groups(sub)
     _add_singletons(sub)
     _add_provenance(sub)
     sub.add_argument("--title", help="of the page")
     line = "words of the documents, to show mentions in them: CoNLL files, or a table document, token, word"
-    sub.add_argument("--text", nargs="+", metavar="FILE", help=line)
+    sub.add_argument("--text", nargs="+", action="extend", metavar="FILE", help=line)
     _add_page(sub, "the page (report.html)", default="report.html")
     _add_force(sub)
 

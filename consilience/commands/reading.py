@@ -35,7 +35,7 @@ def read_data(arguments: Arguments, *contracts: str) -> Any:
     UnsupportedRequest : flags have no meaning for the data.
     """
     from consilience import data
-    from consilience.data.accept import choose_contract, named_after
+    from consilience.data.accept import choose_contract
 
     given = {name: getattr(arguments, name) for name in READING if name not in ("labels", "classes")}
     given |= {name: getattr(arguments, name, None) for name in READING_BY_FIT}
@@ -50,7 +50,7 @@ def read_data(arguments: Arguments, *contracts: str) -> Any:
         found = data.describe(source).contract
         if found not in contracts:
             raise WrongKind(f"'{arguments.model}' takes {' or '.join(contracts)}; {source} holds {found}")
-        return named_after(data.load(source), source)
+        return data.load(source)
     taken = [getattr(data, name) for name in contracts]
     contract: Any = choose_contract(source, taken, arguments.columns, arguments.layout or "long")
     known = inspect.signature(contract.read).parameters
@@ -61,7 +61,7 @@ def read_data(arguments: Arguments, *contracts: str) -> Any:
         columns = f"to which the columns of {source} belong"
         which = f"which '{arguments.model}' takes" if len(contracts) == 1 else columns
         raise UnsupportedRequest(f"{flags(unfit)} has no meaning for {contract.__name__}, {which}")
-    return named_after(contract.read(source, **given), source)
+    return contract.read(source, **given)
 
 
 def flags(names: Any) -> str:

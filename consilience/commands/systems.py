@@ -204,7 +204,11 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
         remedy = "give other --names" if hasattr(arguments, "names") else "rename the files"
         raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
     systems = dict(zip(labels, (system for _, system in found), strict=True))
-    return systems if kind == "chains" else {label: system.replace(name=label) for label, system in systems.items()}
+    if kind == "chains":
+        return systems
+    from consilience.data.contract import named_after
+
+    return {label: named_after(system.replace(name=label), system.file) for label, system in systems.items()}
 
 
 def _called(source: str) -> str:

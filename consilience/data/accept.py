@@ -32,7 +32,7 @@ from consilience.data.records import Records
 from consilience.data.tables import column_names, is_data_set, is_rows, read_table
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest, WrongKind, no_such
 from consilience.notes import Remedy
-from consilience.piped import STANDARD_INPUT, is_open_file, kept, kept_inputs
+from consilience.piped import is_open_file, kept, kept_inputs
 
 _OF_UNITS: dict[type[Contract], tuple[str, str]] = {
     Predictions: ("item", "class"), Partition: ("record", "entity"), ClassMap: ("class", "group"),
@@ -41,13 +41,6 @@ _OF_UNITS: dict[type[Contract], tuple[str, str]] = {
 
 DATA: tuple[type[Contract], ...] = (Annotations, Ratings, Rankings, Mentions, Records, Constraints)
 """What reports of a truth come as."""
-
-
-def named_after(data: Any, source: Any) -> Any:
-    """Return data that know the name of the file, or of the public data, that they were read from."""
-    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
-        vars(data)["file"] = os.path.basename(source)
-    return data
 
 
 def as_contract(
@@ -80,7 +73,6 @@ def as_contract(
             raise UnsupportedRequest(f"{which} says how data are read, and these are read; leave it out")
         return source
     reading |= read or {}
-    given = source
     taken = DATA if Contract in contracts else contracts
     if not is_source(source) and not isinstance(source, list | tuple):
         readers = " or ".join(contract.reader for contract in taken if contract.reader)
@@ -96,7 +88,7 @@ def as_contract(
             if name not in known:
                 options = f"its options are {', '.join(known)}"
                 raise no_such(f"the reader of {chosen.__name__} has no option '{name}'", name, known, options)
-        return named_after(chosen.read(source, **reading), given)
+        return chosen.read(source, **reading)
 
 
 def is_source(source: Any) -> bool:

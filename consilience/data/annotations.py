@@ -40,7 +40,7 @@ from consilience.data.columns import (
     choose_columns_or_layout,
     say_what_is_ignored,
 )
-from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.contract import Contract, codes, ids, of_file, per, size, values
 from consilience.data.files import holds_coded
 from consilience.data.memory import release
 from consilience.data.policies import (
@@ -310,6 +310,7 @@ class Annotations(Contract):
         return holds_coded(source)
 
     @classmethod
+    @of_file
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, labels: Names | None = None,
         missing: str = "error", duplicates: str = "keep", unknown: str = "error", layout: str = "long",

@@ -29,6 +29,7 @@ import numpy as np
 from consilience.data.annotations import Annotations, read_annotations
 from consilience.data.classes import ClassMap, read_class_map
 from consilience.data.conll import Chains, read_conll
+from consilience.data.contract import Contract, named_after
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.records import Records, read_records
@@ -396,9 +397,11 @@ def load(name: str) -> Any:
     """
     data_set = describe(name)
     if data_set.files:
-        return data_set.read(get(name))
-    with importlib.resources.as_file(importlib.resources.files("consilience.data") / "examples") as folder:
-        return data_set.read(folder)
+        found = data_set.read(get(name))
+    else:
+        with importlib.resources.as_file(importlib.resources.files("consilience.data") / "examples") as folder:
+            found = data_set.read(folder)
+    return named_after(found, name) if isinstance(found, Contract) else found
 
 
 # ---- files ----

@@ -23,7 +23,7 @@ from consilience.data.codes import (
     sorted_names,
 )
 from consilience.data.columns import CLASS, Column, choose_columns
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.contract import Contract, array, ids, of_file, size
 from consilience.data.files import read_lines
 from consilience.data.policies import said_first
 from consilience.data.problems import Problems
@@ -122,6 +122,7 @@ class ClassMap(Contract):
         return self.replace(group=group, num_classes=len(names), classes=object_array(names))
 
     @classmethod
+    @of_file
     def read(
         cls, source: Any, *, classes: Names | str | os.PathLike | None = None, columns: Mapping[str, str] | None = None
     ) -> ClassMap:

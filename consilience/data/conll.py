@@ -33,7 +33,7 @@ from consilience.data.conll_text import (
     find_conll_files,
 )
 from consilience.data.conll_ua import COLUMNS_LINE, parse_conll_ua
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.contract import Contract, array, ids, of_file, size
 from consilience.data.files import read_text
 from consilience.data.problems import Problems, warn_input
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
@@ -126,6 +126,7 @@ class Chains(Contract):
         )  # fmt: skip
 
     @classmethod
+    @of_file
     def read(cls, source: Any) -> Chains:
         r"""Read the entities of CoNLL files.
 

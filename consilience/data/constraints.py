@@ -12,7 +12,7 @@ from consilience.arrays import Float
 from consilience.data.cells import Table
 from consilience.data.codes import object_array, recode, repeated
 from consilience.data.columns import ITEM, Column, all_columns, choose_columns
-from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.contract import Contract, codes, ids, of_file, per, size, values
 from consilience.data.policies import require_rows
 from consilience.data.problems import check_option, first_of, warn_input
 from consilience.data.tables import read_table
@@ -121,6 +121,7 @@ class Constraints(Contract):
         return found if self.order is None else {**found, "order": np.asarray(self.order)[rows]}
 
     @classmethod
+    @of_file
     def read(
         cls,
         source: Any, *, features: Any = None, columns: Mapping[str, str] | None = None, duplicates: str = "first",

@@ -15,9 +15,11 @@ JAX is imported when the first record is made, not when a file turns out to be b
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -25,9 +27,12 @@ from consilience.data.columns import Column
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.notebook import SHOWN, html
 from consilience.notes import Remedy
+from consilience.piped import STANDARD_INPUT, Piped
 
 _ROWS = ("",)  # stands for the dimension of the contract's rows
 _BLOCK = 1 << 18  # rows and ids of a fingerprint at a time
+
+_Read = TypeVar("_Read", bound=Callable[..., Any])
 
 
 def array(
@@ -100,6 +105,23 @@ def ids(*dimensions: str, later: bool = False) -> Any:
     later : as of `array`.
     """
     return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions, "later": later}, default=None)
+
+
+def named_after(data: Any, source: Any) -> Any:
+    """Return data that know the name of the file, or of the public data, that they were read from."""
+    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT and not isinstance(source, Piped):
+        vars(data)["file"] = os.path.basename(source)
+    return data
+
+
+def of_file(read: _Read) -> _Read:
+    """Make what the method of a class reads know the name of its file."""
+
+    @functools.wraps(read)
+    def reading(cls: type, source: Any, *arguments: Any, **options: Any) -> Any:
+        return named_after(read(cls, source, *arguments, **options), source)
+
+    return reading  # type: ignore[return-value]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -20,7 +20,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.cells import Table
 from consilience.data.codes import compact, object_array, repeated
 from consilience.data.columns import Column, choose_columns
-from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.contract import Contract, codes, ids, of_file, per, size, values
 from consilience.data.files import holds_coded
 from consilience.data.mas_xml import mas_xml_table
 from consilience.data.mentions_table import table_of
@@ -162,6 +162,7 @@ class Mentions(Contract):
         return {name: np.asarray(values, object)[rows] for name, values in table_of(self).items()}
 
     @classmethod
+    @of_file
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error",
         duplicates: str = "keep", antecedents: str = "error",

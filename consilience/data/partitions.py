@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from consilience.data.codes import Names, as_names, check_codes, names_or_codes, object_array, recode, repeated
 from consilience.data.columns import Column, choose_columns
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.contract import Contract, array, ids, of_file, size
 from consilience.data.files import name_of
 from consilience.data.problems import Problems, check_option, counted, warn_input
 from consilience.data.tables import read_table
@@ -138,6 +138,7 @@ class Partition(Contract):
         return entity
 
     @classmethod
+    @of_file
     def read(
         cls,
         source: Any, *, columns: Mapping[str, str] | None = None, name: str | None = None, missing: str = "error"

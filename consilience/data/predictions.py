@@ -23,7 +23,7 @@ from consilience.data.codes import (
     sorted_names,
 )  # fmt: skip
 from consilience.data.columns import CLASS, ITEM, Column, choose_columns
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.contract import Contract, array, ids, of_file, size
 from consilience.data.files import name_of
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows
 from consilience.data.problems import Problems, check_option, counted, warn_input
@@ -297,6 +297,7 @@ class Predictions(Contract):
         return np.where(given, rest / np.maximum(number, 1), 0.0)
 
     @classmethod
+    @of_file
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, classes: Names | str | os.PathLike | None = None,
         name: str | None = None, missing: str = "error", duplicates: str = "error", unknown: str = "error",

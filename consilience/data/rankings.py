@@ -30,7 +30,7 @@ from consilience.data.codes import (
     sorted_names,
 )  # fmt: skip
 from consilience.data.columns import ANNOTATOR, CLASS, ITEM, Column, choose_columns
-from consilience.data.contract import Contract, array, codes, ids, moved, size
+from consilience.data.contract import Contract, array, codes, ids, moved, of_file, size
 from consilience.data.files import find_file, read_json
 from consilience.data.policies import flag_or_warn, keep_repeated, known_rows
 from consilience.data.problems import KEPT_PER_KIND, Problems, check_option
@@ -210,6 +210,7 @@ class Rankings(Contract):
         return _from_nested(nested, Problems("the nested lists"), classes, items)
 
     @classmethod
+    @of_file
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, classes: Names | str | os.PathLike | None = None,
         missing: str = "error", duplicates: str = "error", unknown: str = "error",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from consilience.data.codes import Names, as_numbers, check_lengths, compact, names_or_codes, sized
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
-from consilience.data.contract import Contract, codes, ids, size, values
+from consilience.data.contract import Contract, codes, ids, of_file, size, values
 from consilience.data.policies import filled_rows, keep_repeated, require_rows
 from consilience.data.problems import Problems, check_option
 from consilience.data.tables import read_table
@@ -87,6 +87,7 @@ class Ratings(Contract):
         )  # fmt: skip
 
     @classmethod
+    @of_file
     def read(
         cls,
         source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error", duplicates: str = "keep"

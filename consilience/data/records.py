@@ -18,7 +18,7 @@ from consilience.data.cells import Table
 from consilience.data.codes import object_array, recode, repeated, text_array
 from consilience.data.column_names import known_as, meant, name_columns
 from consilience.data.columns import Column, all_columns
-from consilience.data.contract import Contract, array, ids, per, size
+from consilience.data.contract import Contract, array, ids, of_file, per, size
 from consilience.data.files import name_of
 from consilience.data.pair_labels import named_columns, pair_codes, read_pair_labels
 from consilience.data.problems import Problems, warn_input
@@ -257,6 +257,7 @@ class Records(Contract):
         return found if self.entity is None else {**found, "entity": self._called(self.entity[rows], "known_entity")}
 
     @classmethod
+    @of_file
     def read(
         cls, sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
         missing_values: Sequence[str] = (), columns: Mapping[str, Mapping[str, str]] | None = None,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from consilience.data.cells import Table, number
 from consilience.data.codes import Names, as_numbers, check_lengths, compact, names_or_codes, recode, sized
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
-from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.contract import Contract, codes, ids, of_file, per, size, values
 from consilience.data.policies import filled_rows, keep_repeated, require_rows, said_first
 from consilience.data.problems import Problems, check_option
 from consilience.data.tables import read_table
@@ -177,6 +177,7 @@ class Verdicts(Contract):
         return said / np.maximum(number, 1), np.flatnonzero(kept)
 
     @classmethod
+    @of_file
     def read(
         cls, source: Any, columns: Mapping[str, str] | None = None, *, missing: str = "error", duplicates: str = "keep"
     ) -> Verdicts:

@@ -45,7 +45,8 @@ _OF_PARTITIONS = (
     "They are of systems that know no more than the crowd; one that looked at the text is as a rule better than that. "
     "Intervals of the truth alone are what the annotations leave open, and too narrow. That was measured in 40 "
     "simulated crowds on LitBank, fiction with known chains, by the score of the most likely chains. Of single "
-    "documents, 79 to 93 % of the intervals of 90 % held the true score. Of all documents together, 7 of 40 intervals "
+    "documents, 79 to 93 % of the intervals of 90 % held the true score (those here are of 95 %). Of all documents "
+    "together, 7 of 40 intervals "
     "held it, and scores against the crowd were 0.001 to 0.012 too high on average. To count a system as a witness "
     "that looked at the text itself:"
 )
@@ -57,6 +58,10 @@ _OF_LINKS = (
 )
 _MEAN = "mean F of MUC, B³ and CEAF-e", "the mean of the scores MUC, B³ and CEAF-e, from 0 to 1"
 _NOT_USED = "The fit did not use the gold labels; how the scores would differ on other documents is not known."
+_AN_END = (
+    "A gold score is the end of an interval: of so few mentions draws have few different scores, and that of the gold "
+    "chains is among them."
+)
 _ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
@@ -166,17 +171,28 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words,
     if not words:
         why = "text= of the report gives them" if data.start is not None else "mentions have no start and end"
         blocks.append(f"The words of the documents are not known ({why}); ids of mentions stand in their place.")
+    by_gold = _by_gold(named, data)
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
         tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
         ends = (data.start, data.end) if code in words else (_places(len(certainty), own),) * 2
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
-        readings = zip(named.names()[own], leading_classes(named, own, draws=draws), strict=True)
-        told = object_array([f"{name}: {said}" for name, said in readings])
+        readings = zip(named.names()[own], leading_classes(named, own, draws=draws), own.tolist(), strict=True)
+        told = object_array([f"{name}: {said}{by_gold.get(item, '')}" for name, said, item in readings])
         blocks.append(Text(title, tokens, _spans(chains, certainty, own, told, ends, len(tokens))))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
     gist += f"; {counted(chains.num_entities, 'entities')} by the most probable links"
     return Section("Text", blocks, gist)
+
+
+def _by_gold(named: Any, data: Any) -> dict[int, str]:
+    """Return what to say of mentions of which another label is gold."""
+    gold = data.gold_codes
+    if gold is None:
+        return {}
+    labels = named.ids["class"]
+    apart = np.flatnonzero((np.asarray(gold) >= 0) & (np.asarray(gold) != named.lead.label))
+    return {item: f"; gold: {labels[gold[item]]}" for item in apart.tolist()}
 
 
 def _places(number: int, own: np.ndarray) -> np.ndarray:
@@ -256,11 +272,12 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
-        shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": "P(best)"}
+        p_best = "P(best), if made from these annotations" if board.takes_for_copies else "P(best)"
+        shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
         shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
         if gold is not None:
             shown.insert(1, "against gold", [gold.scores[name][metrics[0]] for name in table["system"]])
-        shown.attrs["numbers"] = ("P(best)",)
+        shown.attrs["numbers"] = (p_best,)
         caption = "Systems against the crowd's chains, the best first; the intervals are too narrow."
         blocks = [
             Table(shown, caption, texts=rounded(shown, digits, named, "95 % from", "to")), figures.leaderboard(board)
@@ -279,6 +296,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
         before = [gold.words(metrics[0], named, meaning), _NOT_USED]
+        before += [_AN_END] * (of_chains and gold.is_an_end(table, metrics[0]))
         ahead = gold.best(metrics[0])
         by_crowd = float(table["value"][table["system"] == ahead].iloc[0])
         which = f"{named} of “{ahead}” against the gold chains{gold.ahead(metrics[0])}"
@@ -317,6 +335,11 @@ class _Gold(NamedTuple):
         first, second, *_ = sorted((one[metric] for one in self.scores.values()), reverse=True)
         lead = f"ahead by {first - second:.3f}" if f"{first - second:.3f}" != "0.000" else "level with another"
         return f", {lead} on {counted(self.documents, 'documents')}; not known for others"
+
+    def is_an_end(self, table: Any, metric: str) -> bool:
+        """Return whether the score of a system is the end of an interval of the crowd."""
+        ends = table.set_index("system")[["lower", "upper"]]
+        return any(np.isclose(ends.loc[name], one[metric]).any() for name, one in self.scores.items())
 
     def words(self, metric: str, named: str, meaning: str) -> str:
         """Say what systems and the crowd score."""

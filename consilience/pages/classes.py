@@ -99,7 +99,7 @@ def classes_page(
     numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
     parts = [
         *read, *scored.sections,
-        *([] if found.gold is None else [gold_section(found.gold)]),
+        *([] if found.gold is None else [gold_section(found.gold, named.names())]),
         *(rated or [items_section(fit, named, found.certainties, found.annotators, found.too_high)]),
     ]
     if systems:
@@ -314,9 +314,14 @@ def _were_it_less(found: _Found) -> str:
     fit = found.fit
     if (less := _less(fit)) is None:
         return ""
-    words = f"The reliability of annotators, {fit.options['reliability']:g}, is assumed and not learned"
+    settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
+    meant, _, _ = settings["reliability"]["help"].partition(":")
+    words = (
+        f"The reliability of annotators, {fit.options['reliability']:g} ({meant}), is assumed and not learned, and "
+        "intervals leave that out"
+    )
     if fit.method != "exact":
-        return f"{words}, and all certainties and scores rest on it: fit with {less:g}, say, to see how far."
+        return f"{words}. All certainties and scores rest on it: fit with {less:g}, say, to see how far."
     options = {**fit.options, "reliability": less}
     other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
     return (
@@ -352,7 +357,9 @@ def _findings(found: _Found) -> list[str]:
             if found.fit.data.rows == "annotation" else "No item is known for certain: nothing here checks the fit."
         )
         if (one := truth.dependence) is not None:
-            said[-1] += together_words(truth.certainty_if_independent, one.rho, one.gold_items, found.unit)
+            said[-1] += together_words(
+                found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
+            )  # fmt: skip
     else:
         number = counted(gold.score.items, f"{found.unit}s")
         said.append(
@@ -380,7 +387,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     if "chains" in fit.attributes and (worst := fit.worst) is not None:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
-        words = "Ask for more draws:" if worst.short else "Run longer:"
+        words = "Ask for more draws of each chain:" if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
@@ -424,7 +431,13 @@ def _worst(annotators: Any, blind: str) -> str:
     score = next((one for one in ("accuracy", "sensitivity") if one in annotators), "")
     if not score or annotators["annotator"].nunique() <= _MOST_NAMED:
         return ""
-    worst = annotators.groupby("annotator")[score].mean().nsmallest(_MOST_NAMED).index.astype(str)
+    if score == "sensitivity":  # of several classes, each as often as there is something to choose
+        annotators = annotators.assign(sensitivity=annotators["sensitivity"] * annotators["decisions"])
+        sums = annotators.groupby("annotator")[["sensitivity", "decisions"]].sum()
+        means = sums["sensitivity"] / sums["decisions"].clip(lower=1)
+    else:
+        means = annotators.set_index("annotator")[score]
+    worst = means.nsmallest(_MOST_NAMED).index.astype(str)
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
     return f", first {named}" if named else ""
 

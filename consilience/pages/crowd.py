@@ -52,13 +52,19 @@ def accuracies(fit: Fit, frame: Any) -> dict[str, str]:
     value = _measure(fit)
     if value not in frame or not (frame["annotations"] > 0).any():
         return {}
+    if is_vote(fit):
+        value = "share_won"
+        frame = frame.rename(columns={"accuracy": value})
     known = frame[value][frame["annotations"] > 0]
     low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
-    drawn = ", drawn towards what the model expects" if value != "accuracy" else ""
+    drawn = ", drawn towards what the model expects" if value == "share_right" else ""
     return {f"{_MEASURES[value]}, lowest to highest{drawn}": f"{low} to {'> 0.99' if high == '1.00' else high}"}
 
 
-_MEASURES = {"accuracy": "accuracy of annotators", "share_right": "share of an annotator's labels that are right"}
+_MEASURES = {
+    "accuracy": "accuracy of annotators", "share_right": "share of an annotator's labels that are right",
+    "share_won": "share of an annotator's labels that won the vote, the own one counted",
+}  # fmt: skip
 
 
 def _measure(fit: Fit) -> str:

@@ -17,17 +17,18 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import LEAST_PROBABILITY, CalibrationScore, gold_scores, score_by_gold
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
-from consilience.models.truth.against_gold import LEAST_ITEMS, hits
+from consilience.models.truth.against_gold import LEAST_ITEMS, against_gold, hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
 from consilience.pages.run import is_vote
-from consilience.printing import counted
+from consilience.printing import article, counted
 from consilience.rounding import decimals, probability, within
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
 
-_MOST_NAMED = 4  # of the systems that a finding names; the table has all
+# Of the systems that a finding names, and of wrong labels; tables have all.
+_MOST_NAMED, _MOST_WRONG = 4, 5
 
 
 class BesideGold(NamedTuple):
@@ -40,6 +41,9 @@ class BesideGold(NamedTuple):
     if_independent : mean certainty were errors of annotators independent; None where that is not another one.
     unit : what has a label.
     vote : whether it is one, whose labels may tie.
+    certainty : mean of all items.
+    source : of the dependence; see `Dependence`.
+    wrong : codes of the items of which another label is gold, and the certainties of theirs, the surest first.
     """
 
     score: CalibrationScore
@@ -47,6 +51,9 @@ class BesideGold(NamedTuple):
     if_independent: float | None
     unit: str = "item"
     vote: bool = False
+    certainty: float = float("nan")
+    source: str = ""
+    wrong: tuple[tuple[int, float], ...] = ()
 
     @property
     def figures(self) -> dict[str, str]:
@@ -75,31 +82,49 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     except UnsupportedRequest:
         return None
     truth: Any = fit.truth
-    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit, is_vote(fit))
+    found = against_gold(truth, fit.resolved)
+    of_wrong = np.flatnonzero(found.right == 0)
+    of_wrong = of_wrong[np.argsort(-found.certainty[of_wrong], kind="stable")]
+    wrong = tuple(zip(found.item[of_wrong].tolist(), found.certainty[of_wrong].tolist(), strict=True))
+    source = "" if truth.dependence is None else truth.dependence.source
+    mean = float(truth.lead.certainty.mean())
+    return BesideGold(
+        score, table, truth.certainty_if_independent, fit.data.unit, is_vote(fit), mean, source, wrong
+    )  # fmt: skip
 
 
-def together_words(if_independent: float | None, dependence: float, learned_from: int, unit: str) -> str:
+def together_words(
+    certainty: float, if_independent: float | None, dependence: float, learned_from: int, source: str, unit: str
+) -> str:
     """Say by how much certainties are lowered for annotators who err together, and how that is known; empty if not.
 
     Parameters
     ----------
-    if_independent : mean certainty were errors independent; None where that is not another one.
+    certainty : mean of it.
+    if_independent : the same were errors independent; None where that is not another one.
     dependence : by which it is lowered.
     learned_from : from how many gold labels; 0 where it was not.
+    source : of the dependence; see `Dependence`.
     unit : what has a label.
     """
     if if_independent is None or not dependence > 0:
         return ""
-    how = f"learned from {counted(learned_from, 'gold labels')}" if learned_from else "not learned from these data"
+    how = f"learned from {counted(learned_from, 'gold labels')}" if learned_from else _SOURCES.get(source, source)
     return (
-        f" Were the errors of annotators independent, the certainty of all {unit}s would be {if_independent:.3f}; it "
-        f"is lowered for annotators who err together (dependence {dependence:.2f}, {how}; at 0 they err independently, "
-        f"at 1 all labels of an {unit} tell no more than one)."
+        f" Were the errors of annotators independent, the mean certainty of all {unit}s would be {if_independent:.3f}; "
+        f"it is {certainty:.3f}, as annotators err together (dependence {dependence:.2f}, {how}; at 0 they err "
+        f"independently, at 1 all labels of {article(unit)} {unit} tell no more than one)."
     )
 
 
-def gold_section(gold: BesideGold) -> Section:
-    """Return the section on how right the fit is, by what it says."""
+_SOURCES = {
+    "default": "not learned from these data but assumed: nine public crowds have 0.20 to 0.63",
+    "given": "as it was given", "alert": "as nothing tells these labels from chance",
+}  # fmt: skip
+
+
+def gold_section(gold: BesideGold, names: Any) -> Section:
+    """Return the section on how right the fit is, by what it says; with the names of all items."""
     score = gold.score
     right = hits(score.right * score.items)
     words = (
@@ -109,9 +134,18 @@ def gold_section(gold: BesideGold) -> Section:
     )
     if gold.vote or "." in right:
         words += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
-    words += together_words(gold.if_independent, score.dependence, score.fitted_on, gold.unit)
+    words += together_words(
+        gold.certainty, gold.if_independent, score.dependence, score.fitted_on, gold.source, gold.unit
+    )  # fmt: skip
     if score.fitted_on:
         words += f" Each {gold.unit} below is scored without its own gold label."
+    if gold.wrong:
+        listed = [
+            f"{names[item]}{'' if gold.vote else f' ({probability(certainty, 2)})'}"
+            for item, certainty in gold.wrong[:_MOST_WRONG]
+        ]
+        more = [f"{len(gold.wrong) - _MOST_WRONG:,} more"] if len(gold.wrong) > _MOST_WRONG else []
+        words += f" Wrong{'' if gold.vote else ', with the certainty of the label'}: {', '.join([*listed, *more])}."
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""

@@ -19,7 +19,7 @@ from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Code, Section, Table
 from consilience.pages.run import is_vote, reproduction
-from consilience.printing import counted
+from consilience.printing import article, counted
 from consilience.rounding import decimals, probability, within, written
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
@@ -31,6 +31,7 @@ _LEAST_SHOWN = 0.005
 _MOST_BARS = 100
 
 _SHOWN = 0.0005  # of a certainty with three digits
+_EXAMPLE = 0.8  # of a certainty, whose error is told
 
 _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
@@ -38,8 +39,9 @@ _MANY_DRAWS = 1_000
 _TELL_99 = 300      # Effective draws that tell 0.99 from 1, by the rule of three.
 
 _KINDS = (
-    "“New” (discourse-new, DN in the data) is the first mention of something; an arrow (discourse-old, DO) leads to an "
-    "earlier mention of the same, whose property others say (PR), and some refer to nothing (NR)."
+    "“New” (discourse-new, DN in the data) is the first mention of something. An arrow (discourse-old, DO) leads to an "
+    "earlier mention of the same thing. “Property of” (PR) says something of an earlier mention, and “refers to "
+    "nothing” (NR) is no mention of a thing."
 )
 """What labels of mentions stand for."""
 
@@ -86,7 +88,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
         for item in shown[:_DRAWN].tolist():
             blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports))
-    blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}", high)]
+    blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))]
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
@@ -126,7 +128,7 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     # Of few draws none can tell 0.99 from 1.
     sure = f"{below(best, 0.99):,} are below 0.99 and " if effective_draws(fit, best) >= _TELL_99 else ""
     return (
-        f"The certainty of {'an' if unit[0] in 'aeiou' else 'a'} {unit} is {certain}. Of the top {word} it is "
+        f"The certainty of {article(unit)} {unit} is {certain}. Of the top {word} it is "
         f"{best.value:.3f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}{below(best):,} "
         f"{'' if sure else 'are '}below {SURE}."
     )
@@ -151,14 +153,18 @@ def too_high(best: Score, truth: Any) -> float:
     return max(float(np.nanmean(best.items - np.concatenate(shares))), 0.0)
 
 
-def _how(best: Score, truth: Any, what: str, high: float = 0.0) -> str:
+def _how(best: Score, truth: Any, what: str, high: float = 0.0, draws: float = np.inf) -> str:
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
         return f"Certainties of the {what} come from the fit in closed form, without draws; they hold if it does."
     by = f"up to {high:.3f}" if high >= _SHOWN else "less than 0.001"
+    worth = ""
+    if draws < truth.num_draws:
+        half = special.ndtri(ends()[1]) * np.sqrt(_EXAMPLE * (1 - _EXAMPLE) / max(draws, 1))
+        worth = f", worth {draws:,.0f} independent ones or more: one of {_EXAMPLE} is known to ± {half:.2f} or better"
     return (
-        f"Certainties were counted among {truth.num_draws:,} draws of the truth. Each is the largest of several "
+        f"Certainties were counted among {truth.num_draws:,} draws of the truth{worth}. Each is the largest of several "
         f"frequencies, and so too high: of the {what} by {by} on average, by what one half of the draws says of the "
         "choice of the other."
     )
@@ -203,11 +209,18 @@ def _table(
         columns[title], tips[title] = reports.texts(shown), reports.details(shown)
     gold = fit.data.gold_codes
     named = truth.ids.get("label", truth.ids.get("class"))
+    first = "ties first" if is_vote(fit) else "the least certain first"
+    caption = f"{unit.capitalize()}s, {first}" if truth.num_draws > 1 else "All of them"
     if gold is not None and named is not None:
         labels = np.append(np.asarray(named, object).astype(str), "")
-        columns["gold"] = labels[np.asarray(gold)[shown]]
-    first = "ties first" if is_vote(fit) else "the least certain first"
-    caption = f"{unit.capitalize()}s, {first}." if truth.num_draws > 1 else "All of them."
+        known, leads = np.asarray(gold)[shown], truth.lead.label[shown]
+        wrong = (known >= 0) & (known != leads) & (~is_vote(fit) | (certainties[0].items[shown] == 1))
+        columns["gold"] = [
+            f"{own}, not {other}" if apart else own
+            for own, other, apart in zip(labels[known], labels[leads], wrong, strict=True)
+        ]
+        caption += f"; of {wrong.sum():,} another label is gold" * bool(wrong.any())
+    caption += "."
     # What was counted among few draws has no third digit.
     digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
     known = [title for title in columns if title.startswith("certainty")]

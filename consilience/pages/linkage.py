@@ -71,9 +71,13 @@ def _actions(fit: Any) -> list[Action]:
     named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
     flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
     similar = Action(words, f"consilience link {files}{flags} --similar {names} -o linked-by-similarity")
+    words = "With same or different in its column answer, link again, with the other options of this run:"
+    answered = [Action(words, f"consilience link {files}{flags} --labels review.csv -o decided")]
+    answered *= fit.method == "em" and "labels" not in fit.attributes
     return [
         Action("Decide on the least certain pairs by hand", section="Review list"),
-        Action("Write the list of pairs to answer:", "consilience table RUN review --csv review.csv"),
+        Action("Write the list of pairs to answer:", "consilience review RUN -o review.csv"),
+        *answered,
         *([similar] if names and "similar" not in fit.attributes else []),
         Action("See what fields weigh", section="Match weights"),
         Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
@@ -291,9 +295,9 @@ def _thresholds(fit: Any) -> Section | None:
 
 
 def _with_ends(value: float, low: float, high: float) -> str:
-    """Write a share with its interval, which holds it: of a few draws that differ quantiles know nothing."""
+    """Write a share with its interval, which holds it; alone where draws do not differ, or in too few of them."""
     text, low_text, high_text = (f"{one:.3f}" for one in (value, min(low, value), max(high, value)))
-    return text if low_text == high_text else f"{text} [{low_text}, {high_text}]"
+    return text if low_text == high_text or low == high else f"{text} [{low_text}, {high_text}]"
 
 
 def _unlinkable(fit: Any) -> Section | None:
@@ -376,7 +380,9 @@ def _shares(fit: Any) -> Table | None:
     ]
     frame = pandas.DataFrame(texts)
     frame.attrs["numbers"] = ("expected", "95 % of draws")
-    return Table(frame, "How right and how complete the links are, as the model expects.")
+    caption = "How right and how complete the links are, as the model expects"
+    own = fit.truth.counted().partitions is not fit.truth and any(np.isfinite(ends[0]) for *_, ends in rows)
+    return Table(frame, f"{caption}; the draws are of a run of their own, under “Clusters”." if own else f"{caption}.")
 
 
 def _sum_of_links(fit: Any) -> list[str]:

@@ -30,7 +30,8 @@ _LOG_ODDS = (
     "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
     "of 0.95, and −3 one of 0.05."
 )
-_FEW_TIMES = 2  # that a share of the model is above the one that is counted, before a page says so
+# Times that a share of the model is above the one that is counted, before a page says so: of others, and of links.
+_FEW_TIMES, _TIMES = 2, 1.2
 
 
 def review_list(fit: Any) -> Section | None:
@@ -54,8 +55,8 @@ def review_list(fit: Any) -> Section | None:
         f"compared, and each field adds to them. {_LOG_ODDS}"
     )
     more = (
-        f"{left_out:,} further groups of records are in doubt, with a certainty below {DOUBTFUL}: all are in "
-        "“consilience table RUN entities”."
+        f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
+        f"certainty below {DOUBTFUL}: see “consilience table RUN entities”."
     )
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
@@ -217,7 +218,7 @@ def _weights(fit: Any) -> list[Any]:
         weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
-    return [how, linkage_figures.weights_of_fields(weights), table, *_by_chance(weights)]
+    return [how, linkage_figures.weights_of_fields(weights), table, *_by_chance(weights), *_by_prior(weights)]
 
 
 def _share(value: float) -> str:
@@ -236,6 +237,20 @@ def _by_chance(weights: Any) -> list[str]:
         f"The model expects more agreement by chance than there is in {named}: it learns how common values are from "
         "all records, of which two may be of one entity, and knows of no value that no record has. So equal values "
         "there add less than the two shares would say."
+    ]
+
+
+def _by_prior(weights: Any) -> list[str]:
+    """Say of which fields the model expects more errors in links than are counted."""
+    differ = weights[(weights["outcome"] == "differ") & (weights["m"] > _TIMES * weights["links"])]
+    if not len(differ):
+        return []
+    shares = ((row.field, _share(row.m), in_words(_share(row.links))) for row in differ.itertuples())
+    named = ", ".join(f"“{field}” ({by_model}, not {seen})" for field, by_model, seen in shares)
+    return [
+        f"It expects linked records to differ more often than is counted in {named}: the few differences are drawn "
+        "towards what it expects of errors before any data. So values that differ there take off less than the two "
+        "shares would say."
     ]
 
 

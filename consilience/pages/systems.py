@@ -81,8 +81,10 @@ def leaderboard_section(
     ordered = {name: scores[name] for name in table["system"]}
     why, read = _how_to_read(comparison, one_kind, top, fit, gold)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
+    caption = f"Systems by {'gold labels' if leads else comparison.title}, best first"
+    caption += "; the intervals by the fit are too narrow." if too_narrow(comparison, fit) else "."
     blocks = [
-        *said, Table(shown, f"Systems by {'gold labels' if leads else comparison.title}, best first.", texts=texts),
+        *said, Table(shown, caption, texts=texts),
         figures.leaderboard(comparison),
         Heading("How to read it"), *(note for note in comparison.notes if note != ONE_KIND), why, read,
         Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
@@ -190,7 +192,8 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
             point = within(first["point_estimate"], first["lower"], first["upper"])[0]
-            words += f" Against the leading labels, taken for the truth, it would be reported as {point}."
+            ties = ", with ties for the label that comes first" if is_vote(fit) else ""
+            words += f" Against the leading labels, taken for the truth{ties}, it would be reported as {point}."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."

@@ -57,6 +57,17 @@ _TIE = 1e-12
 _BISECTIONS = 40
 
 
+# What a prior may have wrong, of annotators who err and of plausibilities.
+_TOO_FAR = {
+    False: "The prior expects annotators to err more than they do",
+    True: "The prior spreads plausibilities too far, the reliability is too low",
+}
+_TOO_SHARP = {
+    False: "The prior expects annotators to err less than they do",
+    True: "The prior makes plausibilities too sharp, the reliability is too high",
+}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PosteriorAgreement:
     """The probability that two annotators agree, as draws of the truth imply it.
@@ -86,6 +97,8 @@ class PosteriorAgreement:
         SPA of as many simulated annotations. Empty where there is nothing to compare it to.
     checked : int, optional
         How many items ``observed`` and ``predictive`` are of, where they were taken at random; None for all.
+    of_shares : bool
+        Whether the model is of plausibilities that annotations are drawn by; else of annotators who err.
 
     Examples
     --------
@@ -107,6 +120,7 @@ class PosteriorAgreement:
     observed: float = float("nan")
     predictive: np.ndarray = field(default_factory=lambda: np.zeros(0))
     checked: int | None = None
+    of_shares: bool = False
     exact_value: float | None = None
     exact_sd: float | None = None
     bounds: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
@@ -184,14 +198,12 @@ class PosteriorAgreement:
             return f"The annotators agree as the model expects: {numbers}."
         if self.predictive_p > 0.5:
             return (
-                f"The annotators agree more than the model expects: {numbers}. Its prior spreads plausibilities or "
-                "annotators' errors too far, a reliability is too low, annotations are not independent, or how many "
-                "annotations an item has depended on their agreement."
+                f"The annotators agree more than the model expects: {numbers}. {_TOO_FAR[self.of_shares]}, annotations "
+                "are not independent, or how many annotations an item has depended on their agreement."
             )
         return (
-            f"The annotators agree less than the model expects: {numbers}. Its prior makes plausibilities or "
-            "annotators too sharp, a reliability is too high, or how many annotations an item has depended on their "
-            "agreement."
+            f"The annotators agree less than the model expects: {numbers}. {_TOO_SHARP[self.of_shares]}, or how many "
+            "annotations an item has depended on their agreement."
         )
 
     @property
@@ -283,13 +295,13 @@ def posterior_agreement(
     if counts is None:
         implied.go_through(truth.blocks(Agreement()))
         return implied.result(ids)
-    pair_weight, check = _pair_weight(counts, weight or weight_function(scheme, counts)), dict[str, int]()
+    pair_weight, check = _pair_weight(counts, weight or weight_function(scheme, counts)), dict[str, Any]()
     if truth.answers(Shares()):
         predictive = _Predictive(truth.num_draws, counts.size, pair_weight, num_predictive, seed)
         for block in truth.blocks(Shares()):
             implied.add(block.units, np.asarray(block.values.agreement())[: block.num_units])
             predictive.add(block.values)
-        total = predictive.total
+        total, check["of_shares"] = predictive.total, True
     else:
         implied.go_through(truth.blocks(Agreement()))
         known = pair_weight.any() and _knows_errors(truth)

@@ -77,7 +77,9 @@ __all__ = ["MODEL", "OneClass", "PerUnnamedClass", "Priors", "Settings", "model"
 class Settings(settings.Settings):
     """Settings of `plackett-luce`; see the fields."""
 
-    reliability: float = setting(1.0, "how much each report is trusted: the power of its likelihood", above=0.0)
+    reliability: float = setting(
+        1.0, "how many independent rankings each one counts as: the power of its likelihood", above=0.0
+    )
     tempering: str = setting(
         "likelihood",
         "what the reliability is a power of: the likelihood, or each weight (the paper's tempered variant)",

@@ -108,20 +108,44 @@ def test_a_warning_about_certainty_is_amber(tmp_path):
 
 def test_the_ties_of_a_vote_are_right_by_their_share():
     counts = [[2, 2], [2, 2], [2, 2], [3, 0]]
-    section = gold_section(beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 0, 1, 0]))))
+    found = beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 0, 1, 0])))
+    section = gold_section(found, range(4))
     assert "the label of the fit is right for 2.5 (0.62 [" in section.blocks[0]
     assert "Of labels that tie, each counts by its share" in section.blocks[0]
 
 
-@pytest.mark.parametrize(("learned", "words"), [(20, "(dependence 0.40, learned from 20 gold labels; at 0"), (0, "(")])
-def test_what_was_done_about_dependence_is_told(learned, words):
+def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
+    """The surest first, where they have a certainty, and a few by name."""
+    counts = [[9, 1], [3, 1], [0, 4], *[[4, 0]] * 9]
+    gold = [1, 1, 1, *[0] * 9]
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts(counts, gold=gold))
+    assert [item for item, _ in beside_gold(fit).wrong] == [0, 1]
+    cs.report(fit, path=tmp_path / "page.html")
+    shown = page(tmp_path / "page.html")
+    assert "Wrong, with the certainty of the label: 0 (> 0.99), 1 (0.87)." in shown
+    assert "Items, the least certain first; of 2 another label is gold." in shown
+    assert shown.count("1, not 0") == 2
+    vote = cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]] * 7, gold=[1] * 7))
+    assert "Wrong: 0, 1, 2, 3, 4, 2 more." in gold_section(beside_gold(vote), range(7)).blocks[0]
+
+
+@pytest.mark.parametrize(
+    ("learned", "source", "words"),
+    [
+        (20, "gold", "(dependence 0.40, learned from 20 gold labels; at 0"),
+        (0, "default", "(dependence 0.40, not learned from these data but assumed: nine public crowds have "),
+        (0, "given", "(dependence 0.40, as it was given; "),
+    ],
+)  # fmt: skip
+def test_what_was_done_about_dependence_is_told(learned, source, words):
     """Labels that say alone what errors of a like kind would make of them are never shown without the other figure."""
     data = cs.Annotations.from_counts([[3, 0], [0, 3]], gold=[0, 1])
     gold = beside_gold(cs.fit("majority-vote", data))
-    assert "independent" not in gold_section(gold).blocks[0]
-    told = gold._replace(if_independent=0.988, score=gold.score._replace(dependence=0.4, fitted_on=learned))
-    text = gold_section(told).blocks[0]
-    assert "the certainty of all items would be 0.988; it is lowered" in text
+    assert "independent" not in gold_section(gold, range(2)).blocks[0]
+    score = gold.score._replace(dependence=0.4, fitted_on=learned)
+    told = gold._replace(certainty=0.9, if_independent=0.988, source=source, score=score)
+    text = gold_section(told, range(2)).blocks[0]
+    assert "the mean certainty of all items would be 0.988; it is 0.900, as annotators err together" in text
     assert words in text
 
 

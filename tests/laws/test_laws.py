@@ -12,6 +12,8 @@ from numpyro.infer.util import log_density
 
 import consilience as cs
 from consilience.data import Annotations, Rankings
+from consilience.inference.results import Result
+from tests.inference.runs import stop_at
 from tests.laws.subjects import AT_THE_EDGE, DEGENERATE, latent, outputs, subject_of, top_of_draws
 
 # Short runs are poor, and say so; what they say has tests of its own.
@@ -145,6 +147,15 @@ def test_gibbs_and_nuts_agree(subject):
     hand, nuts = (subject.fit(priors=priors, method=method, draws=1000, warmup=500) for method in ("gibbs", "nuts"))
     assert_summaries_agree(hand, nuts)
     assert hand.summary()["r_hat"].max() < 1.01
+
+
+def test_a_sampler_that_is_stopped_before_its_first_draw_says_so(subject):
+    """Whatever there is to say of a fit, where nothing is known of it yet."""
+    need(subject.member.engine("gibbs"), "Gibbs sampler")
+    fitted = subject.fit(method="gibbs", draws=20, warmup=200, progress=stop_at(1))
+    assert fitted.result is Result.interrupted
+    assert fitted.is_empty
+    assert all(note.words() for note in fitted.findings())
 
 
 def assert_summaries_agree(exact, sampled):
