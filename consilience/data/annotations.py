@@ -585,9 +585,8 @@ def _read_counts(
     table, item, items, found = _read_grid(source, columns)
     order = closed or found
     extra, absent = [name for name in found if name not in order], [name for name in order if name not in found]
-    if absent:
-        message = f"there is no column for the label {absent[0]!r}"
-        table.problems.add(message, "correct {labels} or add the column", Remedy("labels"))
+    for name in absent[:1]:
+        table.problems.add(f"there is no column for the label {name!r}", "correct {labels} or add it", Remedy("labels"))
     if extra and unknown == "error":
         remedy = "correct it, add it to the list, or pass {unknown}"
         table.problems.add("this column is not in {labels}", remedy, *_UNKNOWN, column=extra[0])

@@ -118,8 +118,8 @@ def of_file(read: _Read) -> _Read:
     """Make what the method of a class reads know the name of its file."""
 
     @functools.wraps(read)
-    def reading(cls: type, source: Any, *arguments: Any, **options: Any) -> Any:
-        return named_after(read(cls, source, *arguments, **options), source)
+    def reading(cls: type, source: Any, *given: Any, **how: Any) -> Any:
+        return named_after(read(cls, source, *given, **how), source)
 
     return reading  # type: ignore[return-value]
 

@@ -272,7 +272,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
-        p_best = "P(best), if made from these annotations" if board.takes_for_copies else "P(best)"
+        p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
         shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
         shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
         if gold is not None:
@@ -285,8 +285,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
         f"Scores against the crowd are means over draws of its chains. {_OF_PARTITIONS if of_chains else _OF_LINKS}",
+        *[Code(_WITNESS, "To count a system as a witness")] * of_chains,
     ]
-    told += [Code(_WITNESS, "To count a system as a witness")] if of_chains else []
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
     caption += "; the intervals are too narrow." if of_chains else "."
     every = pandas.DataFrame(rows)
@@ -295,8 +295,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     alert = Alert("Scores against the crowd's chains have limits.", [_FIRST_OF[of_chains]], Level.warning)
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
-        before = [gold.words(metrics[0], named, meaning), _NOT_USED]
-        before += [_AN_END] * (of_chains and gold.is_an_end(table, metrics[0]))
+        before = gold.before(metrics[0], named, meaning, table if of_chains else None)
         ahead = gold.best(metrics[0])
         by_crowd = float(table["value"][table["system"] == ahead].iloc[0])
         which = f"{named} of “{ahead}” against the gold chains{gold.ahead(metrics[0])}"
@@ -336,10 +335,14 @@ class _Gold(NamedTuple):
         lead = f"ahead by {first - second:.3f}" if f"{first - second:.3f}" != "0.000" else "level with another"
         return f", {lead} on {counted(self.documents, 'documents')}; not known for others"
 
-    def is_an_end(self, table: Any, metric: str) -> bool:
-        """Return whether the score of a system is the end of an interval of the crowd."""
+    def before(self, metric: str, named: str, meaning: str, table: Any) -> list[str]:
+        """Say what systems score, and what to know of that; with the table of their intervals by the crowd, if any."""
+        said = [self.words(metric, named, meaning), _NOT_USED]
+        if table is None:
+            return said
         ends = table.set_index("system")[["lower", "upper"]]
-        return any(np.isclose(ends.loc[name], one[metric]).any() for name, one in self.scores.items())
+        at_end = any(np.isclose(ends.loc[name], one[metric]).any() for name, one in self.scores.items())
+        return said + [_AN_END] * at_end
 
     def words(self, metric: str, named: str, meaning: str) -> str:
         """Say what systems and the crowd score."""
