@@ -96,7 +96,7 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         chains = silver_chains(fit)
     except UnsupportedRequest:
         return [], {}
-    unsure = f"of {counted(len(chains.entity), 'mentions')} have a certainty below {SURE}"
+    unsure = f"of {counted(len(chains.entity), 'mentions')} with a certainty below {SURE}"
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: below(top)}
     parts = [_text(named, chains, top.items, words, effective_draws(fit, top))]
     if "ambiguous" in fit.member.table_names:
@@ -111,7 +111,7 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     if chains.together is not None:
         loose = len(np.unique(chains.entity[top.items < SURE]))
-        numbers[f"of {counted(chains.num_entities, 'entities')} have such a mention"] = loose
+        numbers[f"of {counted(chains.num_entities, 'entities')} with such a mention"] = loose
     return parts, numbers
 
 
@@ -239,24 +239,16 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     """
     if not systems:
         return ChainScores([], {}, [], [])
-    import pandas
-
     of_chains, metrics = hasattr(truth_of(fit), "witnessed"), list(metrics or _METRICS)
     board = compare(fit, systems, metric=metrics[0], singletons=singletons)
     alone = board.num_items == 1  # a single document tells nothing of others: what is uncertain is its truth
     board = board.of_these() if alone else board
     gold = _against_gold(fit, systems, metrics, singletons)
-    table, rows = board.table, []
+    table = board.table
     # Of few draws, whose intervals are wide, no score against the crowd has a third digit.
     digits = min(map(decimals, table["lower"], table["upper"])) if of_chains else 3
-    for name in table["system"]:
-        for metric, score in evaluate(fit, systems[name], metrics, singletons=singletons).items():
-            rows.append({"system": name, "metric": WRITTEN.get(metric, metric)})
-            rows[-1] |= {} if gold is None else {"against gold": gold.scores[name][metric]}
-            rows[-1]["against the crowd"] = score.value
-            if of_chains:
-                rows[-1] |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True))
-            rows[-1]["against the most likely chains"] = score.point
+    scores = {name: evaluate(fit, systems[name], metrics, singletons=singletons) for name in table["system"]}
+    every = _all_scores(scores, gold, of_chains=of_chains)
     first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
     value, low, high = (f"{first[one]:.{digits}f}" for one in ("value", "lower", "upper"))
@@ -264,7 +256,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     between = f" ({low} to {high}, 95 %, too narrow)" if of_chains else ""
     number, said, blocks = {f"{named} of “{first['system']}”{sure}{between}": value}, [], []
     if of_chains:
-        point = f"{rows[0]['against the most likely chains']:.{digits}f}"
+        point = f"{every['against the most likely chains'].iloc[0]:.{digits}f}"
         best = in_words(board.p_best_texts[0])
         were = "Were all systems made from these annotations, it would be" if board.takes_for_copies else "It is"
         leads = f" {were} the best of {len(table)} with probability {best}." if len(table) > 1 else ""
@@ -289,9 +281,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     ]
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
     caption += "; the intervals are too narrow." if of_chains else "."
-    every = pandas.DataFrame(rows)
     of_crowd = [str(one) for one in every if one not in ("system", "metric", "against gold")]
-    scores = Table(every, caption, texts=rounded(every, digits, *of_crowd))
+    by_all = Table(every, caption, texts=rounded(every, digits, *of_crowd))
     alert = Alert("Scores against the crowd's chains have limits.", [_FIRST_OF[of_chains]], Level.warning)
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
@@ -304,8 +295,23 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)
         else:
             said = [" ".join([before[0], *said])]
-    section = Section("Systems", [*before, *blocks, *told, scores], " ".join(reversed(*number.items())))
+    section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
     return ChainScores([section], number, said, [alert])
+
+
+def _all_scores(scores: Mapping[str, Mapping[str, Score]], gold: _Gold | None, *, of_chains: bool) -> Any:
+    """Tabulate all scores of systems: against gold chains where these are known, and against those of the crowd."""
+    import pandas
+
+    rows = []
+    for name, of_system in scores.items():
+        for metric, score in of_system.items():
+            row: dict[str, Any] = {"system": name, "metric": WRITTEN.get(metric, metric)}
+            row |= {} if gold is None else {"against gold": gold.scores[name][metric]}
+            row["against the crowd"] = score.value
+            row |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True)) if of_chains else {}
+            rows.append(row | {"against the most likely chains": score.point})
+    return pandas.DataFrame(rows)
 
 
 class _Gold(NamedTuple):

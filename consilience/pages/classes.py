@@ -280,7 +280,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         assumed = _assumed(fit) if numbers else ""  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
         of = counted(truth.num_units, f"{fit.data.unit}s")
-        numbers |= {f"of {of} have a certainty below 0.9{assumed}": below(top)}
+        numbers |= {f"of {of} with a certainty below 0.9{assumed}": below(top)}
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit, found.by_gold)
     if found.risk is not None:
@@ -348,8 +348,8 @@ def _findings(found: _Found) -> list[str]:
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
-        unsure = f"{below(found.top):,} {of} have a leading label of which the fit is less than 90 % certain."
-        said.append(f"{below(found.top, 1):,} {of} are tied: no label leads." if is_vote(found.fit) else unsure)
+        unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}."
+        said.append(f"No label leads in {below(found.top, 1):,} {of}: ties." if is_vote(found.fit) else unsure)
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:
         said.append(

@@ -47,7 +47,7 @@ _KINDS = (
 
 
 def below(score: Score, bound: float = SURE) -> int:
-    """Return how many items have a certainty below a bound, as tables round it."""
+    """Return how many items with a certainty below a bound, as tables round it."""
     return int((np.round(score.items[np.isfinite(score.items)], 3) < bound).sum())
 
 
@@ -90,7 +90,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports))
     blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))]
     of = counted(truth.num_units, f"{unit}s")
-    gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} have a certainty below {SURE}"
+    gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} with a certainty below {SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
 
 
@@ -390,7 +390,7 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: str) -> lis
     table.insert(2, "certainty of the side", best.items)
     texts = {"certainty of the side": [probability(one) for one in best.items[order].tolist()]}
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
-    unsure = f"{below(best):,} of {counted(len(frame), 'items')} have a certainty of the side below {SURE}"
+    unsure = f"{below(best):,} of {counted(len(frame), 'items')} with a certainty of the side below {SURE}"
     items = Section("Items", [words, scale, shown, _how(best, fit.truth, "side")], unsure)
     return [items, *([_offsets(fit, offsets, without)] if len(offsets.mean) else [])]
 

@@ -65,7 +65,7 @@ def review_list(fit: Any) -> Section | None:
     pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
     bars = _waterfalls(fit, pairs[:_MOST_WATERFALLS])
     blocks = [words, shown, *([more] if left_out else []), *([how] if bars else []), *bars]
-    gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} have an entity with certainty below {DOUBTFUL}"
+    gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} with an entity of certainty below {DOUBTFUL}"
     return Section("Review list", blocks, gist)
 
 

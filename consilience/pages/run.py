@@ -206,7 +206,8 @@ def line_of(fit: Fit) -> str:
     method = METHODS.get(fit.method, fit.method)
     if (asked := "vote" if is_counted(fit) else "mention" if fit.data.unit == "mention" else fit.data.rows) in _ASKED:
         words = _ASKED[asked].format(threshold=fit.options.get("threshold", 0))
-        how = "" if is_counted(fit) else f" · model {fit.member.name}, by {method}"
+        called = f"model {fit.member.name} ({re.split('[:,]', fit.member.title)[0]})"
+        how = "" if is_counted(fit) else f" · {called}, by {method}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
         return f"From {from_}: {words}{how} · {today()}"
     return f"{', '.join(named.values())} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"

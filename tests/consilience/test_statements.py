@@ -309,7 +309,7 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     *sizes, conll = words(html, "dt")
     assert [one.split(" (")[0] for one in sizes][:2] == [
-        "entities, by the most probable links", "of 16 mentions have a certainty below 0.9"
+        "entities, by the most probable links", "of 16 mentions with a certainty below 0.9"
     ]  # fmt: skip
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %, too narrow\)$", conll)
     assert "their intervals are too narrow: see Systems" in words(html)
