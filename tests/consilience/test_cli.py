@@ -500,13 +500,15 @@ def test_errors_after_the_fit(folder, run, monkeypatch, words, message):
     assert message in errors
 
 
-def test_a_report_is_written(folder, run, tmp_path):
-    words = ("--predictions", folder / "right.csv", folder / "wrong.csv", "--metric", "top-1", "--title", "Pets")
+@pytest.mark.parametrize("given", [("--predictions", "{}/right.csv", "{}/wrong.csv"),
+                                   ("--predictions", "{}/right.csv", "--predictions", "{}/wrong.csv")])  # fmt: skip
+def test_a_report_is_written(folder, run, tmp_path, given):
+    words = (*(one.format(folder) for one in given), "--metric", "top-1", "--title", "Pets")
     code, shown, _ = run("report", folder / "run", *words, "-o", tmp_path / "r.html")
     assert (code, shown) == (0, f"wrote {tmp_path / 'r.html'}\n")
     page = (tmp_path / "r.html").read_text()
     assert "<title>Pets" in page
-    assert "wrong" in page
+    assert all(f"<td>{name}</td>" in page for name in ("right", "wrong"))
 
 
 # ---- what there is ----

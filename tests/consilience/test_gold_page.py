@@ -106,6 +106,19 @@ def test_a_warning_about_certainty_is_amber(tmp_path):
     assert said in page(tmp_path / "page.html")
 
 
+@pytest.mark.parametrize("uncertainty", ["ties", "shares"])
+def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
+    """Two of three items have a label that leads, whatever is made of its share."""
+    data = cs.Annotations.from_counts([[2, 1], [2, 2], [1, 3]])
+    cs.report(cs.fit("majority-vote", data, uncertainty=uncertainty), path=tmp_path / "page.html")
+    shown = page(tmp_path / "page.html")
+    assert ("ties, of 3 items" in shown) is (uncertainty == "ties")
+    assert ("No label leads in 1 of 3 items: ties." in shown) is (uncertainty == "ties")
+    assert ("The fit is less than 90 % certain of the leading label of 3 of 3 items." in shown) is (
+        uncertainty == "shares"
+    )
+
+
 def test_the_ties_of_a_vote_are_right_by_their_share():
     counts = [[2, 2], [2, 2], [2, 2], [3, 0]]
     found = beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 0, 1, 0])))

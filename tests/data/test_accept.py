@@ -46,6 +46,19 @@ def test_every_source_is_read_as_the_same_annotations(source):
 
 
 @pytest.mark.parametrize("contract", TABLES, ids=lambda contract: contract.__name__)
+def test_data_know_the_name_of_their_file(contract, tmp_path):
+    path = tmp_path / "the table.csv"
+    pandas.DataFrame(TABLES[contract]).to_csv(path, index=False)
+    with open(path) as stream:
+        sources = {path: path.name, str(path): path.name, stream: ""}
+        for source, name in sources.items():
+            assert as_contract(source, contract).file == name
+    assert contract.read(path).file == path.name
+    assert as_contract(TABLES[contract], contract).file == ""
+    assert contract.file == ""
+
+
+@pytest.mark.parametrize("contract", TABLES, ids=lambda contract: contract.__name__)
 def test_the_columns_say_what_a_table_is(contract):
     others = (Partition, Predictions) if contract in (Partition, Predictions) else DATA
     assert type(as_contract(TABLES[contract], *others)) is contract
