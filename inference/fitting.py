@@ -452,8 +452,8 @@ def _run(
     loop: dict[str, Any] = {"key": plan.key("inference"), "progress": progress, "checkpoint": kept}
     prepared = plan.prepared
     with kept or contextlib.nullcontext():
-        # A run that goes on has its chains in the checkpoint, and no use for where they began.
-        if isinstance(plan.engine, Gibbs) and start is not None and (kept is None or kept.resumed_at is None):
+        # Also of a run that goes on: its checkpoint has the chains, and not what the ascent learned of the problem.
+        if isinstance(plan.engine, Gibbs) and start is not None:
             prepared = plan.engine.begin_at(prepared, _ascended(plan, start))  # type: ignore[misc]
         if plan.limits.time_limit is not None:
             loop["time_limit"] = max(plan.limits.time_limit - (time.perf_counter() - began), 0.0)

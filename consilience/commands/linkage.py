@@ -23,7 +23,7 @@ from consilience.commands.stopped_runs import (
 )
 from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.compilation import keep_compiled_as_asked
-from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
+from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit, is_free
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
 from consilience.piped import STANDARD_INPUT, is_fifo
@@ -175,7 +175,9 @@ def _link_folder(arguments: Arguments) -> Path:
     run = target / "fit"
     check_folder(arguments.output)
     refuse_unfinished(target, run, resume=arguments.resume, force=arguments.force)
-    taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
+    # A run that was killed before its first checkpoint leaves its own folder, with nothing to go on from.
+    free = not target.exists() or (target.is_dir() and {one.name for one in target.iterdir()} <= {run.name})
+    taken = not (free and is_free(run))
     if taken and not (arguments.force or holds_checkpoint(run) or (arguments.resume and holds_fit(run))):
         nothing = ", with no run" if arguments.resume else ""
         raise InvalidFit(f"{target} exists{nothing}; give a new folder, or --force to replace what is in it")

@@ -383,6 +383,18 @@ def test_a_process_that_is_stopped_goes_on_to_the_same_bits(records, tmp_path, n
     assert_same_run(records / "whole", tmp_path / "linked")
 
 
+@pytest.mark.parametrize("resumed", [[], ["--resume"]])
+def test_a_run_that_is_killed_before_its_first_checkpoint_can_begin_again(records, tmp_path, resumed):
+    words = ["link", str(records / "records.csv"), "-o", str(tmp_path / "linked"), "--quiet", *resumed]
+    (tmp_path / "linked/fit/checkpoint").mkdir(parents=True)
+    (tmp_path / "linked/fit/checkpoint/lock").touch()
+    assert main(words) in (0, 3)
+    (tmp_path / "other/fit").mkdir(parents=True)
+    (tmp_path / "other/fit/mine.txt").touch()
+    words[3] = str(tmp_path / "other")
+    assert main(words) == 1  # which is not ours
+
+
 def test_a_run_that_is_killed_while_results_are_written_loses_nothing(records, tmp_path, monkeypatch):
     words = ["link", str(records / "records.csv"), "-o", str(tmp_path / "linked"), *_GIBBS]
 

@@ -13,7 +13,7 @@ import pytest
 import consilience as cs
 from consilience.data import Annotations, Rankings, Ratings
 from consilience.errors import ConsilienceWarning, DiagnosticWarning, NotConjugate, UnknownName, UnsupportedRequest
-from consilience.inference import ascent, fitting, gibbs
+from consilience.inference import ascent, gibbs
 from consilience.inference.results import Result
 from consilience.models import dirichlet, member
 from consilience.models.interface import Ascent, Column, Generic, Gibbs, Model, Table
@@ -335,11 +335,10 @@ REPEATING = sampled(sweep=_repeat)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
-def test_a_run_that_goes_on_does_not_repeat_the_ascent(tmp_path, monkeypatch):
+def test_a_run_that_goes_on_knows_what_the_ascent_learned(tmp_path):
     settings = {"method": "gibbs", "draws": 20, "warmup": 0, "chains": 2, "checkpoint": tmp_path / "kept"}
     whole = cs.fit(REPEATING, ANNOTATIONS, **settings)
     assert cs.fit(REPEATING, ANNOTATIONS, progress=stop_at(0), **settings).result is Result.interrupted
-    monkeypatch.setattr(fitting, "_ascended", None)
     again = cs.fit(REPEATING, ANNOTATIONS, resume=True, **settings)
     assert again.describe()["start"] == "the end of CAVI"
     for site, draws in whole.posterior.chains.items():

@@ -158,6 +158,18 @@ def test_a_sampler_that_is_stopped_before_its_first_draw_says_so(subject):
     assert all(note.words() for note in fitted.findings())
 
 
+def test_a_sampler_that_goes_on_ends_as_if_it_had_never_stopped(subject, tmp_path):
+    """Also with what it took from an ascent, which no checkpoint holds."""
+    need(subject.member.engine("gibbs"), "Gibbs sampler")
+    settings = {"method": "gibbs", "draws": 20, "warmup": 20, "chains": 2, "checkpoint": tmp_path / "kept"}
+    whole = subject.fit(**settings)
+    assert subject.fit(progress=stop_at(1), **settings).result is Result.interrupted
+    again = subject.fit(resume=True, **settings)
+    assert again.result is whole.result
+    for site, draws in whole.posterior.chains.items():
+        np.testing.assert_array_equal(again.posterior.chains[site], draws)
+
+
 def assert_summaries_agree(exact, sampled):
     table, other = exact.summary(20_000).set_index("quantity"), sampled.summary().set_index("quantity")
     common = table.index.intersection(other.index)
