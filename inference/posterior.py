@@ -400,7 +400,8 @@ class Quantity(NamedTuple):
     def words(self) -> str:
         """It for a reader, such as ``accuracy of annotator ana``; an entry is known by its id alone."""
         name = re.sub("^num_", "number of ", self.name).replace("_", " ")
-        place = ", ".join(f"{dim} {one}" if dim not in ("", "entry") else one for dim, one in self.place)
+        named = ((dim.replace("_", " "), one) for dim, one in self.place)
+        place = ", ".join(f"{dim} {one}" if dim not in ("", "entry") else one for dim, one in named)
         return f"{name} of {place}" if place else name
 
 

@@ -155,6 +155,7 @@ class Span(NamedTuple):
     number : shown behind them; it gives the colour too.
     sure : a dashed line where not.
     tip : detail, on hover and focus.
+    wrong : whether something else is known to be true, which ≠ behind the number says.
     """
 
     start: int
@@ -162,6 +163,7 @@ class Span(NamedTuple):
     number: int
     sure: bool
     tip: str
+    wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -473,7 +475,8 @@ def _marked(text: Text) -> Any:
         parts.append(Markup("{}").format(token))
         last, between = place == len(text.tokens) - 1, ""
         while inside and (last or inside[-1].end <= place):
-            parts.append(Markup("<sub>{}{}</sub></span>").format(between, inside.pop().number))
+            own = inside.pop()
+            parts.append(Markup("<sub>{}{}{}</sub></span>").format(between, own.number, "≠" * own.wrong))
             between = ", "  # two mentions may end at one word
     return Markup("").join(parts)
 

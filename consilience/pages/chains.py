@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +59,8 @@ _OF_LINKS = (
 _MEAN = "mean F of MUC, B³ and CEAF-e", "the mean of the scores MUC, B³ and CEAF-e, from 0 to 1"
 _NOT_USED = "The fit did not use the gold labels; how the scores would differ on other documents is not known."
 _AN_END = (
-    "A gold score is the end of an interval: of so few mentions draws have few different scores, and that of the gold "
-    "chains is among them."
+    "The gold score of {} is an end of the interval by the crowd: of so few mentions draws have few different scores, "
+    "and that of the gold chains is among them."
 )
 _ONE = "How the scores would differ on other documents is not known, as there is one."
 
@@ -172,6 +172,7 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words,
         why = "text= of the report gives them" if data.start is not None else "mentions have no start and end"
         blocks.append(f"The words of the documents are not known ({why}); ids of mentions stand in their place.")
     by_gold = _by_gold(named, data)
+    blocks[0] += f" ≠ stands at the {counted(len(by_gold), 'mentions')} whose gold label is another." * bool(by_gold)
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
         tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
@@ -179,7 +180,7 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words,
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
         readings = zip(named.names()[own], leading_classes(named, own, draws=draws), own.tolist(), strict=True)
         told = object_array([f"{name}: {said}{by_gold.get(item, '')}" for name, said, item in readings])
-        blocks.append(Text(title, tokens, _spans(chains, certainty, own, told, ends, len(tokens))))
+        blocks.append(Text(title, tokens, _spans(chains, certainty, own, told, ends, len(tokens), by_gold)))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
     gist += f"; {counted(chains.num_entities, 'entities')} by the most probable links"
     return Section("Text", blocks, gist)
@@ -202,14 +203,16 @@ def _places(number: int, own: np.ndarray) -> np.ndarray:
 
 
 def _spans(
-    chains: SilverChains, certainty: np.ndarray, own: np.ndarray, told: np.ndarray, ends: Sequence[Any], length: int
-) -> list[Span]:
+    chains: SilverChains, certainty: np.ndarray, own: np.ndarray, told: np.ndarray, ends: Sequence[Any], length: int,
+    wrong: Container[int],
+) -> list[Span]:  # fmt: skip
     start, end = (np.asarray(one)[own] for one in ends)
     own, told, start, end = (values[end < length] for values in (own, told, start, end))
     _, number = np.unique(chains.entity[own], return_inverse=True)
     rows = zip(start.tolist(), end.tolist(), number.tolist(), own.tolist(), told, strict=True)
     return [
-        Span(first, last, chain + 1, bool(certainty[item] >= SURE), said) for first, last, chain, item, said in rows
+        Span(first, last, chain + 1, bool(certainty[item] >= SURE), said, item in wrong)
+        for first, last, chain, item, said in rows
     ]
 
 
@@ -338,7 +341,8 @@ class _Gold(NamedTuple):
         if len(self.scores) == 1:
             return ""
         first, second, *_ = sorted((one[metric] for one in self.scores.values()), reverse=True)
-        lead = f"ahead by {first - second:.3f}" if f"{first - second:.3f}" != "0.000" else "level with another"
+        ahead = round(first, 3) - round(second, 3)  # as both are written
+        lead = f"ahead by {ahead:.3f}" if ahead else "level with another"
         return f", {lead} on {counted(self.documents, 'documents')}; not known for others"
 
     def before(self, metric: str, named: str, meaning: str, table: Any) -> list[str]:
@@ -347,8 +351,8 @@ class _Gold(NamedTuple):
         if table is None:
             return said
         ends = table.set_index("system")[["lower", "upper"]]
-        at_end = any(np.isclose(ends.loc[name], one[metric]).any() for name, one in self.scores.items())
-        return said + [_AN_END] * at_end
+        at_end = [f"“{name}”" for name, one in self.scores.items() if np.isclose(ends.loc[name], one[metric]).any()]
+        return said + [_AN_END.format(" and ".join(at_end))] * bool(at_end)
 
     def words(self, metric: str, named: str, meaning: str) -> str:
         """Say what systems and the crowd score."""

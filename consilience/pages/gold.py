@@ -123,6 +123,9 @@ _SOURCES = {
 }  # fmt: skip
 
 
+_WITHOUT = " without its own gold label, which the table of all does not leave out"
+
+
 def gold_section(gold: BesideGold, names: Any) -> Section:
     """Return the section on how right the fit is, by what it says; with the names of all items."""
     score = gold.score
@@ -145,7 +148,8 @@ def gold_section(gold: BesideGold, names: Any) -> Section:
             for item, certainty in gold.wrong[:_MOST_WRONG]
         ]
         more = [f"{len(gold.wrong) - _MOST_WRONG:,} more"] if len(gold.wrong) > _MOST_WRONG else []
-        words += f" Wrong{'' if gold.vote else ', with the certainty of the label'}: {', '.join([*listed, *more])}."
+        stated = "" if gold.vote else f", with the certainty of the label{_WITHOUT * bool(score.fitted_on)}"
+        words += f" Wrong{stated}: {', '.join([*listed, *more])}."
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""

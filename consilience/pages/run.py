@@ -27,7 +27,7 @@ def run_section(fit: Fit, systems: Mapping[str, Any], method: str = "") -> Secti
 
     rows = [*_computed(fit), *_circumstances(fit)]
     table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
-    blocks: list[Any] = [Table(table, "The run, and its settings other than the defaults.")]
+    blocks: list[Any] = [Table(table, "The run, and its settings; options at their defaults are left out.")]
     if fit.priors is not None and "link" not in fit.posterior.hidden:  # whole chains have none of them
         caption, idle = "What the model believed before any data (priors).", fit.resolved.idle_priors
         said = priors_in_words(fit.priors).items()
@@ -50,9 +50,10 @@ METHODS = {
 """Methods as readers know them, by their names in code."""
 
 _WORDS = {
-    "seed": "random seed", "draws": "draws kept", "warmup": "warm-up of each chain, thrown away",
-    "max_steps": "most steps", "tolerance": "change of the objective below which it ends", "seconds": "time, seconds",
-    "worst_r_hat": "largest R-hat (1 where chains agree)", "k_hat": "Pareto k-hat (poor above 0.7)",
+    "seed": "random seed", "draws": "draws kept", "warmup": "warm-up of each run, thrown away",
+    "chains": "runs of the sampler (chains)", "max_steps": "most steps",
+    "tolerance": "change of the objective below which it ends", "seconds": "time, seconds",
+    "worst_r_hat": "largest R-hat (1 where runs agree)", "k_hat": "Pareto k-hat (poor above 0.7)",
     "diagnosed": "diagnostics are of", "id": "column that names records", "dtype": "precision of numbers",
 }  # fmt: skip
 """What is known of a run, where its name with spaces does not say what it is."""
@@ -82,7 +83,7 @@ def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:
     found = {
         name: value for name, value in fit.describe().items() if name not in told and not name.startswith("option_")
     }
-    words = _WORDS | ({"draws": f"{_WORDS['draws']} of each chain"} if "chains" in found else {})
+    words = _WORDS | ({"draws": f"{_WORDS['draws']} of each run of the sampler"} if "chains" in found else {})
     rows = [
         (words.get(name, _spaced(name)), _setting(value), f"{name}={value!r}" if name in _GIVEN else "")
         for name, value in found.items()

@@ -208,7 +208,7 @@ MODEL = Model(
         Site("specificity", **_PROFILE),
         Site("log_likelihood"),
         Site("num_entities"),
-        Site("together", event=("pair",)),
+        Site("together", event=("doubtful_pair",)),
         canonical=_canonical,
         summarised=_summarised,
         hidden={

@@ -136,6 +136,11 @@ def test_systems_are_scored_against_the_chains_of_gold_labels(known, tmp_path):
     system = cs.Chains.from_spans(entity=[0, 0, 1, 2, 2, 2], documents=["d1", "d2"], **spans)
     page = cs.report(fit, {"one": system}, metric=["muc", "b3"], path=tmp_path / "page.html")
     words = html.unescape(page.read_text(encoding="utf-8"))
+    labels = zip(fit.labels()["label"], table["gold"], strict=True)
+    wrong = sum(gold not in ("", label) for label, gold in labels)
+    assert wrong > 1
+    assert words.count("≠</sub>") == wrong
+    assert f"≠ stands at the {wrong} mentions whose gold label is another." in words
     if known == "none":
         assert "gold chains" not in words
         return

@@ -433,7 +433,7 @@ def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, s
 def test_numbers_of_the_run_are_rounded(fit):
     fit = dataclasses.replace(fit, attributes={**fit.attributes, "worst_r_hat": 6.298147875897062})
     table = run.run_section(fit, {}).blocks[0].frame
-    assert table.set_index("what")["value"]["largest R-hat (1 where chains agree)"] == "6.298"
+    assert table.set_index("what")["value"]["largest R-hat (1 where runs agree)"] == "6.298"
 
 
 def with_priors(fit, priors):
