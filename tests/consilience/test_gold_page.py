@@ -138,8 +138,8 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
     assert "Wrong, with the certainty of the label: 0 (> 0.99), 1 (0.87)." in shown
     assert "Items, the least certain first; of 2 another label is gold." in shown
     assert shown.count("1, not 0") == 2
-    vote = cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]] * 7, gold=[1] * 7))
-    assert "Wrong: 0, 1, 2, 3, 4, 2 more." in gold_section(beside_gold(vote), range(7)).blocks[0]
+    vote = cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]] * 7 + [[1, 1]], gold=[1] * 8))
+    assert "Wrong: 0, 1, 2, 3, 4, 2 more." in gold_section(beside_gold(vote), range(8)).blocks[0]
 
 
 @pytest.mark.parametrize(

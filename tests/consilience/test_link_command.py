@@ -6,6 +6,7 @@ import html
 import json
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -389,10 +390,9 @@ def test_a_run_that_is_killed_before_its_first_checkpoint_can_begin_again(record
     (tmp_path / "linked/fit/checkpoint").mkdir(parents=True)
     (tmp_path / "linked/fit/checkpoint/lock").touch()
     assert main(words) in (0, 3)
-    (tmp_path / "other/fit").mkdir(parents=True)
-    (tmp_path / "other/fit/mine.txt").touch()
+    shutil.copytree(records / "whole/fit", tmp_path / "other/fit")
     words[3] = str(tmp_path / "other")
-    assert main(words) == 1  # which is not ours
+    assert main(words) == 1  # for it holds another fit
 
 
 def test_a_run_that_is_killed_while_results_are_written_loses_nothing(records, tmp_path, monkeypatch):
