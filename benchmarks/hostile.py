@@ -228,7 +228,9 @@ def _bars(kept: Kept) -> list[Bar]:
     rows = kept.rows("fits").get(("fits",))
     grown, flat = None, None
     if rows is not None:
-        growth = {name: rows[f"{name} at the end"] / rows[f"{name} half way"] for name in ("MB", "mappings")}
+        growth = {
+            name: rows[f"most {name}, second half"] / rows[f"most {name}, first half"] for name in ("MB", "mappings")
+        }
         grown, flat = f"MB × {growth['MB']:.2f}, mappings × {growth['mappings']:.2f}", max(growth.values()) <= 1.1
     few = [name for (name,), row in kept.rows("kills").items() if row["kills"] < 20]
     done = len(kept.rows("kills"))
@@ -239,7 +241,7 @@ def _bars(kept: Kept) -> list[Bar]:
             done - len(few) == len(SAMPLERS) if done else None),
         _all(kept, "killed runs that end identical", "kills", "identical", "runs"),
         _all(kept, "interrupted runs that end identical", "signals", "identical", "runs"),
-        Bar("growth from the 250th to the 500th fit", "within a tenth", grown, flat),
+        Bar("growth of the most held, from 250 fits to the next 250", "within a tenth", grown, flat),
         _all(kept, "fits in threads identical", "threads", "identical", "fits"),
         _all(kept, "checks of a notebook", "notebook", "passed", "checks"),
         _none(kept, "payloads run", ("names",), ("executed", "executed in a browser")),

@@ -412,17 +412,17 @@ def fits(number: int) -> dict[str, Any]:
             )
             fitted.labels()
         del fitted, data
-        if n % 25 == 24:
-            gc.collect()
-            seen.append({
-                "fits": n + 1, "MB": _resident() >> 20, "mappings": sum(1 for _ in open("/proc/self/maps")),
-                "arrays": len(jax.live_arrays()), "threads": threading.active_count(),
-                "files": len(os.listdir("/proc/self/fd")),
-            })  # fmt: skip
-            print(seen[-1], file=sys.stderr, flush=True)
-    half = seen[len(seen) // 2]
-    return {"fits": number, **{f"{name} half way": half[name] for name in half if name != "fits"},
-            **{f"{name} at the end": seen[-1][name] for name in half if name != "fits"},
+        gc.collect()
+        seen.append({
+            "MB": _resident() >> 20, "mappings": sum(1 for _ in open("/proc/self/maps")),
+            "arrays": len(jax.live_arrays()), "threads": threading.active_count(),
+            "files": len(os.listdir("/proc/self/fd")),
+        })  # fmt: skip
+    # Programs are let go of from time to time, so that what is held goes up and down.
+    halves = [seen[: number // 2], seen[number // 2 :]]
+    most = [{name: max(one[name] for one in half) for name in half[0]} for half in halves]
+    return {"fits": number, **{f"most {name}, first half": value for name, value in most[0].items()},
+            **{f"most {name}, second half": value for name, value in most[1].items()},
             "MB": [one["MB"] for one in seen], "mappings": [one["mappings"] for one in seen]}  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import stat
 import sys
@@ -28,6 +29,12 @@ _DAYS_UNUSED = 90
 # JAX's names of the files that it keeps; a folder of the user's may hold others.
 _KEPT = ("*-cache", "*-atime")
 _first_fit = iter([True])
+
+# XLA maps memory for each program, some hundred times, and Linux allows a process 65,530 mappings: beyond, XLA crashes.
+# A fit of a new size takes five programs or so, and 230 mappings with 10 MB.
+_MAPPINGS, _MOST_MAPPINGS = Path("/proc/self/maps"), 25_000
+_LOOKED_AFTER = 20  # programs: to count mappings takes milliseconds
+_new_programs = [0]
 
 
 def keep_compiled(folder: str | os.PathLike | None = None) -> Path:
@@ -116,6 +123,35 @@ def keep_compiled_at_first_fit() -> None:
     """
     if next(_first_fit, False):
         keep_compiled_as_asked("on")
+
+
+def forget_programs() -> None:
+    """Let go of all compiled programs where this process holds so many that a few hundred more would end it.
+
+    What is needed again is compiled again, or comes from the folder of `keep_compiled`. Programs of the user are let go
+    of too, as JAX does not tell them apart.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None or not _MAPPINGS.exists():
+        return
+    _count_programs()
+    if _new_programs[0] < _LOOKED_AFTER:
+        return
+    _new_programs[0] = 0
+    if _MAPPINGS.read_bytes().count(b"\n") > _MOST_MAPPINGS:
+        jax.clear_caches()
+        gc.collect()
+
+
+@functools.cache
+def _count_programs() -> None:
+    """Count what JAX compiles from now on, or finds on disk."""
+    import jax
+
+    def count(event: str, seconds: float, **details: Any) -> None:
+        _new_programs[0] += "backend_compile" in event
+
+    jax.monitoring.register_event_duration_secs_listener(count)
 
 
 def _safe(folder: Path) -> Path:

@@ -38,7 +38,7 @@ from consilience.errors import (
     meant,
 )
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.compilation import keep_compiled_at_first_fit
+from consilience.inference.compilation import forget_programs, keep_compiled_at_first_fit
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
 from consilience.inference.limits import USUAL, Limits
@@ -252,6 +252,7 @@ def fit(
             return completed(planned(chosen, method, resolved, limits, seed), kept, progress, began, named)
 
         keep_compiled_at_first_fit()
+        forget_programs()
         resolved = chosen.resolve(data, priors, settings)
         engine = _choose(chosen, method, resolved)[0]
         kept = None

@@ -1,6 +1,5 @@
 """What every test shares: tests on outside data are deselected where it is not at hand, and the summary says so."""
 
-import gc
 import importlib.metadata
 import os
 import stat
@@ -62,22 +61,14 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(line)
 
 
-# XLA maps memory for every compiled program, and Linux allows a process 65,530 mappings: beyond, XLA crashes.
-_MOST_MAPPINGS = 30_000
-
-
 @pytest.fixture(autouse=True)
 def _forget_too_many_programs():
+    """What a fit does, for tests without one."""
     yield
-    mappings = Path("/proc/self/maps")
-    if "jax" in sys.modules and mappings.exists() and mappings.read_bytes().count(b"\n") > _MOST_MAPPINGS:
-        _forget_compiled_programs()
-
-
-def _forget_compiled_programs():
     if "jax" in sys.modules:
-        sys.modules["jax"].clear_caches()
-        gc.collect()
+        from consilience.inference.compilation import forget_programs
+
+        forget_programs()
 
 
 @pytest.fixture

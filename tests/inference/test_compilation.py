@@ -138,6 +138,27 @@ def test_the_first_fit_keeps_programs_unless_told_not_to(tmp_path, monkeypatch):
     assert jax.config.jax_compilation_cache_dir is None
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_programs_are_let_go_of_where_the_process_holds_too_many(tmp_path, monkeypatch, more):
+    """Mappings are looked at after some new programs, which include those found on disk."""
+    cleared, maps = [], tmp_path / "maps"
+    maps.write_bytes(b"mapping\n" * (compilation._MOST_MAPPINGS + more))
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(True))
+    monkeypatch.setattr(compilation, "_MAPPINGS", maps)
+    compilation.forget_programs()
+    monkeypatch.setattr(compilation, "_new_programs", [0])
+    monkeypatch.setattr(compilation, "_LOOKED_AFTER", 2)
+    for new in (1, 2):
+        compilation.forget_programs()
+        assert not cleared
+        jax.jit(lambda x, new=new: x * new + 0.5).lower(jax.ShapeDtypeStruct((), "float32")).compile()
+    cs.fit("majority-vote", ANNOTATIONS)
+    assert len(cleared) == more
+    assert compilation._new_programs[0] < 2
+    monkeypatch.setattr(compilation, "_MAPPINGS", tmp_path / "none")
+    compilation.forget_programs()
+
+
 def test_an_option_that_xla_does_not_know_is_left_out(monkeypatch):
     compilation.quick_options.cache_clear()
     monkeypatch.setattr(compilation, "_QUICK", {"xla_cpu_no_such_option": False})
