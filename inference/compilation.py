@@ -148,7 +148,7 @@ def _count_programs() -> None:
     """Count what JAX compiles from now on, or finds on disk."""
     import jax
 
-    def count(event: str, seconds: float, **details: Any) -> None:
+    def count(event: str, duration_secs: float, **details: Any) -> None:
         _new_programs[0] += "backend_compile" in event
 
     jax.monitoring.register_event_duration_secs_listener(count)
