@@ -6,10 +6,12 @@ NumPy before the input has been looked at, so that `--help` and a wrong file nam
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +26,7 @@ from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticW
 from consilience.printing import printable
 from consilience.progress import showing
 
+_SOON = 0.05  # seconds
 # How XLA says that there is no more memory, and the loader of libraries.
 _OF_MEMORY = ("RESOURCE_EXHAUSTED", "failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 
@@ -50,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             _take_old_flags(arguments, words)
             quiet = False if getattr(arguments, "quiet", False) else None
-            with showing(quiet), checked_outputs(arguments), piped_inputs(arguments):
+            with showing(quiet), _kept_interrupts(), checked_outputs(arguments), piped_inputs(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
         except ConsilienceError as error:
@@ -69,6 +72,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             print("; ".join(["interrupted", *map(str, stop.args)]), file=sys.stderr)
             return ExitCode.interrupted
     return code or (ExitCode.poor if poor else ExitCode.success)
+
+
+@contextmanager
+def _kept_interrupts() -> Iterator[None]:
+    """Raise Ctrl-C again where it came in a destructor or a callback, out of which Python lets no error."""
+    before, again = sys.unraisablehook, list[threading.Timer]()
+
+    def keep(lost: Any) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            before(lost)
+            return
+        again.append(threading.Timer(_SOON, _thread.interrupt_main))  # at once it would come in here
+        again[-1].daemon = True
+        again[-1].start()
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in again:
+            timer.cancel()
 
 
 def _fail(message: str) -> int:

@@ -4,7 +4,10 @@ import argparse
 import csv
 import io
 import os
+import signal
 import stat
+import sys
+import time
 
 import pytest
 
@@ -184,6 +187,29 @@ def test_too_little_memory_is_said(here, capsys, monkeypatch, error):
     else:
         assert main(["table", "run"]) == 1
         assert "there is not enough memory" in capsys.readouterr().err
+
+
+def test_ctrl_c_in_a_destructor_ends_the_command(here, capsys, monkeypatch):
+    """Python prints such an error and goes on."""
+
+    class Stopping:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    def lose(*words):
+        gone = Stopping()
+        del gone
+        for _ in range(600):
+            time.sleep(0.1)
+
+    monkeypatch.setattr("consilience.inference.loading.load_fit", lose)
+    before, earlier = sys.unraisablehook, signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main(["table", "run"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+    assert sys.unraisablehook is before
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_one_path_cannot_hold_two_outputs(here, capsys):
