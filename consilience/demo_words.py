@@ -20,9 +20,7 @@ def in_turn(numbers: Mapping[float, int]) -> str:
 
 def who_is_first(table: Any, columns: Sequence[str]) -> str:
     """Say in which cases the system with the higher score is another one by the other of two weights."""
-    program, equation = (
-        table.loc[table.groupby("case")[of].idxmax()].set_index("case")["system"] for of in columns
-    )  # fmt: skip
+    program, equation = (table.loc[table.groupby("case")[of].idxmax()].set_index("case")["system"] for of in columns)
     changed = program.index[program != equation].tolist()
     if not changed:
         return f"Here they would not: in each of {len(program)} cases the same of two systems is ahead by both weights."
@@ -50,7 +48,7 @@ def sure_of_another(labels: Sequence[str], votes: np.ndarray, table: Any, most: 
 
 def _leader(labels: Sequence[str], votes: np.ndarray) -> str:
     """Return the condition with most votes; nothing where several have as many."""
-    return labels[votes.argmax()] if (votes == votes.max()).sum() == 1 else ""
+    return labels[int(votes.argmax())] if (votes == votes.max()).sum() == 1 else ""
 
 
 def truth_among(known: int, count: Any) -> str:

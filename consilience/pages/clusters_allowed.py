@@ -39,7 +39,7 @@ def left_empty(fit: Any, held: list[int]) -> str:
     if not any(empty):
         return ""
     named = ", ".join(f"{one} in view {numbered(view)}" for view, one in zip(held, empty, strict=True) if one)
-    return f" Some of these have no item: {named}."
+    return f" Of the {fit.truth.most_clusters} some have no item: {named}."
 
 
 def evidence(fit: Any) -> list[Any]:

@@ -231,7 +231,7 @@ def _between_and_within(fit: Any) -> str:
         return ""
     one, other = (np.asarray(fit.data.source)[records] for records in np.divmod(pairs, fit.data.num_records))
     within = int((one == other).sum())
-    return f" Of the links {len(pairs) - within:,} join records of two files, and {within:,} records of one file."
+    return f" Links between two files: {len(pairs) - within:,}; links within one file: {within:,}."
 
 
 def _by_known(fit: Any) -> list[str]:

@@ -80,7 +80,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         },
         findings=[
             f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)} "
-            f"All probabilities, those of items and sizes too, come from this model with "
+            f"All probabilities, those of items and sizes too, come from this model with at most "
             f"{counted(fit.truth.most_clusters, 'clusters')} a view, and are not checked against known groupings.",
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
             + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
@@ -348,9 +348,9 @@ def _trust_of(fit: Any, view: int, *, measured: bool) -> str:
     wrong = float((1 - sure).sum())
     expected = f"about {wrong:.0f}" if wrong >= 1 else "less than one"
     words = (
-        f"Probabilities and sizes come from this model with {counted(fit.truth.most_clusters, 'clusters')} a view, and "
-        "are not checked against known groupings. An item without a number behind it can be in the wrong cluster; by "
-        f"the model's own probabilities {expected} of these {len(sure):,} is expected to be."
+        f"Probabilities and sizes come from this model with at most {counted(fit.truth.most_clusters, 'clusters')} a "
+        "view, and are not checked against known groupings. An item without a number behind it can be in the wrong "
+        f"cluster; by the model's own probabilities {expected} of these {len(sure):,} is expected to be."
     )
     known = _CHECKED if fit.method == "gibbs" else "How often they are right was not measured for this method."
     return f"{words} {known}" if measured else words

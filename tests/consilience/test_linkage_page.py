@@ -52,7 +52,7 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     first, second = np.triu_indices(len(entity), 1)
     together = entity[first] == entity[second]
     within = int((together & (source[first] == source[second])).sum())
-    said = f" Of the links {together.sum() - within} join records of two files, and {within} records of one file."
+    said = f" Links between two files: {together.sum() - within}; links within one file: {within}."
     assert any(text.endswith(said) for text in page_of(one).findings) == told
     offered = [action.command for action in _actions(one) if action.words.startswith("If no file has an entity")]
     assert offered == ["consilience link file_1.csv file_2.csv --restriction across -o linked-across"] * told

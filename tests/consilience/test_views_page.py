@@ -419,7 +419,7 @@ def test_how_many_clusters_a_view_may_have_says_what_else_the_evidence_allows(pr
     )
     last = len(probabilities) + 1
     assert clusters_allowed(fit) == f"Of 2 to {last} clusters, the most that a view may have, {said}"
-    assert left_empty(fit, [0, 1]) == " Some of these have no item: 1 in view 1, 2 in view 2."
+    assert left_empty(fit, [0, 1]) == " Of the 3 some have no item: 1 in view 1, 2 in view 2."
     label = np.arange(3)
     assert left_empty(fit, [0]) == ""
     text, table = evidence(fit)
