@@ -22,6 +22,7 @@ from scipy import stats
 import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
+from consilience.demo_words import in_turn, sure_of_another, truth_among, who_is_first
 from consilience.drawing import BLUE, GREEN, INK, VERMILLION, WIDTH, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.agreement.jackknife import wilson
@@ -69,7 +70,8 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
         "draws, so that it says how sure one may be. The command consilience demo has computed this page from scratch: "
-        "two studies of printed tables, four of simulated data, of which the truth is known."
+        "two studies of printed tables, of which nobody knows the truth, and four of simulated data, of which it is "
+        "known."
     )
     yours = Section("Now yours", [_YOURS, Code("\n".join(_COMMANDS.values()), "Commands to begin with")])
     page = Page(
@@ -113,13 +115,13 @@ def anaesthetists() -> Study:
     table = table.rename(columns={"item": "patient", "label": "grade"})
     least = table.sort_values("certainty", kind="stable").head(8).reset_index(drop=True)
     sure, size, worst = int((certainty.items >= 0.99).sum()), fit.data.num_items, least.iloc[0]
-    rho, alone = fit.dependence.rho, int((np.asarray(fit.truth.untempered).max(axis=1) >= 0.99).sum())
+    rho, others = fit.dependence.rho, {value: _number_sure(value) for value in _DEPENDENCES}
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
         "Nobody knows the right grades. From how the five agree a model learns what each of them confuses. It takes "
         f"those who look at one patient to err together to some degree (dependence {rho:g}, which is assumed, as there "
         f"are no right grades to learn it from): so {sure} patients have a grade with a certainty (a probability) of "
-        f"0.99 or more, and {size - sure} do not. Were all looks independent, {alone} patients would. The "
+        f"0.99 or more, and {size - sure} do not. That number rests on the assumption: {in_turn(others)}. The "
         f"grade of patient {worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would "
         "have hidden that. The least certain patients:"
     )
@@ -141,9 +143,19 @@ def anaesthetists() -> Study:
     finding = (
         f"Of {size} patients whom five anaesthetists graded {sure} have a grade with {known}. "
         f"That of patient {worst['patient']} has {worst['certainty']:.2f}. "
-        f"Were looks independent, {alone} would have 0.99."
+        f"The number rests on what is assumed: {in_turn(others)}."
     )
     return Study(section, shown, words, number, finding)
+
+
+_DEPENDENCES = (0.0, 0.1, 0.5)
+"""Others than the one that the model assumes."""
+
+
+def _number_sure(dependence: float) -> int:
+    """Return how many grades are certain at another dependence."""
+    fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"), dependence=dependence)
+    return int((cs.certainty(fit).items >= 0.99).sum())
 
 
 def _votes(data: Annotations) -> np.ndarray:
@@ -185,9 +197,8 @@ def dermatologists() -> Study:
             for (item, system), printed in _PRINTED_SCORES.items()
         ]
     )
-    gap, other = (
-        (table["printed in the paper"] - table[f"here, {of}"]).abs().max() for of in _RANK_WEIGHTS.values()
-    )
+    computed = [f"here, {of}" for of in _RANK_WEIGHTS.values()]
+    gap, other = ((table["printed in the paper"] - table[of]).abs().max() for of in computed)
     words = (
         "Dermatologists listed possible diagnoses, some tied, for three cases. Is the most plausible diagnosis among "
         "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
@@ -206,7 +217,7 @@ def dermatologists() -> Study:
             "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30, "
             "rank_weights=\"published-code\").",
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
-            "look whether the other ones would change who is first.",
+            f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
         ],
         f"figures of a paper, computed again to within {gap:.3f} by its program, {other:.2f} by its equation",
     )  # fmt: skip
@@ -376,15 +387,19 @@ def toy() -> Study:
     place = {name: frequency[:, split].argmax() for name, split in marked.items()}
     table = pandas.DataFrame(
         [
-            {"example": name, "x": x[place[name]], "votes": _tally(votes[split], _TOY_LABELS)}
+            {"example": name, "x": x[place[name]], "votes": _tally(votes[split], _TOY_LABELS),
+             "truly on top": _TOY_LABELS[plausibility[place[name]].argmax()]}
             | {f"γ = {value:g}": row[split] for value, row in zip(_RELIABILITIES, certainty, strict=True)}
             for name, split in marked.items()
         ]
-    )
+    )  # fmt: skip
+    most = f"γ = {_RELIABILITIES[-1]:g}"
+    another = sure_of_another(_TOY_LABELS, votes[list(marked.values())], table, most)
     words = (
         "Five annotators look at examples along a line x, on which three conditions overlap. Certainty depends on how "
         "far one trusts an annotator, the reliability γ: some examples become certain when one trusts more, others "
-        "stay open whatever one believes, because the annotators themselves disagree. Certainty of the top condition:"
+        "stay open whatever one believes, because the annotators themselves disagree. "
+        f"{another}Certainty of the top condition:"
     )
     drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
     triangles = [_triangle(name, drawn[:, split], plausibility[place[name]]) for name, split in marked.items()]
@@ -395,9 +410,9 @@ def toy() -> Study:
         [
             words, shown, _certainty_over(x, frequency @ certainty.T, plausibility), triangles,
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
-            "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x where "
-            "it is most frequent. After Stutz et al. (2023), Figure 2, with parameters of our own. In Python: "
-            "cs.fit(\"dirichlet\", …, reliability=2).",
+            "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x at "
+            "which that split is most frequent, the one of the table. After Stutz et al. (2023), Figure 2, with "
+            "parameters of our own. In Python: cs.fit(\"dirichlet\", …, reliability=2).",
             "What to do with this: reliability is a choice here, not an estimate, so report conclusions at several "
             "values, and take those for open that change.",
         ],
@@ -542,7 +557,7 @@ def people() -> Study:
         "fifty missing, and nothing says who is who. Linked by all partitions of small groups of candidates, the files "
         f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). In the one partition that would be "
         f"written they are {count.point:,.0f}; of the pairs that it joins {percent(scores['pairwise-precision'])} are "
-        f"right, and they are {percent(scores['pairwise-recall'])} of those there are."
+        f"right, and they are {percent(scores['pairwise-recall'])} of those there are. {truth_among(known, count)}"
     )
     shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)

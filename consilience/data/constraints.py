@@ -110,7 +110,7 @@ class Constraints(Contract):
     @property
     def read_from(self) -> str:
         """How the call of its reader is written; see `Contract.read_from`."""
-        return "…" if self.features is None else "…, features=…"
+        return "…, features=…" if self.num_features else "…"
 
     def _table(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
         found = {

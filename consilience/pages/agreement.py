@@ -43,6 +43,9 @@ _CONVENTIONS = {
 # Values of schemes that differ by less are one.
 _SAME = 1e-12
 
+# Of alpha: for tentative conclusions, and for others (Krippendorff 2004, Content Analysis, section 11.4).
+_CUSTOMARY = (0.667, 0.8)
+
 
 def agreement_page(found: Agreement) -> Page:
     """Return the page on the agreement of annotators alone."""
@@ -77,12 +80,13 @@ def agreement_page(found: Agreement) -> Page:
         expected = f"{alpha['expected'].iloc[0]:.2f}"
         value, *ends = within(*alpha[["value", "lower", "upper"]].iloc[0])
         numbers["agreement of labels at random, as frequent as these are"] = expected
-        numbers["Krippendorff's alpha: 0 is what labels at random reach, 1 is full agreement"] = value
+        spread = f"({ends[0]} to {ends[1]}, {hold}, for these annotators)"
+        numbers[f"Krippendorff's alpha {spread}: 0 is what labels at random reach, 1 is full agreement"] = value
         findings[0] += f" Labels at random, as frequent as these are, would agree with probability {expected}."
         findings.append(
             f"Of what lies between that and full agreement these annotators reach {value} (Krippendorff's alpha), with "
             f"{hold} between {ends[0]} and {ends[1]} for items like these and these annotators; alpha has no interval "
-            "for annotators like these."
+            f"for annotators like these. {_by_convention(alpha['value'].iloc[0])}"
         )
     numbers["items with two annotations or more"] = found.num_usable
     with contextlib.suppress(UnsupportedRequest):
@@ -106,6 +110,16 @@ def agreement_page(found: Agreement) -> Page:
     findings += [] if alike else [str(found.dependence)]
     sections = [*agreement_sections(found), _run(found)]
     return Page(title, line, sections, numbers=numbers, findings=findings, actions=actions)
+
+
+def _by_convention(alpha: float) -> str:
+    """Say where a value of alpha stands by the limits that Krippendorff (2004) suggests."""
+    low, high = _CUSTOMARY
+    where = f"below {low}" if alpha < low else f"between {low} and {high}" if alpha < high else f"{high} or more"
+    return (
+        f"It is {where}: by custom {high} is asked for, and {low} for tentative conclusions; that is a convention and "
+        "no test."
+    )
 
 
 def agreement_sections(found: Agreement) -> list[Section]:
@@ -272,19 +286,23 @@ def _planning(found: Agreement) -> Section | None:
     columns = [f"{100 * found.level:g} % interval", "annotations per item", "more items", "more annotations in all"]
     frame = pandas.DataFrame(rows, columns=columns)
     told = [f"{number}{' (as now)' if number == per_item else ' (best guess)'}" for number in frame[columns[1]]]
+    cheapest = [min((row for row in rows if row[0] == width), key=lambda row: row[-1]) for width in dict.fromkeys(
+        row[0] for row in rows
+    )]  # fmt: skip
+    texts = {columns[1]: told} | {name: list(map(_about, frame[name])) for name in columns[2:]}
     words = (
         f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower; "
         "that for annotators like these asks for more annotators too."
     )
     if frame[columns[1]].nunique() > 1:
+        named = ", ".join(f"{number} for {width}" for width, number, *_ in cheapest)
         words += (
             f" The table has {per_item} annotations of each new item, as now, and the best guess. That guess is of new "
-            "items alone. The interval is of new and present items together, so that the cheaper number may be either "
-            "one, and another for another width."
+            f"items alone; the interval is of new and present items together. The cheaper number is {named}."
         )
-    width, number, _, least = min((row for row in rows if row[0] == rows[0][0]), key=lambda row: row[-1])
-    gist = f"{width} takes {least:,} more annotations, {number} of each new item"
-    table = Table(frame, "What narrower intervals take.", texts={columns[1]: told})
+    width, number, _, least = cheapest[0]
+    gist = f"for these annotators {width} takes about {_about(least)} more annotations, {number} of each new item"
+    table = Table(frame, "What narrower intervals take, about.", texts=texts)
     return Section(_PLANNING, [*lines, words, table], gist)
 
 
@@ -314,6 +332,11 @@ def _run(found: Agreement) -> Section:
         "What was run", [table, "To reproduce it:", code, "Please cite:", Code(_PAPER, "To cite it")],
         f"SPA by consilience {__version__}",
     )
+
+
+def _about(number: int) -> str:
+    """Write a number that is planned with three digits; more of them are worth nothing."""
+    return f"{int(float(f'{number:.3g}')):,}"
 
 
 def predictive_section(found: PosteriorAgreement) -> Section:

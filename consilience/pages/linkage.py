@@ -28,6 +28,7 @@ from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
 _NEARLY_ALL = 0.999  # Of all links.
+_EVEN = 0.5           # The threshold from which on a pair is more probably a link than not.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _LINKS = {
     "threshold": "candidates are pairs with log odds from here on", "links_cut": "links in the pairs given up",
@@ -38,6 +39,9 @@ _LINKS = {
     "largest_component": "records in the largest group that candidates connect",
 }
 _MOST_CLUSTERS = 10
+_SIMILAR = {"category": "string", "date": "date"}  # types of fields, and by what their values may be nearly equal
+_COMPARED = {"category": "texts", "date": "dates"}
+_ONE_ENTITY = "an entity (such as a person)"
 _COUNTS = ("merge-moves", "merge-pairs")
 
 
@@ -58,15 +62,16 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[*_by_known(fit), _account(fit)], actions=_actions(fit),
+        findings=[*_by_known(fit), _account(fit) + _between_and_within(fit)], actions=_actions(fit),
     )  # fmt: skip
 
 
 def _actions(fit: Any) -> list[Action]:
     """Return what to do next; by similarity where all values, such as names, were compared for equality."""
     kinds = kinds_of(fit.attributes.get("fields", ""))
-    names = ",".join(f"{name}=string" for name, kind in kinds.items() if kind == "category")
-    words = "Compare by similarity, so that typing errors count less, with the other options of this run:"
+    names = ",".join(f"{name}={_SIMILAR[kind]}" for name, kind in kinds.items() if kind in _SIMILAR)
+    what = " and ".join(words for kind, words in _COMPARED.items() if kind in kinds.values())
+    words = f"Compare {what} by similarity, so that typing errors count less, with the other options of this run:"
     files = " ".join(shlex.quote(f"{name}.csv") for name in fit.data.parts) or "FILES"
     named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
     flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
@@ -74,10 +79,13 @@ def _actions(fit: Any) -> list[Action]:
     words = "With same or different in its column answer, link again, with the other options of this run:"
     answered = [Action(words, f"consilience link {files}{flags} --labels review.csv -o decided")]
     answered *= fit.method == "em" and "labels" not in fit.attributes
+    words = f"If no file has {_ONE_ENTITY} twice, link only between files, with the other options of this run:"
+    across = Action(words, f"consilience link {files}{flags} --restriction across -o linked-across")
     return [
         Action("Decide on the least certain pairs by hand", section="Review list"),
         Action("Write the list of pairs to answer:", "consilience review RUN -o review.csv"),
         *answered,
+        *([across] if _within_too(fit) else []),
         *([similar] if names and "similar" not in fit.attributes else []),
         Action("See what fields weigh", section="Match weights"),
         Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
@@ -89,9 +97,11 @@ def _numbers(fit: Any) -> dict[str, Any]:
     """Return the key figures: the interval of the entities only where it is one."""
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
-    known = _known_interval(count)
+    known, value = _known_interval(count), f"{count.value:,.0f}"
+    spread = f"in the mean of draws ({low:,.0f} to {high:,.0f}, 95 %)" if known else "expected"
+    written_ = f"; the estimate that is written has {count.point:,.0f}" if f"{count.point:,.0f}" != value else ""
     numbers: dict[str, Any] = {
-        f"entities{f' ({low:,.0f} to {high:,.0f}, 95 %)' if known else ''}": f"{count.value:,.0f}",
+        f"entities {spread}{written_}": value,
         "links" if expected.predicted_pairs != 1 else "link": expected.predicted_pairs,
     }
     if not expected.predicted_pairs:
@@ -99,8 +109,8 @@ def _numbers(fit: Any) -> dict[str, Any]:
     found, of = found_of_all(fit)
     by = f"expected by the model{', in doubt' if count.doubt else ''}"
     shares = {f"of the links are correct, {by}": expected.precision, f"of {of} are found, {by}": found}
-    spread = _intervals_of_shares(fit) if known else [(np.nan, np.nan)] * 2
-    for (name, share), (low, high) in zip(shares.items(), spread, strict=True):
+    intervals = _intervals_of_shares(fit) if known else [(np.nan, np.nan)] * 2
+    for (name, share), (low, high) in zip(shares.items(), intervals, strict=True):
         of_draws = f" ({percents(low, high)}, 95 %)" if np.isfinite(low) else ""
         numbers[name + of_draws] = percent(share)
     return numbers
@@ -127,6 +137,25 @@ def _intervals_of_shares(fit: Any) -> list[tuple[float, float]]:
     intervals = [np.nanquantile(share, ends()) for share in (common / len(one), found)]
     (low, high), of_found = ((float(low), float(high)) for low, high in intervals)
     return [(low, high), of_found if fits or fit.truth.found_share > _NEARLY_ALL else (np.nan, np.nan)]
+
+
+def _intervals_of_seen(fit: Any) -> list[tuple[float, float]]:
+    """Return the intervals of the share of links found among those looked at, and of that of these among all links.
+
+    Looked at is what has a probability in the estimate. NaN for the second where draws know nothing of other pairs.
+    """
+    counted_in, pairs, size = fit.truth.counted().partitions, fit.truth.pairs(), fit.data.num_records
+    one, other = np.divmod(pairs_together(fit.truth.estimate()), size)
+    of_block = [
+        ((own[:, one] == own[:, other]).sum(axis=1), (own[:, pairs.first] == own[:, pairs.second]).sum(axis=1))
+        for own in (counted_in.clusters(draws) for draws in counted_in.draw_blocks())
+    ]
+    made, seen = (np.concatenate(numbers) for numbers in zip(*of_block, strict=True))
+    by_size = counted_in.clusters_by_size()
+    records = np.arange(1, by_size.shape[1] + 1)
+    shares = (made / np.maximum(seen, 1), seen / np.maximum(by_size @ (records * (records - 1) // 2), 1))
+    of_found, of_seen = ((float(low), float(high)) for low, high in (np.quantile(share, ends()) for share in shares))
+    return [of_found, of_seen if counted_in is not fit.truth else (np.nan, np.nan)]
 
 
 def _by_threshold(fit: Any, thresholds: np.ndarray) -> dict[str, np.ndarray]:
@@ -189,6 +218,20 @@ def _account(fit: Any) -> str:
     checked = "" if fit.data.entity is not None else " No known link checks that."
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
     return f"The model expects {percent(expected.precision)} of {links} to be correct{spread}{doubt}.{checked}"
+
+
+def _within_too(fit: Any) -> bool:
+    """Return whether records of one file may be linked as well as those of several."""
+    return fit.data.num_sources > 1 and fit.resolved.settings.as_dict().get("restriction") == "none"
+
+
+def _between_and_within(fit: Any) -> str:
+    """Say how many links are between files and how many within one, where both may be."""
+    if not _within_too(fit) or not len(pairs := pairs_together(np.asarray(fit.truth.estimate()))):
+        return ""
+    one, other = (np.asarray(fit.data.source)[records] for records in np.divmod(pairs, fit.data.num_records))
+    within = int((one == other).sum())
+    return f" Links between two files: {len(pairs) - within:,}; links within one file: {within:,}."
 
 
 def _by_known(fit: Any) -> list[str]:
@@ -288,9 +331,10 @@ def _thresholds(fit: Any) -> Section | None:
             for name in ("precision", "recall")
         }
     shown = Table(table[columns].rename(columns={"clusters": "entities"}), "Thresholds.", texts=texts)
-    best = table.loc[(table["precision"] + table["recall"]).idxmax()]
-    gist = f"above {best['threshold']:g}, {percent(best['precision'])} right and {percent(best['recall'])} found, "
+    even = table.loc[(table["threshold"] - _EVEN).abs().idxmin()]
+    gist = f"above {even['threshold']:g}, {percent(even['precision'])} right and {percent(even['recall'])} found, "
     gist += f"of the links {_among(fit)}"
+    gist = gist if even["pairs"] else f"no pair has a probability of {even['threshold']:g} or more"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 
 
@@ -371,8 +415,9 @@ def _shares(fit: Any) -> Table | None:
     spread = _intervals_of_shares(fit) if _known_interval(num_entities(fit)) else [(np.nan, np.nan)] * 2
     rows = [("correct links, of those made", expected.precision, spread[0])]
     if of == "all links":
-        rows += [(f"links found, of the links {_among(fit)}", expected.recall, (np.nan, np.nan)),
-                 (f"links {_among(fit)}, of all links", fit.truth.found_share, (np.nan, np.nan))]  # fmt: skip
+        seen = _intervals_of_seen(fit) if np.isfinite(spread[0][0]) else spread
+        rows += [(f"links found, of the links {_among(fit)}", expected.recall, seen[0]),
+                 (f"links {_among(fit)}, of all links", fit.truth.found_share, seen[1])]  # fmt: skip
     rows.append((f"links found, of {of}" + ": the product of the two above" * (len(rows) > 1), found, spread[1]))
     texts = [
         {"what": what, "expected": percent(share), "95 % of draws": percents(*ends) if np.isfinite(ends[0]) else "–"}

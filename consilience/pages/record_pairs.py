@@ -19,13 +19,13 @@ from consilience.models.intervals import ends
 from consilience.pages import Bar, Bars, Section, Table
 from consilience.pages.systems import in_words
 from consilience.printing import counted
-from consilience.rounding import written
+from consilience.rounding import probability, written
 
 DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
 _MOST_GROUPS = 20
-_SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
+_SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown, if others cause its doubt.
 _MOST_WATERFALLS = 5
-_TERMS = {"prior": "nothing compared"}
+_TERMS = {"prior": "before comparing"}
 _LOG_ODDS = (
     "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
     "of 0.95, and −3 one of 0.05."
@@ -51,8 +51,8 @@ def review_list(fit: Any) -> Section | None:
         "it is exactly these records. ≠ marks a value that is not that of the first record."
     )
     how = (
-        "How the probability of a pair comes about: its log odds begin with those of two records of which nothing is "
-        f"compared, and each field adds to them. {_LOG_ODDS}"
+        "How the probability of a pair comes about: its log odds begin with those of any two records before their "
+        f"fields are compared, if neither belongs with a third one; each field adds to them. {_LOG_ODDS}"
     )
     more = (
         f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
@@ -84,8 +84,8 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
 
 def _odds(value: float) -> str:
     """Write log odds, and below them the probability."""
-    probability = float(special.expit(value))
-    return f"{written(value, '+g')}\n{range_text(probability, probability)}" if value else "0\n0.50"
+    chance = float(special.expit(value))
+    return f"{written(value, '+g')}\n{range_text(chance, chance)}" if value else "0\n0.50"
 
 
 def _signed(value: float) -> str:
@@ -120,10 +120,11 @@ def doubtful_records(fit: Any) -> np.ndarray:
 def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[list[tuple[int, float]]], int]:
     """Return doubtful records, each before those that it may belong to, with probabilities; and how many are left out.
 
+    A record is in doubt because of others that are not surely with it: the likeliest of these is shown in any case.
     Groups that are left out are those of connected records none of which is in a group that is returned.
     """
     likely = pairs.probability > _SHOWN
-    first, second, probability = (values[likely] for values in pairs)
+    first, second = pairs.first[likely], pairs.second[likely]
     graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(num_records, num_records))
     _, part = connected_components(graph, directed=False)
     groups: list[list[tuple[int, float]]] = []
@@ -133,11 +134,11 @@ def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[li
             continue
         if len(groups) == _MOST_GROUPS:
             break
-        beside = (first == record) | (second == record)
-        others = np.where(first[beside] == record, second[beside], first[beside])
-        order = np.argsort(-probability[beside])
-        near = zip(others[order].tolist(), probability[beside][order].tolist(), strict=True)
-        groups.append([(record, 1.0), *near])
+        beside = (pairs.first == record) | (pairs.second == record)
+        others = np.where(pairs.first[beside] == record, pairs.second[beside], pairs.first[beside])
+        own = pairs.probability[beside]
+        order = np.argsort(-own, kind="stable")[: max((own > _SHOWN).sum(), (own >= DOUBTFUL).sum() + 1)]
+        groups.append([(record, 1.0), *zip(others[order].tolist(), own[order].tolist(), strict=True)])
         seen.update(one for one, _ in groups[-1])
     left = np.zeros(num_records, bool)
     left[part[doubtful]] = True
@@ -151,13 +152,13 @@ def _group_rows(
     """Return the rows of a group: what each record shows, and how it was and, if known, is to be decided."""
     head = group[0][0]
     rows = []
-    for record, probability in group:
+    for record, known in group:
         is_head = record == head
         row = {"record": data.records[record]}
         for place, field in enumerate(data.fields):
             own, of_head = _value(data, place, record), _value(data, place, head)
             row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own
-        row["probability"] = "" if is_head else f"{probability:.2f}"
+        row["probability"] = "" if is_head else probability(known, 2)
         row["estimate"] = "" if is_head else _joined(estimate, head, record)
         if data.entity is not None:
             row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)

@@ -14,13 +14,14 @@ from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
 from consilience.models.intervals import ends
 from consilience.pages import SURE, Action, Page, Section, Table
+from consilience.pages.clusters_allowed import clusters_allowed, evidence, left_empty
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.items import effective_draws
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
 from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, restart_words
 from consilience.pages.systems import in_words
-from consilience.printing import counted, numbered
+from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability, written
 
 _MOST_VIEWS = 6
@@ -62,28 +63,28 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     if systems or risk is not None:
         raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
     found = _Found(fit)
-    data, unsure, parts = fit.data, int(_not_sure(found.experts["probability"]).sum()), _sections(found)
-    against = len(found.against)
+    data, parts = fit.data, _sections(found)
+    sure, again = int((~_not_sure(found.experts["probability"])).sum()), len(found.again)
     low, high = found.count.interval
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     held = _held(fit.truth)
-    open_ = int(_not_sure(fit.truth.cluster_probability[:, held].max(axis=2)).any(axis=1).sum())
     named = counted(found.most, "views").partition(" ")[2]
     return Page(
         f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), parts, numbers={
             f"{named}, with probability {_share_of(found)}{spread}": f"{found.most:,}",
-            f"of {counted(data.num_experts, 'experts')} without a sure view (probability below {SURE})": unsure,
-            f"of {counted(fit.truth.num_units, 'items')} without a sure cluster{_in_some(held)}": open_,
-            f"of {counted(data.num_constraints, 'answers')} against what all together say":
-                f"{'≥ ' if against == _LOOKED_AT else ''}{against:,}",
+            f"of {counted(data.num_experts, 'experts')} with a sure view (probability {SURE} or more)": sure,
+            f"of {counted(fit.truth.num_units, 'items')} with a sure cluster{_in_all(held)}, given at most "
+            f"{fit.truth.most_clusters} clusters of a view": fit.truth.num_units - found.open,
+            f"of {counted(data.num_constraints, 'answers')} may be worth asking again":
+                f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{again:,}",
         },
         findings=[
             f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)} "
-            f"All probabilities, those of items and sizes too, come from this model with "
+            f"All probabilities, those of items and sizes too, come from this model with at most "
             f"{counted(fit.truth.most_clusters, 'clusters')} a view, and are not checked against known groupings.",
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
             + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
-            f"{_clusters_allowed(fit)}. {_surer(found)}",
+            f"{clusters_allowed(fit)}.{left_empty(fit, held)} {_surer(found)}",
             *_mute(found),
         ],
         actions=[
@@ -91,7 +92,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             Action("See which items belong together", section=f"View {numbered(0)}"),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
-              if part.title == "Pairs to ask next"),
+              if part.title == "Pairs to ask next" and found.open),
             *_other_clusters(fit),
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
             Action("See how reliable each expert is", section="How reliable each expert is"),
@@ -106,10 +107,14 @@ class _Found:
     def __init__(self, fit: Any) -> None:
         self.fit, self.count, self.experts = fit, fit.num_views(), fit.table("experts")
         self.against = fit.table("contradictions", limit=_LOOKED_AT)
+        again = self.against[self.against["gain"] >= _LEAST_GAIN]
+        self.again = again.sort_values("gain", ascending=False, kind="stable")
         self.asked = fit.table("questions")
         self.most = int(np.bincount(np.asarray(self.count.draws, int)).argmax())
         # Those of coordinate ascent are in closed form.
         self.draws = effective_draws(fit, self.count) if fit.has_draws else np.inf
+        chance = fit.truth.cluster_probability[:, _held(fit.truth)]
+        self.open = int(_not_sure(chance.max(axis=2)).any(axis=1).sum())
 
 
 def _not_sure(probability: Any) -> Any:
@@ -117,8 +122,8 @@ def _not_sure(probability: Any) -> Any:
     return np.round(probability, 2) < SURE
 
 
-def _in_some(held: list[int]) -> str:
-    return "" if len(held) < 2 else " in one view or more"
+def _in_all(held: list[int]) -> str:
+    return "" if len(held) < 2 else " in every view"
 
 
 def _share_of(found: _Found) -> str:
@@ -140,22 +145,13 @@ def _without_view(found: _Found) -> str:
     """Say whose view is uncertain."""
     frame = found.experts[_not_sure(found.experts["probability"])].sort_values("probability", kind="stable")
     if frame.empty:
-        return f"No expert has an uncertain view (probability below {SURE})."
+        who = f"All {len(found.experts):,} experts have" if len(found.experts) > 1 else "The expert has"
+        return f"{who} a sure view (probability {SURE} or more)."
     named = zip(frame["expert"], frame["view"], frame["probability"], strict=True)
     texts = [f"{name}, view {numbered(view)} with {one:.2f}" for name, view, one in named]
     who = f"{counted(len(frame), 'experts')} {'has' if len(frame) == 1 else 'have'}"
     more = f"; and {len(texts) - _MOST_FOUND:,} more" if len(texts) > _MOST_FOUND else ""
     return f"{who} an uncertain view (probability below {SURE}): {'; '.join(texts[:_MOST_FOUND])}{more}."
-
-
-def _clusters_allowed(fit: Any) -> str:
-    """Say how many clusters a view may have, and whether somebody chose that or the evidence."""
-    most, compared = counted(fit.truth.most_clusters, "clusters"), fit.table("evidence")
-    if len(compared) < 2:
-        return f"That a view has {most} at most was given and not found: nothing here says how many there are"
-    row, last = compared.loc[compared["clusters"] == fit.truth.most_clusters].iloc[0], compared["clusters"].max()
-    known = in_words(probability(float(row["probability"])))
-    return f"Of 2 to {last} clusters of a view {most} have the most evidence, probability {known}"
 
 
 def _surer(found: _Found) -> str:
@@ -164,6 +160,11 @@ def _surer(found: _Found) -> str:
     if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
         return f"No single answer is expected to make clusters much surer: of the pairs looked at {_NOTHING}."
     one = best.iloc[0]
+    if not found.open:
+        return (
+            "Little is left to gain: every item has a sure cluster, and of the pairs looked at the best answer is "
+            f"expected to tell {one['gain']:.2f} of at most 0.69 nats (units of information)."
+        )
     return (
         f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
         f"{one['item_a']} and {one['item_b']} is expected to tell most, {one['gain']:.2f} of at most 0.69 nats (units "
@@ -232,7 +233,9 @@ def _number(found: _Found) -> Section:
     elif not len(restarts):
         blocks += [agreement_of_runs(fit), _TRUST]
     if len(fit.table("evidence")) < 2:
-        blocks.append(f"{_clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
+        blocks.append(f"{clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
+    else:
+        blocks += evidence(fit)
     gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
     return Section("How many views", [*blocks, *([drawn] if drawn else [])], gist)
 
@@ -345,9 +348,9 @@ def _trust_of(fit: Any, view: int, *, measured: bool) -> str:
     wrong = float((1 - sure).sum())
     expected = f"about {wrong:.0f}" if wrong >= 1 else "less than one"
     words = (
-        f"Probabilities and sizes come from this model with {counted(fit.truth.most_clusters, 'clusters')} a view, and "
-        "are not checked against known groupings. An item without a number behind it can be in the wrong cluster; by "
-        f"the model's own probabilities {expected} of these {len(sure):,} is expected to be."
+        f"Probabilities and sizes come from this model with at most {counted(fit.truth.most_clusters, 'clusters')} a "
+        "view, and are not checked against known groupings. An item without a number behind it can be in the wrong "
+        f"cluster; by the model's own probabilities {expected} of these {len(sure):,} is expected to be."
     )
     known = _CHECKED if fit.method == "gibbs" else "How often they are right was not measured for this method."
     return f"{words} {known}" if measured else words
@@ -456,36 +459,43 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
 
 def _contradictions(found: _Found) -> Section:
     table, number = found.against, found.fit.data.num_constraints
-    again = table[table["gain"] >= _LEAST_GAIN].sort_values("gain", ascending=False, kind="stable")
+    again = found.again
     title = "Answers worth asking again" if len(again) else "Answers against the others"
     if not len(table):
         return Section("Contradictions", ["No answer goes against what all answers together say."])
     least = "At least " if len(table) == _LOOKED_AT else ""
     words = (
-        f"{least}{len(table):,} of {counted(number, 'answers')} {'goes' if len(table) == 1 else 'go'} against what all "
-        "answers together, these among them, more probably say. “Probability” is that of the answer as it stands, from "
-        "this expert, who errs at times; “together” that the two items are in one cluster of this expert's view. "
-        f"{_the('least probable', len(table))}:"
+        f"{least}{len(table):,} of {counted(number, 'answers')} ({percent(len(table) / number)}) "
+        f"{'goes' if len(table) == 1 else 'go'} against what all answers together, these among them, more probably "
+        "say: so often experts err, if that is right. “Probability” is that of the answer as it stands, from this "
+        "expert, who errs at times; “together” that the two items are in one cluster of this expert's view."
     )
+    which = f"{_the('least probable', table['probability'])}:"
     first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
     if not len(again):
         settled = f"There is no need to ask again: of another answer, by the model, {_NOTHING}."
-        return Section(title, [words, first, settled], f"{len(table):,} of {number:,}, none worth asking again")
+        return Section(title, [words, settled, which, first], f"{len(table):,} of {number:,}, none worth asking again")
     gain = (
         f"“Gain” is what another answer is expected to tell of the pair, {_NATS}. It is that of the best expert of the "
         f"view, as if asked anew, with an error of its own. Of "
         f"{'these' if len(table) < _LOOKED_AT else f'the {_LOOKED_AT:,} least probable'} answers {len(again):,} "
         f"{'has' if len(again) == 1 else 'have'} a gain of {_LEAST_GAIN} or more; where it is less the others have all "
-        f"but settled the matter. {_the('with the largest gain', len(again))}:"
+        f"but settled the matter. {_the('with the largest gain', again['gain'])}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
     gist = f"{len(table):,} of {number:,}, of which {len(again):,} may be worth asking again"
-    return Section(title, [words, first, gain, most], gist)
+    return Section(title, [words, gain, most, which, first], gist)
 
 
-def _the(which: str, number: int) -> str:
-    """Name the rows of a table that are shown."""
-    return f"The {min(number, _FEW_ROWS)} {which}" if number > 1 else f"The one {which}"
+def _the(which: str, values: Any) -> str:
+    """Name the rows of a sorted table that are shown; where others are like the last of them, among how many."""
+    if len(values) < 2:
+        return f"The one {which}"
+    number = min(len(values), _FEW_ROWS)
+    alike = int((values.iloc[number:].round(3) == round(values.iloc[number - 1], 3)).sum())  # as it is written
+    if alike:
+        return f"{number} of the {number + alike} {which}, of which the last are as much so"
+    return f"The {number} {which}"
 
 
 def _questions(found: _Found) -> Section:

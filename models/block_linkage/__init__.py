@@ -90,6 +90,7 @@ __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 
 _MANY_BEYOND, _MOST_PARTED = 0.05, 0.1  # of the records; of the pairs in large parts
 _LARGE_SHARE = 0.01
+_HARDLY_ANY = 0.05  # links
 _OFTEN_DISTORTED = 0.5
 _OTHER_ERRORS: dict[bool, tuple[str, tuple[Remedy, ...]]] = {
     False: (
@@ -396,8 +397,8 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
-    fewer = f"{mean - corrected:,.1f}"
-    return f"{expected}, that is the pairs compared; for the others the number of entities is smaller by {fewer}"
+    more = "hardly any" if mean - corrected < _HARDLY_ANY else f"about {mean - corrected:,.1f}"
+    return f"{expected}, that is the pairs compared; among the others {more} more links are expected"
 
 
 MODEL = Model(

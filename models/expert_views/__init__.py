@@ -206,7 +206,7 @@ def _used_sites(resolved: Resolved) -> list[Site]:
 
 MODEL = Model(
     name="expert-views",
-    title="several clusterings of the same items, from experts who judge pairs, and from features",
+    title="several clusterings of the same items, from experts who judge pairs, and from features where given",
     paper="""@inproceedings{chang2017multiple,
   title     = {Multiple Clustering Views from Multiple Uncertain Experts},
   author    = {Chang, Yale and Chen, Junxiang and Cho, Michael H. and Castaldi, Peter J. and Silverman, Edwin K. and

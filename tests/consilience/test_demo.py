@@ -1,6 +1,7 @@
 """The demonstration: what it claims is what it computed, and what it computed is right."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import consilience as cs
 from consilience import demo
 from consilience.cli import main
+from consilience.demo_words import truth_among, who_is_first
 from consilience.drawing import WIDTH
 
 
@@ -49,10 +51,15 @@ def test_the_least_certain_patients_come_first(studies):
     assert table["certainty"].is_monotonic_increasing
     assert table["certainty"][0] == pytest.approx(certainty.items.min())
     study, sure = studies["anaesthetists"], (certainty.items >= 0.99).sum()
-    alone = (cs.certainty(cs.fit("dawid-skene", cs.load("dawid-skene-1979"), dependence=0)).items >= 0.99).sum()
+    others = [
+        (cs.certainty(cs.fit("dawid-skene", cs.load("dawid-skene-1979"), dependence=value)).items >= 0.99).sum()
+        for value in (0, 0.1, 0.5)
+    ]
+    said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5.".format(*others)
     assert f"so {sure} patients" in study.words
-    assert f"Were all looks independent, {alone} patients would" in study.words
-    assert alone > sure
+    assert said in study.words
+    assert study.finding.endswith(said)
+    assert others[0] >= others[1] > sure > others[2]
     known = "a certainty of 0.99 or more, at dependence 0.3 (assumed)"
     assert study.number == {f"of 45 patients have a grade with {known}": sure}
     # Every patient was graded seven times, three times by the first anaesthetist.
@@ -67,6 +74,11 @@ def test_the_printed_cases_come_out_as_printed(studies):
     # Four standard errors of 10,000 draws.
     np.testing.assert_allclose(program, [0.538, 0.981, 0.399, 0.599, 0.393, 0.586], atol=0.02)
     np.testing.assert_allclose(equation, [0.648, 0.972, 0.123, 0.876, 0.745, 0.807], atol=0.02)
+    advice = studies["dermatologists"].section.blocks[-1]
+    assert advice.endswith("Here they would not: in each of 3 cases the same of two systems is ahead by both weights.")
+    named = "here, weights of their equation 14"
+    other = table.assign(**{named: np.where(table["case"] == "357", 1 - table[named], table[named])})
+    assert who_is_first(other, ["here, weights of their program", named]) == "Here they would in 1 of 3 cases: 357."
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -103,6 +115,28 @@ def test_the_toy_has_an_example_of_each_kind(studies):
     assert np.all(certainty[1] < 0.5)
     assert np.all(np.diff(certainty[2]) > 0)
     assert certainty[2, 0] < 0.7 < 0.99 < certainty[2, -1]
+    # At x the conditions have the plausibilities of normal densities around −2, 0 and 1.5, of one width.
+    nearest = [("Benign 1", "Benign 2", "Cancer")[np.abs(x - np.array([-2, 0, 1.5])).argmin()] for x in table["x"]]
+    assert table["truly on top"].tolist() == nearest
+    assert (nearest[2], table["votes"][2]) == ("Benign 2", "1× Benign 1, 1× Benign 2, 3× Cancer")
+    said = "Trust makes sure and not right: in example (iii) most say Cancer, which is given 0.999 at γ = 10, but "
+    assert said + "Benign 2 is the most plausible in truth. Certainty" in studies["toy"].words
+
+
+@pytest.mark.parametrize(
+    ("draws", "said"),
+    [
+        ([9, 10, 11, 11, 12], "inside the interval, but 60.0 % of the draws have more people than in truth: too few"),
+        ([7, 8, 9, 9, 11], "inside the interval, but 80.0 % of the draws have fewer people than in truth."),
+        ([11, 11, 12], "outside the interval, but 100 % of the draws have more people"),
+    ],
+)
+def test_where_the_true_number_lies_is_said(draws, said):
+    draws = np.array(draws, float)
+    count = SimpleNamespace(draws=draws, interval=(draws.min(), draws.max()))
+    words = truth_among(10, count)
+    assert said in words
+    assert words.endswith("One data set does not show whether such intervals hold as often as they say.")
 
 
 def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):

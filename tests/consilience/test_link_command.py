@@ -204,8 +204,10 @@ def test_known_pairs_of_given_candidates(tmp_path, monkeypatch, capsys):
 def test_what_is_doubtful_and_not_shown_is_counted():
     pairs = Pairs(np.array([0, 0, 3, 5], np.int32), np.array([1, 2, 4, 6], np.int32), np.array([0.4, 0.6, 0.5, 0.01]))
     groups, left_out = _groups(pairs, np.array([2, 0, 3, 4, 6]), 7)
-    assert groups == [[(2, 1.0), (0, 0.6)], [(3, 1.0), (4, 0.5)], [(6, 1.0)]]
+    assert groups == [[(2, 1.0), (0, 0.6)], [(3, 1.0), (4, 0.5)], [(6, 1.0), (5, 0.01)]]
     assert left_out == 0
+    sure = Pairs(np.array([0, 0, 0], np.int32), np.array([1, 2, 3], np.int32), np.array([0.9985, 0.011, 0.004]))
+    assert _groups(sure, np.array([0]), 4) == ([[(0, 1.0), (1, 0.9985), (2, 0.011)]], 0)
     many = Pairs(np.arange(0, 60, 2, dtype=np.int32), np.arange(1, 60, 2, dtype=np.int32), np.full(30, 0.5))
     groups, left_out = _groups(many, np.arange(60), 60)
     assert (len(groups), left_out) == (20, 10)

@@ -18,9 +18,10 @@ from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.posterior import Closed, Draws
 from consilience.pages import Table, write_page
+from consilience.pages.clusters_allowed import clusters_allowed, evidence, left_empty
 from consilience.pages.clusters_apart import most_telling
 from consilience.pages.run import run_section
-from consilience.pages.views import views_page, views_sections
+from consilience.pages.views import _the, views_page, views_sections
 
 STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
 TITLES = [
@@ -364,8 +365,66 @@ def test_long_tables_say_how_much_was_cut():
     assert "The 15 least certain" in words(silent)
     again = section(parts, "Answers worth asking again")
     assert [len(table) for table in tables(again)] == [8, 8]
-    assert tables(again)[0]["probability"].is_monotonic_increasing
-    assert tables(again)[1]["gain"].is_monotonic_decreasing
+    assert tables(again)[0]["gain"].is_monotonic_decreasing
+    assert tables(again)[1]["probability"].is_monotonic_increasing
+    number = len(crowd.table("contradictions", limit=10_000))
+    assert f"{number:,} of 1,500 answers ({number / 15:.1f} %) go against" in words(again)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.1], "The one least probable"),
+        ([0.1, 0.2], "The 2 least probable"),
+        ([*range(8), 9, 9], "The 8 least probable"),
+        ([*range(7), 8, 8, 8.0001, 9], "8 of the 10 least probable, of which the last are as much so"),
+    ],
+)
+def test_rows_that_cut_through_ties_say_so(values, said):
+    shuffled = pandas.Series(values, dtype=float).sample(frac=1, random_state=0)  # so that the index is in no order
+    assert _the("least probable", shuffled.sort_values()) == said
+
+
+@pytest.mark.parametrize("unsure", [False, True])
+def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
+    """Two of five experts, or none, have no sure view; all items, or all but those of a view, have a sure cluster."""
+    view = np.where((np.arange(5) < 2 * unsure)[:, None], [0.55, 0.45], [0.95, 0.05])
+    seen = len(made(num_views=2).truth.judged)
+    cluster = np.tile([0.5, 0.3, 0.2] if unsure else [0.97, 0.02, 0.01], (seen, 2, 1))
+    page = views_page(made(num_items=30, view_probability=view, cluster_probability=cluster), {}, risk=None)
+    (_, experts, items, _), known = page.numbers, list(page.numbers.values())
+    assert experts == "of 5 experts with a sure view (probability 0.9 or more)"
+    assert "with a sure cluster, given at most 3 clusters of a view" in items
+    assert known[1] == (3 if unsure else 5)
+    assert ("All 5 experts have a sure view (probability 0.9 or more)." in page.findings[0]) == (not unsure)
+    asked = [action.section for action in page.actions]
+    assert ("Pairs to ask next" in asked) == unsure
+    assert ("What would make clusters surer is to ask more" in page.findings[2]) == unsure
+    assert (known[2] < 30) == unsure
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "said"),
+    [
+        ([0.02, 0.6, 0.38], "3 have the most evidence (probability 0.600), then 4 (0.380)"),
+        ([0.15, 0.35, 0.3, 0.2], "3 have the most evidence (probability 0.350), then 4 (0.300) and 5 (0.200)"),
+        ([0.01, 0.9996], "3 have the most evidence (probability above 0.999)"),
+    ],
+)
+def test_how_many_clusters_a_view_may_have_says_what_else_the_evidence_allows(probabilities, said):
+    frame = pandas.DataFrame({"clusters": range(2, len(probabilities) + 2), "probability": probabilities})
+    label = np.array([0, 0, 2])
+    fit = SimpleNamespace(
+        table=lambda name: frame, truth=SimpleNamespace(most_clusters=3, consensus=lambda view: label[: 3 - view])
+    )
+    last = len(probabilities) + 1
+    assert clusters_allowed(fit) == f"Of 2 to {last} clusters, the most that a view may have, {said}"
+    assert left_empty(fit, [0, 1]) == " Of the 3 some have no item: 1 in view 1, 2 in view 2."
+    label = np.arange(3)
+    assert left_empty(fit, [0]) == ""
+    text, table = evidence(fit)
+    assert clusters_allowed(fit) in text
+    assert table.frame["clusters at most"].tolist() == list(range(2, last + 1))
 
 
 def test_questions_ask_of_every_view_and_of_no_item_twice():
@@ -441,6 +500,7 @@ def test_report_of_views_takes_no_systems(fit, tmp_path):
     page = cs.report(fit, path=tmp_path / "page.html", title="Ours").read_text()
     assert "<h1>Ours</h1>" in page
     assert "cs.read_constraints(…, features=…)" in page
+    assert made(num_features=0).data.read_from == "…"
     system = cs.Partition.from_codes(np.zeros(fit.data.num_items, int))
     with pytest.raises(UnsupportedRequest, match="score partitions by evaluate, view by view"):
         cs.report(fit, {"mine": system}, path=tmp_path / "other.html")
