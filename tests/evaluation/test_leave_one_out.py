@@ -56,7 +56,7 @@ def test_agreement_of_each_annotator_by_hand():
 
 
 def test_what_naming_at_random_would_give_by_hand():
-    """As above; in the first place the leading class stands for nobody but the last of item 1, who leaves 1 to lead."""
+    """As above, where nobody has a leading class first; and where all have."""
     found = naming(make([[[[0], [1, 2]], [[1]]], [[[0], [1]], [[1]], [[2]]], [[[3]]]], 4))
     np.testing.assert_allclose(found.at_random, np.mean([4 / 2, 4 / 3]) / 4)
     np.testing.assert_allclose(found.first_at_random, 1 / 4)
