@@ -81,7 +81,10 @@ ONE_KIND = (
     "own look. “mixed” takes each for itself, and gives a range."
 )
 """What is said of P(best) where it supposes that."""
-_ANCHOR = "; or anchor the scores on gold labels of 20 random items or more, which the fit has not seen (option “gold”)"
+_ANCHOR = (
+    "; or anchor the scores on gold labels of 20 random items or more, which the fit did not take for labels (option "
+    "“gold”)"
+)
 _SEEN = "; or fit without the gold labels, so that scores can be anchored on them (option “gold” of both)"
 _NOT_COUNTED = (
     "These annotations do not tell whether the systems looked at the items themselves. They are scored as if they were "

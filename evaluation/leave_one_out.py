@@ -78,12 +78,45 @@ def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-1
     if weights not in ("equation-14", "published-code"):
         raise UnknownName(f"no weights are called {weights!r}; choose 'equation-14' or 'published-code'")
     votes = _VOTES[type(data)](data, weights)
-    copies = np.bincount(votes.report_item, votes.copies, minlength=votes.num_items)
-    hits = np.bincount(votes.report_item, votes.copies * _hits(votes), minlength=votes.num_items)
-    several = np.bincount(votes.report_item, minlength=votes.num_items) > 1
-    items = np.divide(hits, copies, out=np.full(votes.num_items, np.nan), where=several | (copies > 1))
+    items = _mean_of_items(votes, _hits(votes))
     title = "leave-one-out annotator agreement"
     return Score(title=title, items=items, draws=np.empty(0), ids=data.items, label="agreement")
+
+
+def _mean_of_items(votes: _Votes, of_report: np.ndarray) -> np.ndarray:
+    """Return the mean of what reports have, ``(item,)``; NaN of items with a single annotator."""
+    copies = np.bincount(votes.report_item, votes.copies, minlength=votes.num_items)
+    sums = np.bincount(votes.report_item, votes.copies * of_report, minlength=votes.num_items)
+    several = np.bincount(votes.report_item, minlength=votes.num_items) > 1
+    return np.divide(sums, copies, out=np.full(votes.num_items, np.nan), where=several | (copies > 1))
+
+
+class Naming(NamedTuple):
+    """How often annotators of rankings name the class that leads among the others, and what chance would give.
+
+    Parameters
+    ----------
+    at_random : share of all classes that a ranking names: so often it would name any one class by chance.
+    first : how often it has the class that leads in its first place.
+    first_at_random : share of all classes that are there.
+    """
+
+    at_random: float
+    first: float
+    first_at_random: float
+
+
+def naming(data: Rankings, weights: str = "equation-14") -> Naming:
+    """Return what `annotator_agreement` of rankings is to be read beside: means over the same items.
+
+    Parameters
+    ----------
+    data, weights : as for `annotator_agreement`.
+    """
+    votes, is_first = _of_rankings(data, weights), np.asarray(data.block) == 0
+    named, top = (np.bincount(votes.report[rows], minlength=len(votes.copies)) for rows in (slice(None), is_first))
+    of_reports = named / data.num_classes, _hits(votes, is_first), top / data.num_classes
+    return Naming(*(float(np.nanmean(_mean_of_items(votes, one))) for one in of_reports))
 
 
 def agreement_by_annotator(data: Rankings, weights: str = "equation-14") -> Any:
@@ -155,14 +188,14 @@ def _of_annotations(annotations: Annotations, weights: str) -> _Votes:
 _VOTES: dict[type, Callable[[Any, str], _Votes]] = {Annotations: _of_annotations, Rankings: _of_rankings}
 
 
-def _hits(votes: _Votes) -> np.ndarray:
-    """Return for each report whether it lists a class that the others together put first."""
+def _hits(votes: _Votes, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+    """Return for each report whether it lists a class that the others together put first, in some of its rows."""
     total = np.bincount(votes.entry, votes.weight, minlength=votes.entry_item.size)
     others = total[votes.entry] - votes.own
     highest = _highest_not_listed(votes, total)
     np.maximum.at(highest, votes.report, others)
     first = (others > 0) & (others >= highest[votes.report] * (1 - _TIE))
-    return np.bincount(votes.report[first], minlength=highest.size) > 0
+    return np.bincount(votes.report[rows][first[rows]], minlength=highest.size) > 0
 
 
 def _highest_not_listed(votes: _Votes, total: np.ndarray) -> np.ndarray:

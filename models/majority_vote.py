@@ -222,8 +222,9 @@ def says(account: Account) -> Iterable[Note]:
         what = "shares of votes are taken for probabilities, and annotators who agree make 1, whoever they are"
     else:
         what = (
-            f"only ties ({tied:,} of {len(winners.first) - 1:,} items) are left open; whatever won otherwise, by 3 "
-            "votes to 1 as by 30 to none, is in all draws, and intervals of scores are too narrow"
+            f"only ties ({tied:,} of {len(winners.first) - 1:,} items) are left open; whatever won otherwise, however "
+            "narrowly, is in all draws. Scores of systems are off where the wrong label won, and their intervals, "
+            "which have no doubt about that, are too narrow"
         )
     title = "A vote does not say how sure it is."
     model = "mpa" if account.resolved.data.unit == "mention" else "dawid-skene"

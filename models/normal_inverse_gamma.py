@@ -50,7 +50,7 @@ from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
 from consilience.models.rows import numpy_of
 from consilience.models.settings import REQUIRED, setting
-from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.sites import Resolved, Site, Sites, learned
 from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked
 from consilience.models.truth.classes import ClassTruth, Lead, marginals
 from consilience.models.truth.entries import block_rows, pad
@@ -110,12 +110,14 @@ def _average(values: Float[Array, " item"], where: Bool[Array, " item"]) -> Floa
     return xp.where(where, values, 0.0).sum() / xp.maximum(where.sum(), 1)
 
 
+@learned
 def moment_variance(data: Ratings) -> dist.InverseGamma:
     """Return an inverse gamma distribution about the variance within items, as all ratings show it."""
     prior = moments(data)
     return dist.InverseGamma(prior.shape, prior.scale)
 
 
+@learned
 def moment_mean(data: Ratings, variance: Array) -> dist.Normal:
     """Return a normal distribution about the mean of all ratings, as wide as these show it, given the variance."""
     prior = moments(data)

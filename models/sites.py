@@ -100,6 +100,12 @@ class Sites:
         return {site.name: site.dims for site in self}
 
 
+def learned(prior: Callable[..., dist.Distribution]) -> Callable[..., dist.Distribution]:
+    """Declare that a prior, a function of the data, is set from what is observed; see `Resolved.learned_priors`."""
+    prior.is_learned = True  # type: ignore[attr-defined]
+    return prior
+
+
 @dataclass(frozen=True, eq=False)
 class Resolved:
     """Data, settings and priors of one fit, checked against each other. A PyTree.
@@ -150,6 +156,12 @@ class Resolved:
             return set()
         every, used = ({site.prior or site.name for site in sites} for sites in (self.sites, self.sites.used(self)))
         return every - used
+
+    @property
+    def learned_priors(self) -> set[str]:
+        """Names of the priors that are set from the very data whose likelihood they are multiplied with."""
+        given = getattr(self.given, "__dict__", {})
+        return {name for name, prior in given.items() if getattr(prior, "is_learned", False)}
 
     def concentration(self, site: str) -> Float[np.ndarray, "*plate parameter"]:
         """Return the parameters of the prior of a site that closed-form updates read, float64, on the host.

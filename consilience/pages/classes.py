@@ -17,11 +17,12 @@ from consilience.data import ClassMap, Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import agreement
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement
+from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement, naming
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
@@ -50,6 +51,7 @@ from consilience.pages.items import (
     below,
     certainty_table,
     class_word,
+    effective_draws,
     items_section,
     leading_classes,
     offsets_of,
@@ -59,8 +61,17 @@ from consilience.pages.items import (
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
 from consilience.pages.run import is_counted, is_vote, line_of, without_evidence
-from consilience.pages.systems import group_scores, is_open, leaderboard_numbers, leaderboard_section, verdict
+from consilience.pages.systems import (
+    group_scores,
+    in_words,
+    is_open,
+    leaderboard_numbers,
+    leaderboard_section,
+    other_leaders,
+    verdict,
+)
 from consilience.printing import counted
+from consilience.rounding import probability
 
 # Annotations that are simulated to check the agreement; and how many data sets: enough to tell a p-value of .05.
 _MOST_SIMULATED, _DATA_SETS = 1 << 22, (40, 200)
@@ -263,13 +274,14 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     if fit.data.rows == "rating":
         middle, half = float(fit.table("means")["mean"].mean()), found.offsets.half
         known = np.isfinite(half)
-        numbers = tile("mean of the items", middle, middle - half, middle + half) if known else {}
-        unsure = f"of {truth.num_units:,} items are on their side of {fit.options['threshold']:g}, the threshold of "
-        unsure += "the mean, with a certainty below 0.9"
-        numbers |= {unsure: below(top)}
+        like = ", with other annotators like these"
+        numbers = tile("mean of the items", middle, middle - half, middle + half, like) if known else {}
+        side = f"the side of {fit.options['threshold']:g}, the threshold, is less than 90 % certain"
+        numbers |= {f"of {counted(truth.num_units, 'items')} {side}": below(top)}
         if found.systems:
             return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold)
-        return numbers | {"mean certainty of the side": f"{top.value:.3f}"}
+        alike = "" if found.offsets.furthest is None else ", were annotators alike"
+        return numbers | {f"mean certainty of the side{alike}": f"{top.value:.3f}"}
     numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
         numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
@@ -337,13 +349,15 @@ def _findings(found: _Found) -> list[str]:
     if found.fit.data.rows == "rating":
         said = [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
     said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
-    said += [verdict(found.comparison, found.fit, found.by_gold)] if found.systems else []
+    if found.systems:
+        other = other_leaders(found.scores, found.metrics, found.comparison)
+        said.append(verdict(found.comparison, found.fit, found.by_gold) + other)
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.insert(0, (
             f"Of {below(found.top):,} of {counted(truth.num_units, 'items')} it is open which class is the most "
-            f"plausible: the leading one is it with a probability below {SURE}. Least certain is “{names[least]}”: "
-            f"{leading_classes(truth, np.array([least]))[0]}, by plausibility."
+            f"plausible: the leading one is it with a probability below {SURE}. Least certain is “{names[least]}”, "
+            f"by mean plausibility {leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}."
         ))  # fmt: skip
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
@@ -354,7 +368,7 @@ def _findings(found: _Found) -> list[str]:
     if gold is None:
         said.append(
             "There are no gold labels that the fit did not use: nothing here checks its probabilities."
-            if found.fit.data.rows == "annotation" else "No item is known for certain: nothing here checks the fit."
+            if found.fit.data.rows == "annotation" else f"No item is known for certain: {_unchecked(found)}."
         )
         if (one := truth.dependence) is not None:
             said[-1] += together_words(
@@ -371,6 +385,24 @@ def _findings(found: _Found) -> list[str]:
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said
+
+
+def _unchecked(found: _Found) -> str:
+    """Say that nothing checks a fit whose items nobody knows, but for what looks at its suppositions."""
+    if found.fit.data.rows != "rating" or not len(found.offsets.mean):
+        return "nothing here checks the fit"
+    holds = "may hold" if found.offsets.furthest is None else "does not hold"
+    return (
+        "nothing here checks the means. Of what the model supposes one thing is looked at, that annotators are alike; "
+        f"it {holds} (see Annotator offsets)"
+    )
+
+
+def _surely_leads(found: _Found, item: int) -> str:
+    """Say which class of an item is the most plausible one, and how probably."""
+    classes, code = found.truth.ids.get("class"), int(found.truth.lead.label[item])
+    sure = probability(float(found.top.items[item]), 2, effective_draws(found.fit, found.top))
+    return f"{code if classes is None else classes[code]} is the most plausible class with probability {in_words(sure)}"
 
 
 _OF_A_VOTE = ": it has 1 for each label that won the vote, however narrowly, and a share for each that is tied"
@@ -393,13 +425,14 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
+    who = "whose labels won the vote least often" if is_counted(fit) else "who seem to err most"
     actions = [
         *others,
         *[Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")] * bool(blind),
         Action("Read the text with its uncertain mentions", section="Text") if unit == "mention" else
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
-        Action(f"Look at annotators who seem to err most{_worst(found.annotators, blind)}", section="Annotators"),
+        Action(f"Look at annotators {who}{_worst(found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
@@ -415,9 +448,11 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
             open_.insert(0, Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
         if fit.data.rows != "annotation":  # of which no reader takes gold labels
             words, few = "decided for certain, and count how many a system has right", 20
-            all_of = Action(f"Have the items {words}: that leaves no doubt, whatever the annotators err")
-            some = f"Have {few} random items {words}: the share of all is that to ± 0.2, whatever the annotators err"
-            open_.append(all_of if found.truth.num_units <= 2 * few else Action(some))
+            number = found.truth.num_units if found.truth.num_units <= 2 * few else few
+            which = "the items" if number > few else f"{few} random items"
+            half = float(np.diff(wilson(0.5, number))[0]) / 2
+            left = f"only the doubt of {counted(number, 'items')} is left, up to ± {half:.1g}"
+            open_.append(Action(f"Have {which} {words}: whatever the annotators err, {left}"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
@@ -485,21 +520,38 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         f"{left_out.value:.3f} on average over {counted(several, 'items')} with two annotators or more."
     )
     blocks: list[Any] = [words]
+    each: list[Any] = []
+    gist = f"leave-one-out agreement {left_out.value:.3f}"
+    if fit.data.rows == "report":
+        beside, more, each = _of_rankings(fit)
+        blocks[0] += f" {more}"
+        gist += beside
     if truth.num_draws > 1 and not is_vote(fit):
         blocks[0] += " It uses no model; certainty should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
-    if fit.data.rows == "report":
-        said = agreement_by_annotator(data, fit.options.get("rank_weights", "equation-14"))
-        blocks.append(
-            "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
-            f"name {said.classes.min():.1f} to {said.classes.max():.1f}."
-        )
-        blocks.append(agreement_bars(said))
+    blocks += each
     pairs, said = _pairwise_agreement(fit)
-    gist = f"leave-one-out agreement {left_out.value:.3f}"
     if not pairs:
         return [Section("Agreement with the others", blocks, gist)], said
     return joined([Section("Agreement with the others", blocks), *pairs], "Agreement and model check", gist), said
+
+
+def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
+    """Say what the agreement of rankings is to be read beside, in brackets and in sentences, and how each agrees."""
+    data: Any = fit.data
+    weights = fit.options.get("rank_weights", "equation-14")
+    beside, each = naming(data, weights), agreement_by_annotator(data, weights)
+    least, most = (f"{end:.1f}" for end in (each.classes.min(), each.classes.max()))
+    named = f"{least} to {most}" if least != most else f"{least} each"
+    gist = f" ({beside.at_random:.2f} at random), as the first choice {beside.first:.3f} ({beside.first_at_random:.2f})"
+    words = (
+        "It is easily high where rankings are long: an annotator who names as many classes at random, out of "
+        f"{data.num_classes:,}, would name a single leading one with probability {beside.at_random:.2f}. It comes "
+        f"first, alone or tied, in {beside.first:.3f} of the rankings; at random it would in "
+        f"{beside.first_at_random:.2f}."
+    )
+    how = "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
+    return gist, words, [f"{how}name {named}.", agreement_bars(each)]
 
 
 def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:

@@ -14,7 +14,7 @@ from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS, signal
 from consilience.pages import SURE, Section, Table
-from consilience.pages.run import is_vote
+from consilience.pages.run import is_counted
 from consilience.printing import counted
 from consilience.rounding import within, written
 
@@ -49,27 +49,39 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
 
 def accuracies(fit: Fit, frame: Any) -> dict[str, str]:
     """Return the range of the annotators' accuracies, by what it is; nothing where the model has none."""
-    value = _measure(fit)
+    value, frame = _measure(fit), _named(fit, frame)
     if value not in frame or not (frame["annotations"] > 0).any():
         return {}
-    if is_vote(fit):
-        value = "share_won"
-        frame = frame.rename(columns={"accuracy": value})
     known = frame[value][frame["annotations"] > 0]
     low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
     drawn = ", drawn towards what the model expects" if value == "share_right" else ""
     return {f"{_MEASURES[value]}, lowest to highest{drawn}": f"{low} to {'> 0.99' if high == '1.00' else high}"}
 
 
+SHARE_WON = "share_won"
+"""What a vote has for accuracies, which they are not."""
+
 _MEASURES = {
     "accuracy": "accuracy of annotators", "share_right": "share of an annotator's labels that are right",
-    "share_won": "share of an annotator's labels that won the vote, the own one counted",
+    SHARE_WON: "share of an annotator's labels that won the vote, the own one counted",
 }  # fmt: skip
+_OF_EACH = {
+    "accuracy": ("Accuracy of each annotator", "accuracy"),
+    "share_right": ("Own labels that are right", "share right"),
+    SHARE_WON: ("Own labels that won the vote", "share of own labels that won the vote"),
+}
+"""The title of the figure of a measure, and its name in the line of the section."""
 
 
 def _measure(fit: Fit) -> str:
     """Return the column that tells how right annotators are: the accuracy, unless that is mostly the prior's."""
-    return "share_right" if _leans(fit) else "accuracy"
+    return "share_right" if _leans(fit) else SHARE_WON if is_counted(fit) else "accuracy"
+
+
+def _named(fit: Fit, frame: Any) -> Any:
+    """Return the table of annotators with the accuracies of a vote by what they are."""
+    is_won = "accuracy" in frame and is_counted(fit)
+    return frame.rename(columns={"accuracy": SHARE_WON}) if is_won else frame
 
 
 def _leans(fit: Fit) -> bool:
@@ -162,16 +174,17 @@ def shown_annotators(frame: Any, value: str, ends: tuple[str, str], amount: str,
 
 
 def _accuracy(fit: Fit, frame: Any) -> Section:
-    frame = frame.rename(columns={"lower": "accuracy_lower", "upper": "accuracy_upper"})
-    value, title, least = "accuracy", "Accuracy of each annotator", "accurate"
+    value, frame = _measure(fit), _named(fit, frame)
+    title, short = _OF_EACH[value]
     if _leans(fit):
-        frame = frame.drop(columns=["accuracy", "accuracy_lower", "accuracy_upper"])
+        frame = frame.drop(columns=["accuracy", "lower", "upper"])
         frame = frame.rename(columns={"share_lower": "share_right_lower", "share_upper": "share_right_upper"})
-        value, title, least = "share_right", "Share of each annotator's labels that are right", "often right"
+    frame = frame.rename(columns={"lower": f"{value}_lower", "upper": f"{value}_upper"})
     series = {value.replace("_", " "): value}
     series |= {"competence (knows the label)": "competence"} if "competence" in frame else {}
     truth: Any = fit.truth
-    chance = 1 / truth.num_classes
+    # Who labels at random is more often on the side of a vote in which the own label counts.
+    chance = None if value == SHARE_WON else 1 / truth.num_classes
     shown = shown_annotators(frame, value, (f"{value}_lower", f"{value}_upper"), "annotations")
     drawn = annotator_figures.reliability(shown, title, series, chance=chance)
     blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
@@ -180,21 +193,24 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     table = frame.sort_values(value, kind="stable").dropna(axis="columns", how="all")
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
     z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
-    blocks.append(Table(table, f"Annotators, the least {least} first.", of="annotators", texts={"agreement z": z}))
-    gist = [f"{value.replace('_', ' ')} {text}" for text in accuracies(fit, frame).values()]
+    caption = f"Annotators, the lowest {value.replace('_', ' ')} first."
+    blocks.append(Table(table, caption, of="annotators", texts={"agreement z": z}))
+    gist = [f"{short} {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
 
 
 def _accuracy_words(fit: Fit, frame: Any) -> str:
-    if is_vote(fit):  # nothing is modelled of annotators
+    if is_counted(fit):  # nothing is modelled of annotators
         data: Any = fit.data
-        words = (
-            "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
-            "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item"
-        )
+        used = ", or the gold label where there is one," * (fit.options.get("gold") == "use")
         several = data.num_annotations / max(fit.truth.num_units, 1)
-        words += f": of {several:.1f} annotations an item, on average, it is one. Intervals do not know of that."
+        words = (
+            f"“Share won” is how many of the annotator's own labels won the vote{used.removesuffix(',')}. That is no "
+            "accuracy: the annotator's own label is one of those that are counted, so the share is too high where few "
+            f"annotate an item, here {several:.1f} on average, and who errs with the others wins too. Intervals do not "
+            "know of that."
+        )
     elif _leans(fit):
         words = (
             "“Share right” is how many of the annotator's own labels are right, as far as one knows; its intervals are "

@@ -18,7 +18,7 @@ from consilience.models.intervals import ends
 from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Code, Section, Table
-from consilience.pages.run import is_vote, reproduction
+from consilience.pages.run import is_counted, is_vote, reproduction
 from consilience.printing import article, counted
 from consilience.rounding import decimals, probability, within, written
 
@@ -29,6 +29,8 @@ _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
 _LEAST_SHOWN = 0.005
 
 _MOST_BARS = 100
+
+_TWO_SIDES = 1.96  # standard deviations to the ends of 95 %
 
 _SHOWN = 0.0005  # of a certainty with three digits
 _EXAMPLE = 0.8  # of a certainty, whose error is told
@@ -88,7 +90,8 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
         for item in shown[:_DRAWN].tolist():
             blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports))
-    blocks += [] if vote else [_how(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))]
+    how = _how(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))
+    blocks += [] if vote else [how + _at_other_dependence(fit, best)]
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} with a certainty below {SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
@@ -97,8 +100,8 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
 def _of_votes(best: Score, truth: Any, unit: str) -> str:
     return (
         f"A vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, those that are tied. The "
-        "label of any other is taken for certain, whether it won by 3 votes to 1 or by 30 to none: the table has the "
-        "votes, and nothing says how sure a label is."
+        "label of any other is taken for certain, however narrowly it won: the table has the votes, and nothing says "
+        "how sure a label is."
     )
 
 
@@ -170,6 +173,28 @@ def _how(best: Score, truth: Any, what: str, high: float = 0.0, draws: float = n
     )
 
 
+def _at_other_dependence(fit: Fit, best: Score) -> str:
+    """Say what certainties would be at the ends of how far annotators may err together; empty where that is known.
+
+    Of draws that would take them anew: each is tempered by itself.
+    """
+    truth: Any = fit.truth
+    if truth.probabilities_at is None:
+        return ""
+    both = {truth.dependence.at(z): truth.probabilities_at(z) for z in (-_TWO_SIDES, _TWO_SIDES)}
+    words = (
+        f" They suppose dependence {truth.dependence.rho:.2f}, how much annotators err together; that may be "
+        f"{' to '.join(f'{rho:.2f}' for rho in both)} (95 %)"
+    )
+    if len(best.draws):
+        return f"{words}, which certainties leave out."
+    said = [f"{best.value:.3f} on average, {below(best):,} below {SURE}"]
+    for rho, found in both.items():
+        sure = np.maximum.reduceat(found.probability, found.first[:-1])
+        said.append(f"at {rho:.2f} they would be {sure.mean():.3f}, {int((np.round(sure, 3) < SURE).sum()):,} below it")
+    return f"{words}. Certainties are {'; '.join(said)}."
+
+
 def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Table:
     """Tabulate certainties, a row for each kind of them."""
     import pandas
@@ -201,7 +226,7 @@ def _table(
         for number, score in certain
     }
     tips = {}
-    votes = _Votes(fit.data, annotators) if "pairs" in fit.data.agreements else None
+    votes = _Votes(fit, annotators) if "pairs" in fit.data.agreements else None
     if votes is not None:
         columns["votes"], tips["votes"] = votes.texts(shown), votes.details(shown)
     if reports is not None:
@@ -232,7 +257,8 @@ def _table(
 class _Votes:
     """What was said of each item, and by whom."""
 
-    def __init__(self, data: Any, annotators: Any) -> None:
+    def __init__(self, fit: Fit, annotators: Any) -> None:
+        data: Any = fit.data
         item = np.asarray(data.item)
         self.order = np.argsort(item, kind="stable")
         self.first = np.searchsorted(item[self.order], np.arange(data.num_items + 1))
@@ -240,7 +266,7 @@ class _Votes:
         self.labels = np.arange(data.num_labels) if data.labels is None else data.labels
         self.annotator = None if not data.num_annotators else np.asarray(data.annotator)
         self.names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
-        known = "accuracy" in annotators
+        known, self.right = "accuracy" in annotators, "share won" if is_counted(fit) else "accuracy"
         self.accuracy = dict(zip(annotators["annotator"], annotators["accuracy"], strict=True)) if known else {}
 
     def _rows(self, item: int) -> np.ndarray:
@@ -267,7 +293,7 @@ class _Votes:
         lines = []
         for row in rows[:_LINES].tolist():
             name = self.names[self.annotator[row]]  # type: ignore[index]
-            right = f" (accuracy {self.accuracy[name]:.2f})" if name in self.accuracy else ""
+            right = f" ({self.right} {self.accuracy[name]:.2f})" if name in self.accuracy else ""
             lines.append(f"{self.labels[self.label[row]]}: {name}{right}")
         return [*lines, f"and {len(rows) - _LINES:,} more"] if len(rows) > _LINES else lines
 
@@ -379,15 +405,18 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: str) -> lis
     ]  # fmt: skip
     which = "" if len(drawn) == len(frame) else f" Drawn are the {len(drawn)} whose side is least certain."
     words = (
-        "A dot is the estimated mean of an item, the bar its 95 % interval, thin lines are single ratings; "
-        f"the dashed line is the threshold, {threshold:g}. The side of an item is the one of its mean; where the bar "
-        f"crosses the line, the certainty of the side is below 0.975. {_bars_alike(frame, item)}"
+        f"A dot is the estimated mean of an item, {_moved_towards(fit)}. The bar is its 95 % interval, thin lines are "
+        f"single ratings; the dashed line is the threshold, {threshold:g}. The side of an item is the one of its "
+        f"mean; where the bar crosses the line, the certainty of the side is below 0.975. {_bars_alike(frame, item)}"
     )
     heads = ("item", "rating", "mean (95 %)")
     scale = Bars(rows, f"Items along the scale, the highest first.{which}", heads, threshold)
     table = frame.drop(columns="variance").rename(columns={"lower": "95 % from", "upper": "to"})
     table.insert(1, "side", np.where(frame["mean"] >= threshold, "above", "below"))
     table.insert(2, "certainty of the side", best.items)
+    number = np.bincount(item, minlength=len(frame))
+    known = np.where(number > 0, number, np.nan)
+    table = table.assign(ratings=number, **{"plain mean": np.bincount(item, rating, len(frame)) / known})
     texts = {"certainty of the side": [probability(one) for one in best.items[order].tolist()]}
     shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} with a certainty of the side below {SURE}"
@@ -399,10 +428,24 @@ def _bars_alike(frame: Any, item: np.ndarray) -> str:
     """Say why the bars are of different widths, or of nearly one."""
     width, number = (frame["upper"] - frame["lower"]).to_numpy(), np.bincount(item, minlength=len(frame))
     learnt = "How far ratings of one item spread is learnt from those of all items"
+    of_each = [width[number == one] for one in np.unique(number)]
+    compared = [one for one in of_each if len(one) > 1]
+    alike = all(one.max() < _ALIKE * one.min() for one in compared)
+    if not alike or 2 * sum(map(len, compared)) < len(width):
+        more = "more ratings, and closer ones, make" if np.ptp(number) else "closer ratings make"
+        return f"{learnt} and its own; {more} a narrower bar."
+    learnt += ", and here they show no clear difference between items"
     if width.max() > _ALIKE * width.min():
-        return f"{learnt} and its own; more ratings, and closer ones, make a narrower bar."
-    each = f", and each has {counted(int(number[0]), 'ratings')}" if (number == number[0]).all() else ""
-    return f"{learnt}, and here they show no clear difference between items{each}: so the bars are of nearly one width."
+        return f"{learnt}: how wide a bar is depends on little but the number of ratings."
+    each = f", and each has {counted(int(number[0]), 'ratings')}" if not np.ptp(number) else ""
+    return f"{learnt}{each}: so the bars are of nearly one width."
+
+
+def _moved_towards(fit: Any) -> str:
+    """Say where estimated means lie, between those of the ratings and what the prior expects."""
+    of_all = "mean" in fit.resolved.learned_priors
+    towards = "that of all items" if of_all else "what the prior expects"
+    return f"moved from the mean of its ratings towards {towards}, the further the fewer ratings it has"
 
 
 def agreement_bars(frame: Any) -> Bars:

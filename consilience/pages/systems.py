@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from consilience.pages.run import is_vote
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
+_EVEN, _TIE = 0.5, 1e-9
 _FROM_ANNOTATIONS = "if made from the annotations"
 _MOST_NAMED = 4  # systems in a sentence
 _BY_SOURCE = ", by where predictions come from"
@@ -186,9 +187,14 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
         it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         runner, apart = runner * (len(table) > 2), in_words(_apart(comparison).p_best_texts[0])
-        if apart != best:
-            best, runner = apart, f"; {best}{runner} if all come from one kind of source"
-        words += f" {it} the best of {len(table)} systems with probability {best}{runner}."
+        of_one_kind = "" if apart == best else f"; {best}{runner} if all come from one kind of source"
+        if _turns(comparison):
+            words += (
+                f" Which of {len(table)} systems is the best is open as long as nobody says where predictions come "
+                f"from: “{first['system']}” is it with probability {apart}{of_one_kind}."
+            )
+        else:
+            words += f" {it} the best of {len(table)} systems with probability {apart}{of_one_kind or runner}."
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
             point = within(first["point_estimate"], first["lower"], first["upper"])[0]
@@ -205,8 +211,40 @@ def _apart(comparison: Comparison) -> Comparison:
     return comparison.each_for_itself if _of_one_kind(comparison) else comparison
 
 
+def _turns(comparison: Comparison) -> bool:
+    """Return whether the first system is more probably the best or not by where predictions come from."""
+    first = _apart(comparison).table.iloc[0]
+    return is_open(comparison) and bool(first["p_best_lower"] < _EVEN < first["p_best_upper"]) and _is_range(
+        _apart(comparison).p_best_texts[0]
+    )
+
+
+def other_leaders(
+    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison
+) -> str:  # fmt: skip
+    """Say in which other metrics another system has a higher mean than the first of a comparison; empty if in none."""
+    first = comparison.table["system"].iloc[0]
+    found: dict[str, list[str]] = {}
+    for metric in metrics[1:]:
+        means = {name: one[metric.name].value for name, one in scores.items()}
+        best = max(means, key=lambda name: means[name])
+        if means[best] > means[first] + _TIE:
+            found.setdefault(best, []).append(f"{metric.title} ({means[best]:.2f} to {means[first]:.2f})")
+    if not found:
+        return ""
+    most = "highest" if len(scores) > 2 else "higher"
+    named = [f"“{name}” has the {most} mean in {in_a_row(own)}" for name, own in found.items()]
+    copied = ", as if predictions were made from these annotations" * (comparison.own_draws is not None)
+    return f" By other metrics another leads: {'; '.join(named)}{copied}."
+
+
 def _is_range(text: str) -> bool:
     return "–" in text or " to " in text
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    """Write names in a sentence: "one, another and a third"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def in_words(text: str) -> str:
@@ -221,7 +259,8 @@ def _how_to_read(
     if is_vote(fit):
         why = (
             f"The vote leaves {below(top, 1):,} of {counted(truth.num_units, 'items')} open and takes all others for "
-            "certain, which they are not: intervals and P(best) have no doubt about those in them."
+            "certain, which they are not: scores are off where the wrong label won, and intervals and P(best) have no "
+            "doubt about that in them."
         )
     elif truth.num_draws == 1:
         why = (
@@ -241,8 +280,9 @@ def _how_to_read(
     read = read if is_open(comparison) else ""
     if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
         read += (
-            "One with an own look is a range: from a system that errs where items are ambiguous to one that knows an "
-            "item or guesses, or the other way. "
+            "One with an own look is a range between two suppositions: that the system errs more often where several "
+            "classes of an item are plausible, and that it either knows the class of an item or guesses, as often on "
+            "any item. Either may give the lower score. "
         )
     if len(comparison.systems) > 1:
         read += (

@@ -191,7 +191,8 @@ class PosteriorAgreement:
         observed, *expected = within(self.observed, low, high)
         how = SCHEME_WORDS.get(str(self.scheme), self.scheme)
         sign = "≤" if p <= 2 / (len(self.predictive) + 1) else "="  # no simulation is beyond what was observed
-        numbers = f"observed {observed} ({how}), expected {' to '.join(expected)} of new labels, p {sign} {p:.2g}"
+        numbers = f"observed {observed} ({how}), one set of new labels would show {' to '.join(expected)}"
+        numbers += f", p {sign} {p:.2g}"
         if self.checked is not None:
             numbers += f", on {self.checked:,} items taken at random"
         if not self.unexpected:
@@ -226,7 +227,7 @@ class PosteriorAgreement:
 
     def __repr__(self) -> str:
         value, low, high = within(self.value, *(self.interval if np.isfinite(self.sd) else (np.nan, np.nan)))
-        text = f"Two annotators agree with probability {value}, as the posterior implies"
+        text = f"By the posterior two annotators agree with probability {value}, the rate to expect of many labels"
         if np.isfinite(self.sd):
             of_draws = "in closed form, " if self.exact_sd is not None else ""
             text += f" ({of_draws}{100 * self.level:g} % of the draws in [{low}, {high}])"

@@ -10,15 +10,18 @@ from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas
 import pytest
 from matplotlib.textpath import TextPath
 
 import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
+from consilience.evaluation.classes import resolve
 from consilience.pages.classes import _metrics
-from consilience.pages.items import offsets_of, without_offsets, without_offsets_code
+from consilience.pages.items import _bars_alike, offsets_of, without_offsets, without_offsets_code
 from consilience.pages.linkage import _by_threshold, found_of_all
+from consilience.pages.systems import other_leaders
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
@@ -228,6 +231,10 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
     assert [name.partition(",")[0] for name in words(html, "dt")[:2]] == ["ties", "mean share of votes"]
     assert "certainty" not in words(section(html, "Items"), "th")
     assert "is exact" not in words(section(html, "What was run"))
+    assert "share won" in words(section(html, "Annotators"), "th")
+    assert "accuracy 0" not in words(section(html, "Annotators"))
+    assert "gold" not in words(section(html, "Annotators"))
+    assert "30 to none" not in words(html)
 
 
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
@@ -331,13 +338,62 @@ def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, 
 def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
-    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %\)", mean)
-    unsure = f"of {fit.data.num_items} items are on their side of 0, the threshold of the mean, "
-    unsure += "with a certainty below 0.9"
-    assert others == [unsure, "mean certainty of the side"]
+    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, with other annotators like these\)", mean)
+    unsure = f"of {fit.data.num_items} items the side of 0, the threshold, is less than 90 % certain"
+    alike = "" if offsets_of(fit.data).furthest is None else ", were annotators alike"
+    assert others == [unsure, f"mean certainty of the side{alike}"]
+    assert "nothing here checks the means" in words(html)
+    assert {"ratings", "plain mean"} <= set(words(section(html, "Items"), "th"))
     items = section(html, "Items")
     assert items.count('<i class="dot"') == fit.data.num_items
     assert items.count('<i class="tick"') == fit.data.num_ratings
+
+
+@pytest.mark.parametrize(
+    ("half", "number", "said"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], [2, 2, 2, 2], "each has 2 ratings: so the bars are of nearly one width"),
+        ([1.0, 1.01, 0.5, 0.5], [2, 2, 5, 5], "depends on little but the number of ratings"),
+        ([1.0, 1.5, 0.5, 0.5], [2, 2, 5, 5], "more ratings, and closer ones, make a narrower bar"),
+        ([1.0, 0.9, 0.8, 0.7], [2, 3, 4, 5], "more ratings, and closer ones, make a narrower bar"),
+        ([1.0, 1.5, 0.5, 0.5], [2, 2, 2, 2], "its own; closer ratings make a narrower bar"),
+    ],
+)
+def test_why_bars_are_as_wide_as_they_are_is_looked_at(half, number, said):
+    half = np.array(half)
+    frame = pandas.DataFrame({"lower": -half, "upper": half})
+    assert said in _bars_alike(frame, np.repeat(np.arange(4), number))
+
+
+def test_another_system_that_leads_by_other_metrics_is_named():
+    class Ranked:
+        table, own_draws = pandas.DataFrame({"system": ["a", "b"]}), None
+
+    metrics = [resolve(name) for name in ("top-1", "top-2", "set-2")]
+    values = {"a": (0.5, 0.6, 0.7), "b": (0.4, 0.65, 0.7)}
+    scores = {
+        name: {one.name: cs.Score(title="t", items=np.full(2, value), draws=np.zeros(0)) for one, value in zip(
+            metrics, own, strict=True)}
+        for name, own in values.items()
+    }  # fmt: skip
+    said = " By other metrics another leads: “b” has the higher mean in top-2 accuracy (0.65 to 0.60)."
+    assert other_leaders(scores, metrics, Ranked()) == said
+    assert other_leaders(scores, metrics[:1], Ranked()) == other_leaders(scores, metrics[::2], Ranked()) == ""
+
+
+def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
+    """Where it is as given, nothing is."""
+    data = crowd().data
+    fit = cs.fit("dawid-skene", data)
+    rho = fit.truth.dependence
+    html = words(cs.report(fit, path=tmp_path / "page.html").read_text("utf-8"))
+    means = []
+    for z in (-1.96, 1.96):
+        given = cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"]
+        means.append(f"at {rho.at(z):.2f} they would be {given.mean():.3f}, {(given.round(3) < 0.9).sum()} below it")
+    assert f"{'; '.join(means)}." in html
+    fit = cs.fit("dawid-skene", data, dependence=0.3)
+    assert "They suppose dependence" not in words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
 
 
 def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
@@ -364,6 +420,10 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     assert text.endswith(", and 15 of 60 items would change sides.")
     html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert html.count(text) == 2  # a finding, and in the section
+    assert "mean certainty of the side, were annotators alike" in html
+    assert "that annotators are alike; it does not hold" in html
+    assert fit.resolved.learned_priors == {"mean", "variance"}
+    assert "moved from the mean of its ratings towards that of all items" in html
     assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
     lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
     names = {"data": fit.data}
@@ -388,6 +448,9 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "rests on the assumed reliability: cs.fit('plackett-luce', data, reliability=3)" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
+    assert "Which of 2 systems is the best is open as long as nobody says" in text
+    assert "whatever the annotators err, only the doubt of 2 items is left, up to ± 0.4" in text
+    assert re.search(r"least certain is “[ab]”, by mean plausibility .*: \w+ is the most plausible class", text, re.I)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
     fit.save(tmp_path / "my run")
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from consilience.data.annotations import Annotations
 from consilience.errors import UnknownName
 from consilience.evaluation import leave_one_out as module
-from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement
+from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement, naming
 from tests.evaluation.rankings import dermatology, make, rankings
 
 WEIGHTS = ("equation-14", "published-code")
@@ -53,6 +53,16 @@ def test_agreement_of_each_annotator_by_hand():
     assert found["agreement"].tolist() == [1.0, 0.0, 0.0]
     assert found["classes"].tolist() == [2.5, 1.0, 1.0]
     assert ((found["lower"] <= found["agreement"]) & (found["agreement"] <= found["upper"])).all()
+
+
+def test_what_naming_at_random_would_give_by_hand():
+    """As above, where nobody has a leading class first; and where all have."""
+    found = naming(make([[[[0], [1, 2]], [[1]]], [[[0], [1]], [[1]], [[2]]], [[[3]]]], 4))
+    np.testing.assert_allclose(found.at_random, np.mean([4 / 2, 4 / 3]) / 4)
+    np.testing.assert_allclose(found.first_at_random, 1 / 4)
+    assert found.first == 0
+    copies = naming(make([[[[0], [1]], [[0], [2]], [[0, 1]]]], 4))
+    np.testing.assert_allclose(copies, [6 / 3 / 4, 1, 4 / 3 / 4])
 
 
 def test_weightings_differ_on_ties():
