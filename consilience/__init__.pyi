@@ -482,7 +482,7 @@ class HitMissFit(Fit):
         """How probably some records are exactly one entity."""
 
 class ExpertViewsFit(Fit):
-    """A fit of `expert-views`: several clusterings of the same items, from experts who judge pairs, and from features."""
+    """A fit of `expert-views`: several clusterings of the same items, from experts who judge pairs, and from features where given."""
 
     def views(self) -> pandas.DataFrame:
         """The most probable cluster of each item in every view that is used."""

@@ -340,6 +340,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     mean, *others = words(html, "dt")
     assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, with other annotators like these\)", mean)
     unsure = f"of {fit.data.num_items} items the side of 0, the threshold, is less than 90 % certain"
+    assert "exact given priors that were set from the same data" in words(section(html, "What was run"))
     alike = "" if offsets_of(fit.data).furthest is None else ", were annotators alike"
     assert others == [unsure, f"mean certainty of the side{alike}"]
     assert "nothing here checks the means" in words(html)
