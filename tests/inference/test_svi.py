@@ -166,4 +166,4 @@ def test_refusals_name_the_site():
         numpyro.sample("waiting", dist.Exponential(rate), obs=data)
 
     with pytest.raises(NonFinite, match=r"'waiting' \(1 of 2 terms\)"):
-        run_svi(impossible, np.array([1.0, -3.0]), key=jax.random.key(0))
+        run_svi(impossible, np.array([1.0, np.nan]), key=jax.random.key(0))
