@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
+from consilience.errors import InvalidPrior
 from consilience.models.posterior import OWN
 
 
@@ -72,7 +73,7 @@ def restored_priors(stored: Mapping[str, Any], words: str, kind: Any) -> Any:
         return None
     try:
         return kind(**{name: _decoded(value) for name, value in stored.items()})
-    except (TypeError, ValueError, AttributeError, ImportError, LookupError):
+    except (TypeError, ValueError, AttributeError, ImportError, LookupError, InvalidPrior):
         return None  # of another version, in which the records were others
 
 

@@ -343,6 +343,14 @@ def test_priors_that_no_file_can_hold_are_named():
     assert "logits: own_link" in words
 
 
+@pytest.mark.parametrize("forged", ["", 0.0, [], "x"])
+def test_priors_that_are_none_are_not_taken(forged):
+    kind = member("dirichlet").priors
+    given = kind(plausibility=Symmetric(0.3))
+    text = json.loads(json.dumps(stored_priors(given)).replace("0.3", json.dumps(forged)))
+    assert restored_priors(text, describe_priors(given), kind) is None
+
+
 @pytest.mark.parametrize("place", ["os:system", "consilience.models.beta_priors:np", "consilience.models.absent:X"])
 def test_no_file_brings_records_of_elsewhere(place):
     kind = member("expert-views").priors
