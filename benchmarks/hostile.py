@@ -198,8 +198,8 @@ def _lowest() -> dict[str, Any]:
             capture_output=True,
             check=False,
         )
-        # Without checks of types as the tests run, for beartype cannot read those of NumPy 2.0; and what newer ones than
-        # the lowest of others' libraries say of these is no error.
+        # Without checks of types as the tests run, for beartype cannot read those of NumPy 2.0; and what the newest of
+        # other libraries say of the lowest is no error.
         command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--jaxtyping-packages="]
         command += ["-W", "ignore::DeprecationWarning", *_BOUNDS_TESTS]
         tests = subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, check=False)
