@@ -389,7 +389,7 @@ def reliability_curve(table: Any, title: str, stated: str, seen: str, ax: Any = 
     right = table["right"]
     # The ends of an interval may miss its share by rounding, where that is 0 or 1.
     bars = [np.maximum(right - table["right_lower"], 0), np.maximum(table["right_upper"] - right, 0)]
-    ax.errorbar(table["certainty"], right, yerr=bars, fmt="o", color=BLUE, markersize=5, linewidth=1)
+    ax.errorbar(table["certainty"], right, yerr=np.asarray(bars), fmt="o", color=BLUE, markersize=5, linewidth=1)
     ax.set(title=title, xlabel=stated, ylabel=seen, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     return ax
 

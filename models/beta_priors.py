@@ -27,7 +27,7 @@ def check_positive(name: str, value: Any) -> None:
         numbers = np.asarray(value, float)
     except (TypeError, ValueError):
         numbers = np.asarray(np.nan)
-    if not (np.isfinite(numbers) & (numbers > 0)).all():
+    if not numbers.size or not (np.isfinite(numbers) & (numbers > 0)).all():
         raise InvalidPrior(f"{name} is {value!r}; give a positive finite number")
 
 
