@@ -48,6 +48,7 @@ from consilience.pages.gold import (
 from consilience.pages.items import (
     Offsets,
     agreement_bars,
+    at_other_dependence,
     below,
     certainty_table,
     class_word,
@@ -287,8 +288,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
-        high = f", up to {found.too_high:.3f} too high" if f"{found.too_high:.3f}" != "0.000" else ""
-        certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}{high}"
+        certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
         assumed = _assumed(fit) if numbers else ""  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
         of = counted(truth.num_units, f"{fit.data.unit}s")
@@ -362,7 +362,10 @@ def _findings(found: _Found) -> list[str]:
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
-        unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}."
+        unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}"
+        if others := [int((one.round(3) < SURE).sum()) for one in at_other_dependence(truth, found.top).values()]:
+            unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together)"
+        unsure += "."
         said.append(f"No label leads in {below(found.top, 1):,} {of}: ties." if is_vote(found.fit) else unsure)
     said += [words] if (words := _were_it_less(found)) else []
     if gold is None:

@@ -91,7 +91,7 @@ def items_section(fit: Fit, truth: Any, certainties: list[Score], annotators: An
             blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports))
     how = _how(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))
-    blocks += [] if vote else [how + _at_other_dependence(fit, best)]
+    blocks += [] if vote else [how + _by_dependence(truth, best)]
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} with a certainty below {SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
@@ -173,26 +173,28 @@ def _how(best: Score, truth: Any, what: str, high: float = 0.0, draws: float = n
     )
 
 
-def _at_other_dependence(fit: Fit, best: Score) -> str:
-    """Say what certainties would be at the ends of how far annotators may err together; empty where that is known.
+def at_other_dependence(truth: Any, best: Score) -> dict[float, np.ndarray]:
+    """Return the certainties of items at the ends of how far annotators may err together, by these; empty where known.
 
-    Of draws that would take them anew: each is tempered by itself.
+    Empty too where certainties were counted among draws: of these each is tempered by itself.
     """
-    truth: Any = fit.truth
+    if truth.probabilities_at is None or len(best.draws):
+        return {}
+    both = {truth.dependence.at(z): truth.probabilities_at(z) for z in (-_TWO_SIDES, _TWO_SIDES)}
+    return {rho: np.maximum.reduceat(one.probability, one.first[:-1]) for rho, one in both.items()}
+
+
+def _by_dependence(truth: Any, best: Score) -> str:
     if truth.probabilities_at is None:
         return ""
-    both = {truth.dependence.at(z): truth.probabilities_at(z) for z in (-_TWO_SIDES, _TWO_SIDES)}
-    words = (
-        f" They suppose dependence {truth.dependence.rho:.2f}, how much annotators err together; that may be "
-        f"{' to '.join(f'{rho:.2f}' for rho in both)} (95 %)"
-    )
-    if len(best.draws):
+    low, high = (f"{truth.dependence.at(z):.2f}" for z in (-_TWO_SIDES, _TWO_SIDES))
+    may = f"that may be {low} to {high} (95 %)"
+    words = f" They suppose dependence {truth.dependence.rho:.2f}, how much annotators err together; {may}"
+    if not (others := at_other_dependence(truth, best)):
         return f"{words}, which certainties leave out."
-    said = [f"{best.value:.3f} on average, {below(best):,} below {SURE}"]
-    for rho, found in both.items():
-        sure = np.maximum.reduceat(found.probability, found.first[:-1])
-        said.append(f"at {rho:.2f} they would be {sure.mean():.3f}, {int((np.round(sure, 3) < SURE).sum()):,} below it")
-    return f"{words}. Certainties are {'; '.join(said)}."
+    told = "at {:.2f} they would be {:.3f}, {:,} below it".format
+    said = [told(rho, sure.mean(), (sure.round(3) < SURE).sum()) for rho, sure in others.items()]
+    return f"{words}. Certainties are {best.value:.3f} on average, {below(best):,} below {SURE}; {'; '.join(said)}."
 
 
 def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Table:

@@ -82,7 +82,8 @@ def leaderboard_section(
     ordered = {name: scores[name] for name in table["system"]}
     why, read = _how_to_read(comparison, one_kind, top, fit, gold)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
-    caption = f"Systems by {'gold labels' if leads else comparison.title}, best first"
+    equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
+    caption = f"Systems by {'gold labels' if leads else comparison.title}, best first{'; the first are equal' * equal}"
     caption += "; the intervals by the fit are too narrow." if too_narrow(comparison, fit) else "."
     blocks = [
         *said, Table(shown, caption, texts=texts),
