@@ -273,7 +273,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         if gold is not None:
             shown.insert(1, "against gold", [gold.scores[name][metrics[0]] for name in table["system"]])
         shown.attrs["numbers"] = (p_best,)
-        caption = "Systems against the crowd's chains, the best first; the intervals are too narrow."
+        caption = "Systems against the crowd's chains, the best first; the intervals are too narrow"
+        caption += ", and P(best) is of the same draws." if len(table) > 1 else "."
         blocks = [
             Table(shown, caption, texts=rounded(shown, digits, named, "95 % from", "to")), figures.leaderboard(board)
         ]

@@ -165,7 +165,7 @@ def _how(best: Score, truth: Any, what: str, high: float = 0.0, draws: float = n
     worth = ""
     if draws < truth.num_draws:
         half = special.ndtri(ends()[1]) * np.sqrt(_EXAMPLE * (1 - _EXAMPLE) / max(draws, 1))
-        worth = f", worth {draws:,.0f} independent ones or more: one of {_EXAMPLE} is known to ± {half:.2f} or better"
+        worth = f", worth {draws:,.0f} independent ones or more: one of {_EXAMPLE} is known to about ± {half:.2f}"
     return (
         f"Certainties were counted among {truth.num_draws:,} draws of the truth{worth}. Each is the largest of several "
         f"frequencies, and so too high: of the {what} by {by} on average, by what one half of the draws says of the "
