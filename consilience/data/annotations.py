@@ -550,8 +550,7 @@ def _read_grid(source: Any, columns: Mapping[str, str] | None) -> tuple[Table, n
 
     table = read_table(source, choose_all)
     item, items = table.texts(first[0], required=True)
-    again = repeated(item) & (item >= 0)
-    table.flag(again, first[0], "this item has a row already", "keep one row per item in this layout")
+    table.flag(repeated(item) & (item >= 0), first[0], "this item has a row already", "keep one row per item")
     return table, item, items, [name for name in table.columns if name != first[0]]
 
 
@@ -586,14 +585,15 @@ def _read_counts(
     order = closed or found
     extra, absent = [name for name in found if name not in order], [name for name in order if name not in found]
     for name in absent[:1]:
-        table.problems.add(f"there is no column for the label {name!r}", "correct {labels} or add it", Remedy("labels"))
+        message, remedy = f"there is no column for the label {name!r}", "correct {labels} or add the column"
+        table.problems.add(message, remedy, Remedy("labels"))
     if extra and unknown == "error":
         remedy = "correct it, add it to the list, or pass {unknown}"
         table.problems.add("this column is not in {labels}", remedy, *_UNKNOWN, column=extra[0])
     table.problems.raise_any()
     counts = np.stack([table.numbers(name, what="a count") for name in order], axis=1)
-    for position, name in enumerate(order):
-        table.flag(counts[:, position] < 0, name, "a count cannot be negative", "correct it")
+    for name, own in zip(order, counts.T, strict=True):
+        table.flag(own < 0, name, "a count cannot be negative", "correct it")
     table.problems.raise_any()
     if not np.nansum(counts):
         raise table.problems.fail("every count is zero", "check that this is the file you meant")

@@ -13,7 +13,6 @@ from consilience.data.cells import Table
 from consilience.data.codes import repeated, written_alike
 from consilience.data.problems import first_of, warn_input
 from consilience.notes import Remedy
-from consilience.printing import article
 
 
 def flag_or_warn(
@@ -31,7 +30,7 @@ def filled_rows(table: Table, role: str, missing: str) -> np.ndarray:
     empty = table.empty(role)
     flag_or_warn(
         table, empty, role, missing, f"the {role} is empty", "fill it in, or pass {missing} to leave such rows out",
-        f"rows without {article(role)} {role} were left out ({{missing}})",
+        f"rows without {'an' if role[0] in 'aeiou' else 'a'} {role} were left out ({{missing}})",
         Remedy("missing", "drop"),
     )  # fmt: skip
     return ~empty

@@ -155,7 +155,7 @@ def test_what_the_candidates_leave_out(simulated):
     assert table["entities_corrected"] == fitted.truth.corrected_num_clusters() < table["entities"]
     (note,) = [note.text for note in fitted.findings() if "links among the candidates" in note.text]
     assert f"{100 * table['found_share']:.1f} %" in note
-    assert f"smaller by {table['entities'] - table['entities_corrected']:,.1f}" in note
+    assert f"about {table['entities'] - table['entities_corrected']:,.1f} more links are expected" in note
 
 
 def test_no_corrected_number_where_the_model_does_not_fit(simulated, records):
