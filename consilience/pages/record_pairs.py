@@ -232,12 +232,10 @@ def _by_chance(weights: Any) -> list[str]:
     equal = weights[(weights["outcome"] == "equal") & (weights["u"] > _FEW_TIMES * weights["others"])]
     if not len(equal):
         return []
-    shares = ((row.field, _share(row.u), in_words(_share(row.others))) for row in equal.itertuples())
-    named = ", ".join(f"“{field}” ({by_model}, not {seen})" for field, by_model, seen in shares)
     return [
-        f"The model expects more agreement by chance than there is in {named}: it learns how common values are from "
-        "all records, of which two may be of one entity, and knows of no value that no record has. So equal values "
-        "there add less than the two shares would say."
+        f"The model expects more agreement by chance than there is in {_apart(equal, 'u', 'others')}: it learns how "
+        "common values are from all records, of which two may be of one entity, and knows of no value that no record "
+        "has. So equal values there add less than the two shares would say."
     ]
 
 
@@ -246,13 +244,17 @@ def _by_prior(weights: Any) -> list[str]:
     differ = weights[(weights["outcome"] == "differ") & (weights["m"] > _TIMES * weights["links"])]
     if not len(differ):
         return []
-    shares = ((row.field, _share(row.m), in_words(_share(row.links))) for row in differ.itertuples())
-    named = ", ".join(f"“{field}” ({by_model}, not {seen})" for field, by_model, seen in shares)
     return [
-        f"It expects linked records to differ more often than is counted in {named}: the few differences are drawn "
-        "towards what it expects of errors before any data. So values that differ there take off less than the two "
-        "shares would say."
+        f"The model expects linked records to differ more often than is counted in {_apart(differ, 'm', 'links')}: the "
+        "few differences are drawn towards what it expects of errors before any data. So values that differ there take "
+        "off less than the two shares would say."
     ]
+
+
+def _apart(weights: Any, by_model: str, seen: str) -> str:
+    """Name fields with the share that the model has and the one that is counted, by their columns."""
+    shares = zip(weights["field"], weights[by_model], weights[seen], strict=True)
+    return ", ".join(f"“{field}” ({_share(own)}, not {in_words(_share(other))})" for field, own, other in shares)
 
 
 def _with_intervals(weights: Any, links: float) -> Any:
