@@ -59,6 +59,24 @@ def known_gold(resolved: Any) -> Int[np.ndarray, " known"]:
     return np.flatnonzero(np.asarray(data.gold) >= 0)
 
 
+def gold_record(data: Any) -> dict[str, np.ndarray]:
+    """Return how many gold items each annotator labelled, and how many of these labels are right, weights summed."""
+    if data.gold is None or not (np.asarray(data.gold) >= 0).any():
+        return {}
+    gold, annotator = np.asarray(data.gold)[np.asarray(data.item)], np.asarray(data.annotator)
+    known = (gold >= 0) & (annotator >= 0)
+    weight, who = np.asarray(data.weight, float)[known], annotator[known]
+    right, number = weight * (gold == np.asarray(data.label))[known], data.num_annotators
+    return {"gold_items": np.bincount(who, weight, number), "gold_right": np.bincount(who, right, number)}
+
+
+GOLD_COLUMNS = (
+    Column("gold_items", help="her annotations of items with gold"),
+    Column("gold_right", help="those of them that are right"),
+)
+"""Of the table of annotators, where the data have gold labels."""
+
+
 def _says(account: Account) -> Iterable[Note]:
     """Say where the stated probabilities are not what the gold labels bear out."""
     if unused_gold(account.resolved) is None:

@@ -37,7 +37,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.codes import places
 from consilience.data.mentions import Mentions
 from consilience.models import settings
-from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
+from consilience.models.gold import GOLD_COLUMNS, GOLD_MEASURES, gold_record, gold_setting, uses_gold
 from consilience.models.interface import Account, Column, Exact, Model, Table
 from consilience.models.keys import folded_key
 from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
@@ -223,7 +223,7 @@ def says(account: Account) -> Iterable[Note]:
     else:
         what = (
             f"only ties ({tied:,} of {len(winners.first) - 1:,} items) are left open; whatever won otherwise, however "
-            "narrowly, is in all draws. Scores of systems are off where the wrong label won, and their intervals, "
+            "narrowly, is taken for certain. Scores of systems are off where the wrong label won, and their intervals, "
             "which have no doubt about that, are too narrow"
         )
     title = "A vote does not say how sure it is."
@@ -268,7 +268,7 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: LabelProbabiliti
     found = beta_interval(right + 0.5, known - right + 0.5)
     return {
         "annotator": np.arange(data.num_annotators), "annotations": count, "accuracy": right / known,
-        "lower": found.lower, "upper": found.upper,
+        "lower": found.lower, "upper": found.upper, **gold_record(data),
     }  # fmt: skip
 
 
@@ -309,6 +309,7 @@ TABLES = (
             Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
             Column("accuracy", help="share of labels that won"),
             Column("lower", help="end of the central 95 % interval (Jeffreys)"), Column("upper", help="its other end"),
+            *GOLD_COLUMNS,
         ),
     ),
     Table(

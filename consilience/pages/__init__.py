@@ -448,7 +448,8 @@ def _bars(bars: Bars) -> dict[str, Any]:
         marks += [(look, left, round(right - left, 2))] if right > left else []
         marks += [("dot", place(row.value), 0.0)] if row.interval else []
         rows.append((row.label, marks, row.text, repr(float(row.value if row.interval else row.value - row.start))))
-    numbers = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)
+    ticks = [MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high) for most in (5, 7)]
+    numbers = next((one for one in ticks if np.isclose(one, bars.line).any()), ticks[0])  # with the line, if it can
     kept = [one for one in numbers if low <= one <= high and abs(place(one) - place(bars.line)) > _NUMBERS_APART]
     axis = [(place(one), bars.words(one)) for one in (bars.line, *kept)]
     return {"caption": bars.caption, "heads": bars.heads, "rows": rows, "line": place(bars.line), "axis": axis}

@@ -25,15 +25,15 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement, naming
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.inference.fitting import fit as infer
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
-from consilience.pages import SURE, Action, Alert, Page, Section, joined, tile
+from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined, tile
 from consilience.pages.agreement import agreement_sections, predictive_section
+from consilience.pages.annotators_by_gold import halves
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import (
@@ -46,7 +46,6 @@ from consilience.pages.gold import (
     together_words,
 )
 from consilience.pages.items import (
-    Offsets,
     agreement_bars,
     at_other_dependence,
     below,
@@ -55,12 +54,10 @@ from consilience.pages.items import (
     effective_draws,
     items_section,
     leading_classes,
-    offsets_of,
-    scale_sections,
     too_high,
-    without_offsets,
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
+from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, without_offsets
 from consilience.pages.run import is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
     group_scores,
@@ -112,7 +109,9 @@ def classes_page(
     parts = [
         *read, *scored.sections,
         *([] if found.gold is None else [gold_section(found.gold, named.names())]),
-        *(rated or [items_section(fit, named, found.certainties, found.annotators, found.too_high)]),
+        *(rated or [items_section(
+            fit, named, found.certainties, found.annotators, found.too_high, found.by_reliability
+        )]),
     ]
     if systems:
         said = gold_alerts(fit, found.gold, found.comparison, systems, found.metrics[0], policies)
@@ -168,8 +167,8 @@ class _Found:
         return offsets_of(self.fit.data)
 
     @functools.cached_property
-    def without_offsets(self) -> str:
-        """What would change without them, in a sentence."""
+    def without_offsets(self) -> Without | None:
+        """What would follow without them, where that tells."""
         return without_offsets(self.fit, self.offsets)
 
     @functools.cached_property
@@ -192,6 +191,18 @@ class _Found:
     def too_high(self) -> float:
         """By how much these are too high on average, as counted."""
         return too_high(self.top, self.truth)
+
+    @functools.cached_property
+    def at_others(self) -> list[assumed.Assumed]:
+        """What follows from other reliabilities than the one that is assumed."""
+        return assumed.at_other_reliabilities(self.fit, self.systems, self.metrics)
+
+    @property
+    def by_reliability(self) -> list[Any]:
+        """The same beside what follows from that one, as a table; none where no other was tried."""
+        scores = {name: own[self.metrics[0].name].value for name, own in self.scores.items()}
+        own = assumed.Assumed(self.fit.options.get("reliability", 0.0), self.top, scores)
+        return assumed.reliability_table(self.fit, own, self.at_others, self.metrics)
 
     @functools.cached_property
     def gold(self) -> BesideGold | None:
@@ -278,21 +289,24 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         like = ", with other annotators like these"
         numbers = tile("mean of the items", middle, middle - half, middle + half, like) if known else {}
         side = f"the side of {fit.options['threshold']:g}, the threshold, is less than 90 % certain"
-        numbers |= {f"of {counted(truth.num_units, 'items')} {side}": below(top)}
+        alike = "" if found.offsets.furthest is None else ", were annotators alike"
+        numbers |= {f"of {counted(truth.num_units, 'items')} {side}{alike}": below(top)}
         if found.systems:
             return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold)
-        alike = "" if found.offsets.furthest is None else ", were annotators alike"
+        if (without := found.without_offsets) is not None:
+            alike += f"; {without.top.value:.3f} with their offsets taken off"
         return numbers | {f"mean certainty of the side{alike}": f"{top.value:.3f}"}
     numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
-        numbers = dict(list(numbers.items())[:1]) | {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
+        numbers |= {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
-        certain = f"mean certainty of the top {class_word(fit)}{_assumed(fit)}"
-        assumed = _assumed(fit) if numbers else ""  # it stands beside the first
+        rests = assumed.assumed_words(fit)
+        certain = f"mean certainty of the top {class_word(fit)}{rests}"
+        rests *= bool(numbers)  # it stands beside the first
         numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
         of = counted(truth.num_units, f"{fit.data.unit}s")
-        numbers |= {f"of {of} with a certainty below 0.9{assumed}": below(top)}
+        numbers |= {f"of {of} with a certainty below 0.9{rests}": below(top)}
     if found.systems:
         return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit, found.by_gold)
     if found.risk is not None:
@@ -303,51 +317,14 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
 
 
-def _assumed(fit: Fit) -> str:
-    """Return what all certainties rest on, where the user sets it and no data tell."""
-    if (trusted := fit.options.get("reliability")) is None:
-        return ""
-    return f", at reliability {trusted:g} (assumed; the higher, the more annotators are trusted)"
-
-
-def _less(fit: Fit) -> float | None:
-    """Return a third of the reliability that is assumed; None where none is.
-
-    Of ties the Gibbs sampler takes whole numbers alone: then it is the nearest one, and three times as much below that.
-    """
-    if (trusted := fit.options.get("reliability")) is None:
-        return None
-    less = float(f"{trusted / 3:.2g}")
-    return less if fit.method != "gibbs" else float(round(less) or round(3 * trusted))
-
-
-def _were_it_less(found: _Found) -> str:
-    """Say what follows if annotators were trusted a third as much, where that is quick; empty where none assumed it."""
-    fit = found.fit
-    if (less := _less(fit)) is None:
-        return ""
-    settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
-    meant, _, _ = settings["reliability"]["help"].partition(":")
-    words = (
-        f"The reliability of annotators, {fit.options['reliability']:g} ({meant}), is assumed and not learned, and "
-        "intervals leave that out"
-    )
-    if fit.method != "exact":
-        return f"{words}. All certainties and scores rest on it: fit with {less:g}, say, to see how far."
-    options = {**fit.options, "reliability": less}
-    other = infer(fit.member, fit.data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **options)
-    return (
-        f"{words}: at {less:g} the mean certainty of the top {class_word(fit)} would be "
-        f"{certainty(other.truth).value:.3f} and not {found.top.value:.3f}."
-    )
-
-
 def _findings(found: _Found) -> list[str]:
     """Say what was found, the most important first."""
     truth, gold = found.truth, found.gold
     said = []
     if found.fit.data.rows == "rating":
-        said = [" ".join([*one, found.without_offsets]).strip() for one in [found.offsets.finding] if one]
+        without = found.without_offsets
+        told = [] if without is None else [without.words(found.fit, found.top)]
+        said = [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
     said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     if found.systems:
         other = other_leaders(found.scores, found.metrics, found.comparison)
@@ -367,7 +344,7 @@ def _findings(found: _Found) -> list[str]:
             unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together)"
         unsure += "."
         said.append(f"No label leads in {below(found.top, 1):,} {of}: ties." if is_vote(found.fit) else unsure)
-    said += [words] if (words := _were_it_less(found)) else []
+    said += [words] if (words := assumed.finding(found.fit, found.top, found.at_others)) else []
     if gold is None:
         said.append(
             "There are no gold labels that the fit did not use: nothing here checks its probabilities."
@@ -378,13 +355,7 @@ def _findings(found: _Found) -> list[str]:
                 found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
             )  # fmt: skip
     else:
-        number = counted(gold.score.items, f"{found.unit}s")
-        said.append(
-            f"Gold labels of {number} were not used in the fit"
-            f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
-            f"of the fit is right for {gold.right_text} of them (95 %), and the fit expects "
-            f"{gold.score.certainty:.3f}{_OF_A_VOTE * is_vote(found.fit)}."
-        )
+        said.append(_by_gold(found, gold))
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said
@@ -408,7 +379,17 @@ def _surely_leads(found: _Found, item: int) -> str:
     return f"{code if classes is None else classes[code]} is the most plausible class with probability {in_words(sure)}"
 
 
-_OF_A_VOTE = ": it has 1 for each label that won the vote, however narrowly, and a share for each that is tied"
+def _by_gold(found: _Found, gold: BesideGold) -> str:
+    """Say how right labels are by gold labels that the fit did not use, and whether annotators are as it says."""
+    if gold.vote is not None:
+        return f"{gold.vote.words(found.unit)}."
+    apart = halves(found.fit, found.annotators)
+    return (
+        f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were not used in the fit"
+        f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
+        f"of the fit is right for {gold.right_text} of them (95 %), and the fit expects {gold.score.certainty:.3f}, "
+        f"{gold.beside}.{'' if apart is None else apart.finding}"
+    )
 
 
 def _actions(fit: Fit, found: _Found) -> list[Action]:
@@ -440,9 +421,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
         actions.insert(0, Action(words, section="Annotator offsets"))
-    if (less := _less(fit)) is not None:
-        command = fit_again(fit, output="other", reliability=less)
-        actions.append(Action("See what rests on the assumed reliability:", command))
+    actions += assumed.actions(fit)
     if found.systems and is_open(found.comparison):
         systems = {name: found.systems[name] for name in found.comparison.table["system"]}
         words = f"If systems looked at the items themselves, say so{whose_columns(fit, systems)}:"

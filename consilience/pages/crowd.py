@@ -14,6 +14,7 @@ from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS, signal
 from consilience.pages import SURE, Section, Table
+from consilience.pages.annotators_by_gold import by_gold_blocks
 from consilience.pages.run import is_counted
 from consilience.printing import counted
 from consilience.rounding import within, written
@@ -190,11 +191,13 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
     names = {f"{value}_lower": "95 % from", f"{value}_upper": "to", "share_lower": "share, 95 % from"}
     names |= {"share_upper": "to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
-    table = frame.sort_values(value, kind="stable").dropna(axis="columns", how="all")
+    table = frame.drop(columns=["gold_items", "gold_right"], errors="ignore")
+    table = table.sort_values(value, kind="stable").dropna(axis="columns", how="all")
     table = table.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
     z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     caption = f"Annotators, the lowest {value.replace('_', ' ')} first."
     blocks.append(Table(table, caption, of="annotators", texts={"agreement z": z}))
+    blocks += by_gold_blocks(fit, frame, value)
     gist = [f"{short} {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
@@ -208,8 +211,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         words = (
             f"“Share won” is how many of the annotator's own labels won the vote{used.removesuffix(',')}. That is no "
             "accuracy: the annotator's own label is one of those that are counted, so the share is too high where few "
-            f"annotate an item, here {several:.1f} on average, and who errs with the others wins too. Intervals do not "
-            "know of that."
+            f"annotate an item, here {several:.1f} on average, and who errs with the others wins too. Intervals "
+            "(Jeffreys, 95 %) do not know of that."
         )
     elif _leans(fit):
         words = (

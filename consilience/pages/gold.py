@@ -14,18 +14,26 @@ from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.reliability import LEAST_PROBABILITY, CalibrationScore, gold_scores, score_by_gold
+from consilience.evaluation.reliability import (
+    LEAST_PROBABILITY,
+    CalibrationScore,
+    gold_scores,
+    reliability_table,
+    score_by_gold,
+)
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
-from consilience.models.truth.against_gold import LEAST_ITEMS, against_gold, hits
+from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
-from consilience.pages.run import is_vote
+from consilience.pages.run import fit_word, is_vote
 from consilience.printing import article, counted
 from consilience.rounding import decimals, probability, within
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
+
+_TIE = 1e-9  # of a certainty of 1
 
 # Of the systems that a finding names, and of wrong labels; tables have all.
 _MOST_NAMED, _MOST_WRONG = 4, 5
@@ -40,24 +48,26 @@ class BesideGold(NamedTuple):
     table : of its reliability; see `consilience.evaluation.reliability.reliability_table`.
     if_independent : mean certainty were errors of annotators independent; None where that is not another one.
     unit : what has a label.
-    vote : whether it is one, whose labels may tie.
     certainty : mean of all items.
     source : of the dependence; see `Dependence`.
     wrong : codes of the items of which another label is gold, and the certainties of theirs, the surest first.
+    vote : what is right of labels that won a vote, where it is one.
     """
 
     score: CalibrationScore
     table: Any
     if_independent: float | None
     unit: str = "item"
-    vote: bool = False
     certainty: float = float("nan")
     source: str = ""
     wrong: tuple[tuple[int, float], ...] = ()
+    vote: Won | None = None
 
     @property
     def figures(self) -> dict[str, str]:
         """Key figures of the page."""
+        if self.vote is not None:
+            return self.vote.figures
         of = counted(self.score.items, "gold labels")
         right = tile(f"labels of the fit, right on {of}", self.score.right, *self.interval)
         return right | {f"expected by the fit to be right on these {of}": f"{self.score.certainty:.3f}"}
@@ -71,6 +81,62 @@ class BesideGold(NamedTuple):
     def right_text(self) -> str:
         """The share that is right, with its interval."""
         return _with_interval(self.score.right, self.score.items)
+
+    @property
+    def beside(self) -> str:
+        """Say whether what the fit expects to be right is more than is right, or less, or may be that share."""
+        low, high = self.interval
+        if low <= self.score.certainty <= high:
+            return "which that interval holds"
+        return "more than that" if self.score.certainty > high else "less than that"
+
+
+class Won(NamedTuple):
+    """Labels that won a vote beside gold labels; ties have no label that won, and are not scored.
+
+    Parameters
+    ----------
+    right : of each untied item with a gold label, whether the label that won is the gold label.
+    share : of the votes, of each of these labels.
+    ties : how many more items with a gold label are tied.
+    held : in how many of these the gold label is one of the tied ones.
+    """
+
+    right: np.ndarray
+    share: np.ndarray
+    ties: int
+    held: int
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """The key figure of the page; none where all are tied."""
+        if not len(self.right):
+            return {}
+        of = counted(len(self.right), "gold labels")
+        left = f", {counted(self.ties, 'ties')} left out" * bool(self.ties)
+        interval = _wilson(self.right.mean(), len(self.right))
+        return tile(f"labels that won the vote, right on {of}{left}", self.right.mean(), *interval)
+
+    def words(self, unit: str) -> str:
+        """Say how many are right, and what is left out."""
+        number = len(self.right)
+        won = f"Of {counted(number, f'{unit}s')} with a gold label whose vote is not tied, the label that won is right"
+        said = []
+        if number:
+            said = [f"{won} for {hits(self.right.sum())} ({_with_interval(self.right.mean(), number)}, 95 %)"]
+        if self.ties:
+            tied = f"{self.ties:,}{' more' * bool(number)} {'is' if self.ties == 1 else 'are'} tied and not scored"
+            held = f"; in {self.held:,} of them the gold label is among those that tie" if self.ties > 1 else ""
+            said.append(tied + held)
+        return ". ".join(said)
+
+
+def _won(fit: Fit, found: AgainstGold) -> Won:
+    """Return what is right of the labels that won a vote; of a tie none is stated with certainty."""
+    untied = found.certainty > 1 - _TIE
+    share = fit.table("labels")["share"].to_numpy()[found.item[untied]]
+    tied = ~untied
+    return Won(found.right[untied], share, int(tied.sum()), int((found.right[tied] > 0).sum()))
 
 
 def beside_gold(fit: Fit) -> BesideGold | None:
@@ -88,9 +154,8 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     wrong = tuple(zip(found.item[of_wrong].tolist(), found.certainty[of_wrong].tolist(), strict=True))
     source = "" if truth.dependence is None else truth.dependence.source
     mean = float(truth.lead.certainty.mean())
-    return BesideGold(
-        score, table, truth.certainty_if_independent, fit.data.unit, is_vote(fit), mean, source, wrong
-    )  # fmt: skip
+    vote = _won(fit, found) if is_vote(fit) else None
+    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote)
 
 
 def together_words(
@@ -128,14 +193,16 @@ _WITHOUT = " without its own gold label, which the table of all does not leave o
 
 def gold_section(gold: BesideGold, names: Any) -> Section:
     """Return the section on how right the fit is, by what it says; with the names of all items."""
+    if gold.vote is not None:
+        return _of_a_vote(gold, gold.vote, names)
     score = gold.score
     right = hits(score.right * score.items)
     words = (
         f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
         f"right for {right} ({gold.right_text} holds 95 %); the "
-        f"certainty stated for them is {score.certainty:.3f} on average."
+        f"certainty stated for them is {score.certainty:.3f} on average, {gold.beside}."
     )
-    if gold.vote or "." in right:
+    if "." in right:
         words += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
     words += together_words(
         gold.certainty, gold.if_independent, score.dependence, score.fitted_on, gold.source, gold.unit
@@ -143,13 +210,8 @@ def gold_section(gold: BesideGold, names: Any) -> Section:
     if score.fitted_on:
         words += f" Each {gold.unit} below is scored without its own gold label."
     if gold.wrong:
-        listed = [
-            f"{names[item]}{'' if gold.vote else f' ({probability(certainty, 2)})'}"
-            for item, certainty in gold.wrong[:_MOST_WRONG]
-        ]
-        more = [f"{len(gold.wrong) - _MOST_WRONG:,} more"] if len(gold.wrong) > _MOST_WRONG else []
-        stated = "" if gold.vote else f", with the certainty of the label{_WITHOUT * bool(score.fitted_on)}"
-        words += f" Wrong{stated}: {', '.join([*listed, *more])}."
+        stated = f", with the certainty of the label{_WITHOUT * bool(score.fitted_on)}"
+        words += f" Wrong{stated}: {_listed(gold, names)}."
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
@@ -173,6 +235,41 @@ def gold_section(gold: BesideGold, names: Any) -> Section:
     table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
     gist = f"right {gold.right_text}, {score.certainty:.3f} expected"
     return Section("Against the gold labels", [words, curve, table, how], gist)
+
+
+def _listed(gold: BesideGold, names: Any) -> str:
+    """Name the items of which another label is gold, with the certainty of theirs where they have one."""
+    listed = [
+        f"{names[item]}{f' ({probability(certainty, 2)})' if gold.vote is None else ''}"
+        for item, certainty in gold.wrong[:_MOST_WRONG]
+    ]
+    more = [f"{len(gold.wrong) - _MOST_WRONG:,} more"] if len(gold.wrong) > _MOST_WRONG else []
+    return ", ".join([*listed, *more])
+
+
+def _of_a_vote(gold: BesideGold, vote: Won, names: Any) -> Section:
+    """Return the section on how often labels that won are right: by their share of the votes, which are no certainties.
+
+    Ties are not scored: one of the tied labels at random would be right or not by luck.
+    """
+    words = f"{vote.words(gold.unit)}."
+    if gold.wrong:
+        words += f" Wrong: {_listed(gold, names)}."
+    words += (
+        " Intervals are Wilson's, and hold 95 % if these items are a random sample. Gold labels err too: all this is "
+        "about them."
+    )
+    if not len(vote.right):
+        return Section("Against the gold labels", [words], "all are tied")
+    columns = {
+        "certainty": "share of the votes, on average", "items": f"{gold.unit}s", "right": "right",
+        "right_lower": "95 % from", "right_upper": "to",
+    }  # fmt: skip
+    table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
+    caption = "Labels that won, by their share of the votes, and how many are right."
+    ties = f", {counted(vote.ties, 'ties')} left out" * bool(vote.ties)
+    gist = f"labels that won right {_with_interval(vote.right.mean(), len(vote.right))}{ties}"
+    return Section("Against the gold labels", [words, Table(table, caption)], gist)
 
 
 def _by_chance(table: Any) -> float:
@@ -326,6 +423,7 @@ def gold_alerts(
         value = comparison.value_texts(digits)[row.Index].replace("–", " to ")
         texts.append(
             f"“{row.system}” scores {own.value:.{digits}f} against the gold labels of {counted(own.items, 'items')}, "
-            f"and {value} against the labels of the fit, with 95 % between {low} and {high}."
+            f"and {'less' if row.upper < own.value else 'more'} by the {fit_word(fit)}: {value}, with 95 % between "
+            f"{low} and {high}."
         )
     return [Alert("The gold labels say otherwise.", texts, Level.warning)] if texts else []

@@ -16,6 +16,8 @@ _MOST_FILES = 4
 COLUMNS = "files with the columns item, class and rank, 1 for the first choice"
 """What a file of predictions is."""
 
+_OF_SIDES = "files with the columns item and class, the class being above or below"
+
 
 def fit_again(fit: Fit, model: str = "", *, output: str, **given: Any) -> str:
     """Return the line that fits the data again with other settings, or another model, into a folder of that name."""
@@ -42,4 +44,4 @@ def compare_again(fit: Fit, systems: Mapping[str, Any], **given: str) -> str:
 def whose_columns(fit: Fit, systems: Mapping[str, Any]) -> str:
     """Say what files a line of `compare_again` takes, where these are not those that were read; else empty."""
     unread = not systems or (fit.folder and not all(system.file for system in systems.values()))
-    return f" ({COLUMNS})" if unread else ""
+    return f" ({_OF_SIDES if fit.data.rows == 'rating' else COLUMNS})" if unread else ""

@@ -15,6 +15,7 @@ from consilience.inference.stored_priors import describe_priors, priors_in_words
 from consilience.models import MEMBERS
 from consilience.models.crowd.gate import NO_EVIDENCE
 from consilience.models.interface import Exact
+from consilience.models.truth.against_gold import CALIBRATION
 from consilience.notes import Level, Note
 from consilience.pages import Alert, Code, Section, Table, capital
 from consilience.printing import counted
@@ -29,16 +30,30 @@ def run_section(fit: Fit, systems: Mapping[str, Any], method: str = "") -> Secti
     table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
     blocks: list[Any] = [Table(table, "The run, and its settings; options at their defaults are left out.")]
     if fit.priors is not None and "link" not in fit.posterior.hidden:  # whole chains have none of them
-        caption, idle = "What the model believed before any data (priors).", fit.resolved.idle_priors
+        caption, idle = _caption_of_priors(fit), fit.resolved.idle_priors
         said = priors_in_words(fit.priors).items()
         own = [(_spaced(name), *words) for name, words in said if name not in idle]
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
     blocks += [_diagnosis(fit), *[method] * bool(method)]
-    blocks += ["To reproduce it:", Code(reproduction(fit, systems), "To reproduce it")]
+    blocks += [f"To reproduce it{_of_memory(fit)}:", Code(reproduction(fit, systems), "To reproduce it")]
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
     gist = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}"
     return Section("What was run", blocks, gist)
+
+
+def _caption_of_priors(fit: Fit) -> str:
+    if not (learned := fit.resolved.learned_priors):
+        return "What the model believed before any data (priors)."
+    which = "set" if learned >= {*priors_in_words(fit.priors)} else f"of {' and '.join(sorted(learned))} set"
+    return f"What the model expects (priors), {which} from the same data."
+
+
+def _of_memory(fit: Fit) -> str:
+    """Say what … stands for in the lines that do it again; empty where they name a file."""
+    if fit.attributes.get("data_file") or "fields" in fit.attributes or "…" not in fit.data.read_from:
+        return ""
+    return "; the data were given in memory, and … stands for them"
 
 
 IN_CODE = "in code"
@@ -69,7 +84,7 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
     method = METHODS.get(fit.method, fit.method)
     rows = [
         ("model", fit.member.title, repr(fit.member.name)), ("method", f"{method} ({fit.reason})", repr(fit.method)),
-        ("result", ended, ""),
+        *[("result", ended, "")] * (ended != Result.converged or not isinstance(fit.member.engine(fit.method), Exact)),
     ]  # fmt: skip
     for name, value in changed(fit).items():
         meant = f" ({helps[name]})" if helps.get(name) else ""
@@ -83,7 +98,8 @@ def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:
     found = {
         name: value for name, value in fit.describe().items() if name not in told and not name.startswith("option_")
     }
-    words = _WORDS | ({"draws": f"{_WORDS['draws']} of each run of the sampler"} if "chains" in found else {})
+    draws = f"{_WORDS['draws']} of each run of the sampler" if "chains" in found else _WORDS["draws"]
+    words = _WORDS | {"draws": "random rounds, in which ties are decided" if is_vote(fit) else draws}
     rows = [
         (words.get(name, _spaced(name)), _setting(value), f"{name}={value!r}" if name in _GIVEN else "")
         for name, value in found.items()
@@ -140,7 +156,7 @@ def alerts(fit: Fit, more: Sequence[Alert] = ()) -> list[Alert]:
     fit : what the page is about.
     more : what the page itself says.
     """
-    notes = fit.findings()
+    notes = _told(fit)
     parts = [
         Alert(note.heading, [text for text in [_sentence(note)] if text], max(Level.warning, note.level), note.about)
         for note in sorted(notes, key=lambda one: not one.title) if note.title or note.level is Level.warning
@@ -172,6 +188,11 @@ def _sentence(note: Note) -> str:
     return f"{capital(rest)}." if rest else ""
 
 
+def _told(fit: Fit) -> list[Note]:
+    """Return what a page tells of a fit: of a vote nothing about certainties, which it has none of but in name."""
+    return [note for note in fit.findings() if note.about != CALIBRATION or not is_vote(fit)]
+
+
 def findings(fit: Fit) -> list[str]:
     """Return what else a fit says, in sentences."""
     return [f"{capital(note.words())}." for note in fit.findings() if note.level is Level.note and not note.title]
@@ -192,6 +213,11 @@ def is_counted(fit: Fit) -> bool:
 def is_vote(fit: Fit) -> bool:
     """Return whether they were, and the winner of each count is taken for certain: not its share for a probability."""
     return is_counted(fit) and fit.options.get("uncertainty") != "shares"
+
+
+def fit_word(fit: Fit) -> str:
+    """Return what a fit is called: nothing is fitted by a vote."""
+    return "vote" if is_vote(fit) else "fit"
 
 
 def name_of(fit: Fit) -> str:
@@ -226,7 +252,7 @@ def _diagnosis(fit: Fit) -> str:
 
 
 def _said(fit: Fit, level: Level) -> list[str]:
-    return [note.words() for note in fit.findings() if note.level is level]
+    return [note.words() for note in _told(fit) if note.level is level]
 
 
 def _how_it_ended(fit: Fit) -> str:
@@ -239,7 +265,7 @@ def _how_it_ended(fit: Fit) -> str:
     if problems:
         return "Diagnostics: " + "; ".join(problems) + "."
     # What is doubtful, by a warning or in a box of its own, follows in words.
-    doubtful = any(note.level > Level.note or note.title for note in fit.findings())
+    doubtful = any(note.level > Level.note or note.title for note in _told(fit))
     doubtful |= bool(poor_diagnostics(fit.worst, fit.run))
     if isinstance(fit.member.engine(fit.method), Exact):
         computed = f"The estimate was computed directly, with the result “{fit.result}”"

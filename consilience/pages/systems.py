@@ -19,11 +19,12 @@ from consilience.models.truth import CLASSES, Truth
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.gold import SystemsByGold
 from consilience.pages.items import below
-from consilience.pages.run import is_vote
+from consilience.pages.run import fit_word, is_vote
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
 _EVEN, _TIE = 0.5, 1e-9
+_NOTHING = 0.05  # of a probability whose other end is as near to 1
 _FROM_ANNOTATIONS = "if made from the annotations"
 _MOST_NAMED = 4  # systems in a sentence
 _BY_SOURCE = ", by where predictions come from"
@@ -50,9 +51,10 @@ def leaderboard_section(
     one_kind, comparison = comparison, _apart(comparison)
     names = {
         "system": "system", **({"by_gold": ""} if leads else {}),
-        "value": f"{comparison.title}{' by the fit' if leads else ''}",
+        "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
         "interval": f"truth and items, {100 * comparison.level:g} %",
-        "p_best": "P(best)", "rank": "rank by the fit" if leads else "rank",
+        "p_best": f"P(best){', too sure' * bool(too_narrow(comparison, fit))}",
+        "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
@@ -84,7 +86,8 @@ def leaderboard_section(
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
     caption = f"Systems by {'gold labels' if leads else comparison.title}, best first{'; the first are equal' * equal}"
-    caption += "; the intervals by the fit are too narrow." if too_narrow(comparison, fit) else "."
+    narrow = f"; by the {fit_word(fit)} the intervals are too narrow, and P(best) is too sure"
+    caption += f"{narrow * bool(too_narrow(comparison, fit))}."
     blocks = [
         *said, Table(shown, caption, texts=texts),
         figures.leaderboard(comparison),
@@ -97,7 +100,9 @@ def leaderboard_section(
         return Section(title, blocks, f"{gold.first} right on gold labels: {first['by_gold']}")
     value, low, high = _score(comparison)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' (too narrow)' if too_narrow(comparison, fit) else ''}"
-    return Section(title, blocks, f"{gist}, P(best) {comparison.p_best_texts[0]}" if len(table) > 1 else gist)
+    if len(table) > 1 and not _tells_nothing(comparison):
+        gist += f", {names['p_best']} {comparison.p_best_texts[0]}"
+    return Section(title, blocks, gist)
 
 
 def _gold_labels(right: Mapping[str, Any]) -> str:
@@ -117,7 +122,7 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | 
     leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, leads)
     narrow = ", too narrow" if too_narrow(comparison, fit) else ""
-    title = f"{comparison.title} of “{leads or first['system']}”{' by the fit' if leads else ''}"
+    title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += _BY_SOURCE if _is_range(value) else ""
     score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
     if gold is not None and leads:
@@ -126,9 +131,12 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | 
         return tile(what, right.share, *right.interval) | score
     if len(comparison.table) == 1:
         return score
-    comparison = _apart(comparison)
-    text = comparison.p_best_texts[0]
-    best = {f"P(“{first['system']}” is the best system){_BY_SOURCE if _is_range(text) else ''}": in_words(text)}
+    one_kind, comparison = comparison, _apart(comparison)
+    text, sure = comparison.p_best_texts[0], ", too sure" * bool(narrow)
+    by = _BY_SOURCE if _is_range(text) else ""
+    if _tells_nothing(comparison):
+        text, by = one_kind.p_best_texts[0], " if all predictions come from one kind of source, open if not"
+    best = {f"P(“{first['system']}” is the best system){by}{sure and f';{sure[1:]}'}": in_words(text)}
     if len(comparison.table) == 2:  # where that it beats the other is the same
         return score | best
     pair = comparison.pairs.iloc[0]
@@ -165,7 +173,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     table = comparison.table
     first, (value, low, high) = table.iloc[0], _score(comparison)
     why, leads = too_narrow(comparison, fit), gold is not None and gold.leads
-    words = f"By the fit, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
+    words = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
     meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
     meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" else ""
@@ -189,13 +197,20 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         runner, apart = runner * (len(table) > 2), in_words(_apart(comparison).p_best_texts[0])
         of_one_kind = "" if apart == best else f"; {best}{runner} if all come from one kind of source"
-        if _turns(comparison):
+        sure = f" (too sure: {why})" * bool(why)
+        if _turns(comparison) and of_one_kind and _tells_nothing(_apart(comparison)):
             words += (
                 f" Which of {len(table)} systems is the best is open as long as nobody says where predictions come "
-                f"from: “{first['system']}” is it with probability {apart}{of_one_kind}."
+                f"from; if all come from one kind of source, it is “{first['system']}” with probability "
+                f"{best}{runner}{sure}."
+            )
+        elif _turns(comparison):
+            words += (
+                f" Which of {len(table)} systems is the best is open as long as nobody says where predictions come "
+                f"from: “{first['system']}” is it with probability {apart}{of_one_kind}{sure}."
             )
         else:
-            words += f" {it} the best of {len(table)} systems with probability {apart}{of_one_kind or runner}."
+            words += f" {it} the best of {len(table)} systems with probability {apart}{of_one_kind or runner}{sure}."
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
             point = within(first["point_estimate"], first["lower"], first["upper"])[0]
@@ -210,6 +225,12 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
 def _apart(comparison: Comparison) -> Comparison:
     """Return what P(best) and the like are taken of: where nobody said otherwise each system is of its own source."""
     return comparison.each_for_itself if _of_one_kind(comparison) else comparison
+
+
+def _tells_nothing(comparison: Comparison) -> bool:
+    """Return whether P(best) of the first system is next to nothing or all, by where predictions come from."""
+    first = comparison.table.iloc[0]
+    return bool(first["p_best_lower"] < _NOTHING and first["p_best_upper"] > 1 - _NOTHING)
 
 
 def _turns(comparison: Comparison) -> bool:

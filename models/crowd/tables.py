@@ -28,6 +28,7 @@ from consilience.models.crowd.imputation import Imputation
 from consilience.models.crowd.pairs import annotator_pairs
 from consilience.models.crowd.simplices import Tree
 from consilience.models.crowd.votes import MOST_NUMBERS
+from consilience.models.gold import GOLD_COLUMNS, gold_record
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.keys import any_key
@@ -204,19 +205,6 @@ def _share_moments(
     annotators = owners // data.num_items
     mean = np.bincount(annotators, expected, data.num_annotators)
     return mean, np.bincount(annotators, np.maximum(square - expected**2, 0.0), data.num_annotators)
-
-
-def gold_record(data: Annotations) -> dict[str, np.ndarray]:
-    """Return how many gold items each annotator labelled, and how many of these labels are right, weights summed."""
-    if data.gold is None or not (np.asarray(data.gold) >= 0).any():
-        return {}
-    gold = np.asarray(data.gold)[np.asarray(data.item)]
-    annotator, weight = np.asarray(data.annotator), np.where(gold >= 0, np.asarray(data.weight, float), 0.0)
-    right = weight * (gold == np.asarray(data.label))
-    return {
-        "gold_items": np.bincount(annotator, weight, data.num_annotators),
-        "gold_right": np.bincount(annotator, right, data.num_annotators),
-    }
 
 
 # ---- tables of annotators
@@ -400,8 +388,7 @@ def tables_of(
                 Column("share_right", help="share of her own labels that equal the truth"),
                 Column("share_lower", help="end of its central interval"), Column("share_upper", help="its other end"),
                 Column("agreement_z", help="agreement with others beyond chance, in standard errors"),
-                Column("gold_items", help="her annotations of items with gold"),
-                Column("gold_right", help="those of them that are right"), *extra_columns,
+                *GOLD_COLUMNS, *extra_columns,
             ),
         ),
         Table(

@@ -30,6 +30,9 @@ from consilience.models.truth.classes import ClassTruth, marginals, most_probabl
 from consilience.models.truth.truth import Marginals, Ranked
 from consilience.notes import Level, Note, Remedy
 
+CALIBRATION = "calibration"
+"""What notes of certainties beside gold labels are about."""
+
 LEAST_ITEMS = 20
 """Items with gold labels from which on a note is made of them."""
 
@@ -205,7 +208,7 @@ def calibration_notes(found: AgainstGold) -> list[Note]:
     chance = tail(found.certainty, math.floor(found.errors + 1e-9))  # half an error of a tie is none yet
     for level, (most, least) in ((Level.error, _ERROR), (Level.warning, _WARNING)):
         if chance < most and found.gap > least:
-            return [Note(level, _too_high(found), title="The stated probabilities are too high.")]
+            return [Note(level, _too_high(found), title="The stated probabilities are too high.", about=CALIBRATION)]
     spread = np.sqrt(np.sum(found.certainty * (1 - found.certainty))) / number
     if abs(found.gap) > max(_OFF[0], _OFF[1] * spread):
         way = "more" if found.gap > 0 else "less"
@@ -214,7 +217,7 @@ def calibration_notes(found: AgainstGold) -> list[Note]:
             f"certainty {share(stated)}, right {share(right)} on {number:,} gold items: {way} certain than right; if "
             f"the statements held, {low} to {high} would be right (two standard errors)"
         )
-        return [Note(Level.warning, text, title="The stated probabilities are off.")]
+        return [Note(Level.warning, text, title="The stated probabilities are off.", about=CALIBRATION)]
     return []
 
 

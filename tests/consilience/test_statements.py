@@ -19,8 +19,8 @@ from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.classes import resolve
 from consilience.pages.classes import _metrics
-from consilience.pages.items import _bars_alike, offsets_of, without_offsets, without_offsets_code
 from consilience.pages.linkage import _by_threshold, found_of_all
+from consilience.pages.ratings import _bars_alike, offsets_of, without_offsets, without_offsets_code
 from consilience.pages.systems import other_leaders
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records

@@ -1,0 +1,189 @@
+"""What a report says of annotators beside gold labels that the fit did not use: how many of their labels are right."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from consilience.errors import TooLarge
+from consilience.evaluation.agreement.jackknife import wilson
+from consilience.inference.fitting import Fit
+from consilience.models.intervals import LEVEL, ends
+from consilience.models.truth.against_gold import LEAST_ITEMS, hits, unused_gold
+from consilience.pages import Heading, Table
+from consilience.printing import counted
+from consilience.rounding import probability
+
+_FEWEST = 4  # annotators with labels of gold items, of which halves are compared
+_MOST_ROWS = 1 << 18  # of confusion matrices
+
+
+class Half(NamedTuple):
+    """Annotators of a half, and how many of their labels of gold items are right.
+
+    Parameters
+    ----------
+    annotators : how many.
+    labels, right, expected : how many labels of gold items they gave, are right, and are expected to be.
+    """
+
+    annotators: int
+    labels: float
+    right: float
+    expected: float
+
+
+class Halves(NamedTuple):
+    """The annotators with the lower stated accuracies and those with the higher ones, beside gold labels.
+
+    Which half one is in is what the fit says, and no gold label has a part in it.
+
+    Parameters
+    ----------
+    lower, higher : the halves.
+    apart : by how much more than expected the shares of right labels differ between them.
+    chance : how probably chance alone parts them so far from what is expected, in either direction.
+    """
+
+    lower: Half
+    higher: Half
+    apart: float
+    chance: float
+
+    @property
+    def told(self) -> bool:
+        """Whether that is more than chance makes of one comparison in twenty."""
+        return self.chance < 1 - LEVEL
+
+    @property
+    def finding(self) -> str:
+        """Say how far the fit is off; empty where that may be chance."""
+        if not self.told:
+            return ""
+        low, high = (f"{one.right / one.labels:.2f}, {one.expected / one.labels:.2f} expected" for one in self[:2])
+        return (
+            f" The annotators seem to differ {self._way} than the fit says: on gold labels the "
+            f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high} (by chance "
+            f"with probability {probability(self.chance, 2)})."
+        )
+
+    @property
+    def _way(self) -> str:
+        return "more" if self.apart > 0 else "less"
+
+    @property
+    def words(self) -> str:
+        """Say the same with the numbers behind it."""
+        low, high = (
+            f"{hits(one.right)} of {counted(int(one.labels), 'labels')} are right, {one.expected:.1f} expected"
+            for one in self[:2]
+        )
+        means = "chance alone may do that"
+        if self.told:
+            means = f"the annotators seem to differ {self._way} than the fit says"
+        return (
+            f"Of the {self.lower.annotators:,} annotators with the lower stated accuracies {low}; of the "
+            f"{self.higher.annotators:,} others {high}. Chance would part the two halves so far from what is expected "
+            f"with probability {probability(self.chance, 2)}: {means}. (A t test of the difference between the halves, "
+            "which the fit forms and not the gold labels; errors of one item count together, and accuracies are as "
+            "uncertain as their intervals.)"
+        )
+
+
+def halves(fit: Fit, frame: Any) -> Halves | None:
+    """Compare the accuracies that a fit states with gold labels; None where there are too few, or it used them.
+
+    An annotator's label of an item whose gold label is t is expected to be right as often as the confusion matrix has
+    it for t.
+
+    Parameters
+    ----------
+    fit : of labels.
+    frame : the table of its annotators.
+    """
+    data: Any = fit.data
+    gold = unused_gold(fit.resolved) if "gold_items" in frame and "confusion" in fit.member.table_names else None
+    if gold is None or np.count_nonzero(gold >= 0) < LEAST_ITEMS:
+        return None
+    right = _right_of_class(fit, data.num_annotators, data.num_labels)
+    item, who, weight = np.asarray(data.item), np.asarray(data.annotator), np.asarray(data.weight, float)
+    known = (gold[item] >= 0) & (who >= 0) & (weight > 0)
+    item, who, weight, said = item[known], who[known], weight[known], np.asarray(data.label)[known]
+    there = np.unique(who)
+    if right is None or len(there) < _FEWEST:
+        return None
+    mean, variance = right
+    low = np.zeros(data.num_annotators, bool)
+    low[there[np.argsort(frame["accuracy"].to_numpy()[there], kind="stable")[: len(there) // 2]]] = True
+    of_low, expected, hit = low[who], mean[who, gold[item]], said == gold[item]
+    parts = [
+        Half(int((low[there] == own).sum()), *(float(one[of_low == own].sum()) for one in (
+            weight, weight * hit, weight * expected
+        )))
+        for own in (True, False)
+    ]  # fmt: skip
+    share = weight * np.where(of_low, -1 / parts[0].labels, 1 / parts[1].labels)
+    off = np.bincount(item, share * (hit - expected))
+    off = off[np.unique(item)]
+    number = np.zeros_like(mean)
+    np.add.at(number, (who, gold[item]), share)
+    alone = np.sum(share**2 * expected * (1 - expected))
+    together = np.sum(off**2) * len(off) / (len(off) - 1)
+    error = np.sqrt(max(alone, together) + np.sum(number**2 * variance))
+    chance = 2 * stats.t.sf(abs(off.sum()) / error, len(off) - 1) if error > 0 else 1.0
+    return Halves(parts[0], parts[1], float(off.sum()), float(chance))
+
+
+def _right_of_class(fit: Fit, annotators: int, labels: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return how often each annotator is right by true label, and its variance; None where matrices are too large."""
+    if annotators * labels**2 > _MOST_ROWS:
+        return None
+    try:
+        table = fit.table("confusion", annotators=np.arange(annotators))
+    except TooLarge:
+        return None
+    if len(table) != annotators * labels**2:  # it lists what occurs alone
+        return None
+    shape = (annotators, labels, labels)
+    mean, low, high = (
+        table[name].to_numpy(float).reshape(shape).diagonal(axis1=1, axis2=2)
+        for name in ("probability", "lower", "upper")
+    )
+    spread = (high - low) / np.diff(stats.norm.ppf(ends()))
+    return mean, np.nan_to_num(spread) ** 2  # an estimate by EM has no intervals
+
+
+def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
+    """Return what there is to say of annotators beside gold labels; nothing where they labelled no item that has one.
+
+    Parameters
+    ----------
+    fit : of labels.
+    frame : the table of its annotators.
+    measure : the column that tells how right they are by the fit.
+    """
+    import pandas
+
+    if "gold_items" not in frame or not (frame["gold_items"] > 0).any():
+        return []
+    found = halves(fit, frame)
+    frame = frame[frame["gold_items"] > 0]
+    number, right = (frame[name].to_numpy(float) for name in ("gold_items", "gold_right"))
+    low, high = wilson(right / number, number)
+    columns = {
+        "annotator": frame["annotator"], "gold labels": number, "right": right, "share": right / number,
+        "95 % from": low, "to": high, measure.replace("_", " "): frame[measure],
+    }  # fmt: skip
+    table = pandas.DataFrame(columns).sort_values("share", kind="stable")
+    used = "" if unused_gold(fit.resolved) is None else ", which the fit did not use"
+    words = (
+        f"How many of an annotator's labels of items with a gold label are the gold label{used}. Intervals hold 95 % "
+        "(Wilson); of so few labels they are wide."
+    )
+    tested = [] if found is None else [found.words]
+    return [
+        Heading("Beside the gold labels"), words, *tested,
+        Table(table, "Annotators by the share of their labels that are the gold label, the lowest first."),
+    ]  # fmt: skip

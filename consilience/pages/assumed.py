@@ -1,0 +1,151 @@
+"""What a report says of a reliability that is assumed: what would follow, were annotators trusted less or more."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from consilience.data import Predictions
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.certainties import certainty
+from consilience.evaluation.classes import Metric
+from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit
+from consilience.inference.fitting import fit as infer
+from consilience.pages import SURE, Action, Table
+from consilience.pages.items import below, class_word
+from consilience.pages.next_steps import fit_again
+from consilience.printing import counted
+
+_FACTOR = 3.0  # by which annotators are trusted less, and more
+
+# A sampler is run again where that takes little beside the page, with a part of the draws.
+_MOST_SECONDS, _PART, _FEWEST = 30.0, 4, 50
+
+
+class Assumed(NamedTuple):
+    """What follows from a reliability.
+
+    Parameters
+    ----------
+    reliability : as it is set.
+    top : certainty of the top class.
+    scores : of each system, of predictions made from the annotations.
+    """
+
+    reliability: float
+    top: Score
+    scores: dict[str, float]
+
+
+def assumed_words(fit: Fit) -> str:
+    """Return what all certainties rest on, where the user sets it and no data tell."""
+    if (trusted := fit.options.get("reliability")) is None:
+        return ""
+    return f", at reliability {trusted:g} (assumed; the higher, the more annotators are trusted)"
+
+
+def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:
+    """Return what follows if annotators are trusted a third as much, and three times as much.
+
+    Nothing where none is assumed, or where it would take long; not one of these that the method does not take.
+
+    Parameters
+    ----------
+    fit : of classes of items.
+    systems, metrics : predictions by name, and by what they are scored, the first one alone.
+    """
+    if fit.options.get("reliability") is None:
+        return []
+    given: dict[str, Any] = {"draws": fit.draws}
+    if fit.method == "gibbs" and fit.attributes.get("seconds", _MOST_SECONDS) < _MOST_SECONDS:
+        warmup = fit.attributes.get("warmup", fit.draws)
+        given = {"draws": max(fit.draws // _PART, _FEWEST), "warmup": max(warmup // 2, _FEWEST)}
+        given["chains"] = fit.attributes.get("chains", 1)
+    elif fit.method != "exact":
+        return []
+    found = []
+    for reliability in others(fit):
+        options = {**fit.options, "reliability": reliability}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of so few draws; they are told with a digit less
+            try:
+                truth: Any = infer(
+                    fit.member, fit.data, fit.priors, fit.method, seed=fit.seed, **given, **options
+                ).truth
+            except UnsupportedRequest:
+                continue
+        scores = {name: evaluate(truth, system, metrics[0]).value for name, system in systems.items()}
+        found.append(Assumed(reliability, certainty(truth), scores))
+    return found
+
+
+def others(fit: Fit) -> list[float]:
+    """Return the reliabilities that are tried beside the one that is assumed."""
+    trusted = fit.options["reliability"]
+    return [float(f"{one:.2g}") for one in (trusted / _FACTOR, _FACTOR * trusted)]
+
+
+def finding(fit: Fit, top: Score, found: Sequence[Assumed]) -> str:
+    """Say what rests on the reliability; empty where none is assumed."""
+    if fit.options.get("reliability") is None:
+        return ""
+    settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
+    meant, _, _ = settings["reliability"]["help"].partition(":")
+    words = (
+        f"The reliability of annotators, {fit.options['reliability']:g} ({meant}), is assumed and not learned, and "
+        "intervals leave that out"
+    )
+    if not found:
+        tried = " or ".join(f"{one:g}" for one in others(fit))
+        return f"{words}. All certainties and scores rest on it: fit with {tried}, say, to see how far."
+    of = counted(len(top.items), "items")
+    told = [
+        f"at {one.reliability:g} the mean certainty of the top {class_word(fit)} would be {one.top.value:.2f} and "
+        f"{below(one.top):,} of {of} uncertain (below {SURE})" if not place else
+        f"at {one.reliability:g} {one.top.value:.2f} and {below(one.top):,}"
+        for place, one in enumerate(found)
+    ]  # fmt: skip
+    return f"{words}: {', '.join(told)}, and not {top.value:.2f} and {below(top):,}."
+
+
+def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> list[Any]:
+    """Tabulate what follows from each reliability; nothing where no other one was tried.
+
+    Parameters
+    ----------
+    fit : of classes of items.
+    own : what follows from the one that is assumed.
+    found : from others.
+    metrics : of the scores.
+    """
+    import pandas
+
+    if not found:
+        return []
+    rows = [
+        {
+            "reliability": f"{one.reliability:g}{' (assumed)' if one is own else ''}",
+            f"mean certainty of the top {class_word(fit)}": one.top.value, f"items below {SURE}": below(one.top),
+            **{f"{metrics[0].title} of {name}": value for name, value in one.scores.items()},
+        }
+        for one in sorted([own, *found], key=lambda one: one.reliability)
+    ]  # fmt: skip
+    frame = pandas.DataFrame(rows)
+    frame.attrs["numbers"] = ("reliability",)
+    texts = {str(name): [f"{one:.2f}" for one in frame[name]] for name in frame if frame[name].dtype.kind == "f"}
+    short = ", by shorter runs where it is not the assumed one" * (fit.method == "gibbs")
+    scored = "; scores as if predictions were made from these annotations" * bool(own.scores)
+    return [Table(frame, f"What rests on the reliability{short}{scored}.", texts=texts)]
+
+
+def actions(fit: Fit) -> list[Action]:
+    """Return how to see what rests on it; none where nothing is assumed."""
+    if fit.options.get("reliability") is None:
+        return []
+    less, more = others(fit)
+    command = fit_again(fit, output="other", reliability=more if fit.method == "gibbs" else less)
+    return [Action("See what rests on the assumed reliability:", command)]

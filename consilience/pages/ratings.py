@@ -1,0 +1,255 @@
+"""What a report says of rated items along their scale, and of annotators who rate higher or lower than others."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from consilience.evaluation.certainties import certainty
+from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit
+from consilience.inference.fitting import fit as infer
+from consilience.models.intervals import ends
+from consilience.pages import SURE, Bar, Bars, Code, Section, Table
+from consilience.pages.items import MOST_BARS, below, how_counted
+from consilience.pages.run import reproduction
+from consilience.printing import counted
+from consilience.rounding import decimals, probability, within, written
+
+_ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
+
+
+def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | None) -> list[Section]:
+    """Return the sections on rated items along their scale, and on what annotators add to it."""
+    frame, threshold = fit.table("means"), float(fit.options["threshold"])
+    item, rating = np.asarray(fit.data.item), np.asarray(fit.data.rating, float)
+    order = np.argsort(best.items, kind="stable")
+    drawn = order[:MOST_BARS]
+    drawn = drawn[np.argsort(-frame["mean"].to_numpy()[drawn], kind="stable")]
+    rows = [
+        Bar(
+            str(frame["item"].iloc[place]), float(frame["mean"].iloc[place]),
+            "{} ({} to {})".format(*within(*frame[["mean", "lower", "upper"]].iloc[place])),
+            interval=(float(frame["lower"].iloc[place]), float(frame["upper"].iloc[place])),
+            ticks=rating[item == place].tolist(),
+        )
+        for place in drawn.tolist()
+    ]  # fmt: skip
+    which = "" if len(drawn) == len(frame) else f" Drawn are the {len(drawn)} whose side is least certain."
+    words = (
+        f"A dot is the estimated mean of an item, {_moved_towards(fit)}. The bar holds 95 % for the mean of many "
+        f"ratings of this item by annotators like these, {'were' if offsets.furthest is not None else 'if'} they "
+        f"{'' if offsets.furthest is not None else 'are '}alike. Thin lines are "
+        f"single ratings; the dashed line is the threshold, {threshold:g}. The side of an item is the one of its "
+        f"mean; where the bar crosses the line, the certainty of the side is below 0.975. {_bars_alike(frame, item)}"
+    )
+    heads = ("item", "rating", "mean (95 %)")
+    scale = Bars(rows, f"Items along the scale, the highest first.{which}", heads, threshold)
+    table = frame.drop(columns="variance").rename(columns={"lower": "95 % from", "upper": "to"})
+    table.insert(1, "side", np.where(frame["mean"] >= threshold, "above", "below"))
+    table.insert(2, "certainty of the side", best.items)
+    number = np.bincount(item, minlength=len(frame))
+    known = np.where(number > 0, number, np.nan)
+    table = table.assign(ratings=number, **{"plain mean": np.bincount(item, rating, len(frame)) / known})
+    sure = {"certainty of the side": best.items}
+    if without is not None:
+        sure["its certainty, offsets off"] = without.certainty
+        table["mean, offsets off"] = without.mean
+        table["its certainty, offsets off"] = without.certainty
+    texts = {name: [probability(one) for one in values[order].tolist()] for name, values in sure.items()}
+    shown = Table(table.iloc[order], "Items, the least certain side first.", of="means", texts=texts)
+    unsure = f"{below(best):,} of {counted(len(frame), 'items')} with a certainty of the side below {SURE}"
+    items = Section("Items", [words, scale, shown, how_counted(best, fit.truth, "side")], unsure)
+    said = "" if without is None else without.words(fit, best)
+    return [items, *([_offsets(fit, offsets, said)] if len(offsets.mean) else [])]
+
+
+def _bars_alike(frame: Any, item: np.ndarray) -> str:
+    """Say why the bars are of different widths, or of nearly one."""
+    width, number = (frame["upper"] - frame["lower"]).to_numpy(), np.bincount(item, minlength=len(frame))
+    learnt = "How far ratings of one item spread is learnt from those of all items"
+    of_each = [width[number == one] for one in np.unique(number)]
+    compared = [one for one in of_each if len(one) > 1]
+    alike = all(one.max() < _ALIKE * one.min() for one in compared)
+    if not alike or 2 * sum(map(len, compared)) < len(width):
+        more = "more ratings, and closer ones, make" if np.ptp(number) else "closer ratings make"
+        return f"{learnt} and its own; {more} a narrower bar."
+    learnt += ", and here they show no clear difference between items"
+    if width.max() > _ALIKE * width.min():
+        return f"{learnt}: how wide a bar is depends on little but the number of ratings."
+    each = f", and each has {counted(int(number[0]), 'ratings')}" if not np.ptp(number) else ""
+    return f"{learnt}{each}: so the bars are of nearly one width."
+
+
+def _moved_towards(fit: Any) -> str:
+    """Say where estimated means lie, between those of the ratings and what the prior expects."""
+    of_all = "mean" in fit.resolved.learned_priors
+    towards = "that of all items" if of_all else "what the prior expects"
+    return f"moved from the mean of its ratings towards {towards}, the further the fewer ratings it has"
+
+
+class Offsets(NamedTuple):
+    """How much higher annotators rate than the others of their items, an entry each.
+
+    Parameters
+    ----------
+    names : of those with two such ratings or more.
+    number : of the ratings.
+    mean, error : of that difference, and its standard error.
+    half : of the interval of 95 % of the mean over items, were these annotators drawn from many; NaN of one alone.
+    """
+
+    names: np.ndarray
+    number: np.ndarray
+    mean: np.ndarray
+    error: np.ndarray
+    half: float
+
+    def ends(self, chance: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the intervals of the means."""
+        half = special.stdtrit(self.number - 1, 1 - chance / 2) * self.error
+        return self.mean - half, self.mean + half
+
+    def off(self, data: Any) -> dict[Any, float]:
+        """Return what is taken off the ratings of each annotator of the data, from the mean of all, by name."""
+        names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
+        known = dict(zip(self.names.tolist(), (self.mean * (1 - 1 / len(self.mean))).tolist(), strict=True))
+        return {name: known.get(name, 0.0) for name in names.tolist()}
+
+    @property
+    def furthest(self) -> int | None:
+        """Who is surest to rate higher or lower than others; None where that may be chance."""
+        low, high = self.ends(0.05 / max(len(self.mean), 1))
+        one = int(np.argmax(np.maximum(low, -high))) if len(low) else 0
+        return one if len(low) and not low[one] <= 0 <= high[one] else None
+
+    @property
+    def finding(self) -> list[str]:
+        """Say who rates highest or lowest of all, where that is no chance."""
+        if (one := self.furthest) is None:
+            return []
+        low, high = self.ends()
+        texts = within(abs(self.mean[one]), *sorted((abs(low[one]), abs(high[one]))))
+        way = "lower" if self.mean[one] < 0 else "higher"
+        return [
+            f"“{self.names[one]}” rates {texts[0]} {way} than the others of the same items "
+            f"({texts[1]} to {texts[2]}, 95 %, over many such items); the model does not correct for that."
+        ]
+
+
+def offsets_of(data: Any) -> Offsets:
+    """Return how much higher annotators of ratings rate than others do.
+
+    In the mean over items the offsets of few annotators are the larger part of the error. It is taken from the spread
+    of these means, by the t law: annotators are what is drawn. With 5 who have offsets of 3, 40 items and 4 ratings of
+    each, with errors of 7, such an interval held the mean of the items in 95 % of 1,500 simulations, and one of
+    independent ratings in 60 %.
+    """
+    item, who, rating = np.asarray(data.item), np.asarray(data.annotator), np.asarray(data.rating, float)
+    of_item = np.bincount(item, minlength=data.num_items)
+    several = of_item[item] > 1
+    others = (np.bincount(item, rating, data.num_items)[item] - rating) / np.maximum(of_item[item] - 1, 1)
+    above, whose = (rating - others)[several], who[several]
+    number = np.bincount(whose, minlength=data.num_annotators)
+    mean = np.bincount(whose, above, len(number)) / np.maximum(number, 1)
+    squares = np.bincount(whose, (above - mean[whose]) ** 2, len(number))
+    half, known = np.nan, np.count_nonzero(number)
+    if known > 1:
+        # Beside the others, among whom one is not, a difference is larger than from the mean of all.
+        variance = np.square((known - 1) / known * mean).sum() / (known - 1)
+        weight = np.bincount(who, 1 / of_item[item], len(number)) / np.count_nonzero(of_item)
+        half = float(special.stdtrit(known - 1, ends()[1]) * np.sqrt(variance * np.square(weight).sum()))
+    names = np.arange(len(number)) if data.annotators is None else np.asarray(data.annotators)
+    there = np.flatnonzero(number > 1)
+    there = there[np.argsort(-mean[there], kind="stable")]
+    error = np.sqrt(squares[there] / (number[there] - 1) / number[there])
+    return Offsets(names[there], number[there], mean[there], error, half)
+
+
+class Without(NamedTuple):
+    """What a fit says of ratings from which the offsets of annotators are taken off, an entry an item.
+
+    Parameters
+    ----------
+    mean : estimated.
+    certainty : of the side.
+    top : the certainties, as scores.
+    """
+
+    mean: np.ndarray
+    certainty: np.ndarray
+    top: Score
+
+    def words(self, fit: Any, best: Score) -> str:
+        """Say what would change in a fit with these certainties of the side."""
+        frame = fit.table("means")
+        mean, number, threshold = frame["mean"].to_numpy(), len(frame), float(fit.options["threshold"])
+        digits = decimals(0.0, float((frame["upper"] - frame["lower"]).median()))
+        most = written(float(np.abs(self.mean - mean).max()), f".{digits}f")
+        crossed = int(((mean >= threshold) != (self.mean >= threshold)).sum())
+        first, then = (str(frame["item"].iloc[int(np.argmax(one))]) for one in (mean, self.mean))
+        leads = f"“{then}” would still be the highest" if first == then else f"“{then}” and not “{first}” the highest"
+        return (
+            f"With each annotator's offset taken off, means of items would move by up to {most}, {crossed:,} of "
+            f"{counted(number, 'items')} would change sides, {leads}, and {below(self.top):,} instead of "
+            f"{below(best):,} would have a side less than 90 % certain."
+        )
+
+
+def without_offsets(fit: Any, found: Offsets) -> Without | None:
+    """Fit the ratings without the offsets of annotators; None where they may be chance, or that is not quick.
+
+    An offset is from the mean of the others; from that of all, the annotator among them, it is smaller.
+    """
+    data = fit.data
+    if found.furthest is None or fit.method != "exact":
+        return None
+    off, rating = np.array(list(found.off(data).values())), np.asarray(data.rating)
+    rating = (rating - off[np.asarray(data.annotator)]).astype(rating.dtype)
+    moved_data = data.replace(rating=rating)
+    other: Any = infer(fit.member, moved_data, fit.priors, "exact", draws=fit.draws, seed=fit.seed, **fit.options)
+    top = certainty(other.truth)
+    return Without(other.table("means")["mean"].to_numpy(), top.items, top)
+
+
+def _offsets(fit: Fit, found: Offsets, without: str) -> Section:
+    low, high = found.ends()
+    apart = int(((low > 0) | (high < 0)).sum())
+    rows = []
+    for name, count, mean, start, end in list(zip(*found[:3], low, high, strict=True))[:MOST_BARS]:
+        digits = decimals(start, end)
+        spread = "{} ({} to {})".format(*(written(one, f"+.{digits}f") for one in (mean, start, end)))
+        text = f"{spread}, {counted(int(count), 'ratings')}"
+        rows.append(Bar(str(name), float(mean), text, interval=(float(start), float(end))))
+    words = (
+        "How much higher each annotator rates than the others do on the same items, with a 95 % interval of that "
+        "average over many items like these. The model takes annotators for alike, and does not correct for it. In the "
+        "interval of the mean of "
+        f"all items, at the top of the page, such offsets count: it holds with other annotators like these. {without}"
+    )
+    bars = Bars(rows, "Offset of each annotator, the highest first.", ("annotator", "offset", "mean (95 %), ratings"))
+    blocks: list[Any] = [words, bars]
+    if found.furthest is not None:
+        blocks += [
+            "To fit again with the offsets from the mean of all annotators, which are smaller than those from the mean "
+            "of the others, taken off the ratings; the new intervals take these offsets for known:",
+            Code(without_offsets_code(fit, found), "To take the offsets off"),
+        ]
+    return Section("Annotator offsets", blocks, f"{apart} of {len(found.mean):,} annotators off on average")
+
+
+def without_offsets_code(fit: Fit, found: Offsets) -> str:
+    """Return the lines of Python that fit again with these offsets taken off the ratings."""
+    off = ", ".join(f"{name!r}: {mean:.2f}" for name, mean in found.off(fit.data).items())
+    data: Any = fit.data
+    read, run = reproduction(fit, {}).split("\n")[:2]
+    if not fit.attributes.get("data_file"):
+        read = "# data: the ratings that this page was made of, in memory"
+    lines = textwrap.fill(f"off = {{{off}}}", 100, subsequent_indent="       ", break_long_words=False)
+    names = "range(data.num_annotators)" if data.annotators is None else "data.annotators.tolist()"
+    taken = f"np.array([off[name] for name in {names}])[data.annotator]"
+    imports = "import numpy as np\n\nimport consilience as cs\n\n"
+    return f"{imports}{read}\n{lines}\ndata = data.replace(rating=data.rating - {taken})\n{run}"
