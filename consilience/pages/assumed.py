@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from consilience.data import Predictions
-from consilience.errors import UnsupportedRequest
+from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.certainties import certainty
 from consilience.evaluation.classes import Metric
@@ -76,7 +76,7 @@ def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics
                 truth: Any = infer(
                     fit.member, fit.data, fit.priors, fit.method, seed=fit.seed, **given, **options
                 ).truth
-            except UnsupportedRequest:
+            except (NotConjugate, UnsupportedRequest):
                 continue
         scores = {name: evaluate(truth, system, metrics[0]).value for name, system in systems.items()}
         found.append(Assumed(reliability, certainty(truth), scores))
@@ -87,6 +87,12 @@ def others(fit: Fit) -> list[float]:
     """Return the reliabilities that are tried beside the one that is assumed."""
     trusted = fit.options["reliability"]
     return [float(f"{one:.2g}") for one in (trusted / _FACTOR, _FACTOR * trusted)]
+
+
+def _to_try(fit: Fit) -> float:
+    """Return one that every method takes: of ties the Gibbs sampler takes whole numbers alone."""
+    less, more = others(fit)
+    return more if fit.method == "gibbs" else less
 
 
 def finding(fit: Fit, top: Score, found: Sequence[Assumed]) -> str:
@@ -100,8 +106,7 @@ def finding(fit: Fit, top: Score, found: Sequence[Assumed]) -> str:
         "intervals leave that out"
     )
     if not found:
-        tried = " or ".join(f"{one:g}" for one in others(fit))
-        return f"{words}. All certainties and scores rest on it: fit with {tried}, say, to see how far."
+        return f"{words}. All certainties and scores rest on it: fit with {_to_try(fit):g}, say, to see how far."
     of = counted(len(top.items), "items")
     told = [
         f"at {one.reliability:g} the mean certainty of the top {class_word(fit)} would be {one.top.value:.2f} and "
@@ -146,6 +151,5 @@ def actions(fit: Fit) -> list[Action]:
     """Return how to see what rests on it; none where nothing is assumed."""
     if fit.options.get("reliability") is None:
         return []
-    less, more = others(fit)
-    command = fit_again(fit, output="other", reliability=more if fit.method == "gibbs" else less)
+    command = fit_again(fit, output="other", reliability=_to_try(fit))
     return [Action("See what rests on the assumed reliability:", command)]

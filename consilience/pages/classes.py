@@ -28,7 +28,7 @@ from consilience.inference.fitting import Fit
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Ranked, Truth
-from consilience.models.truth.against_gold import LEAST_ITEMS
+from consilience.models.truth.against_gold import CALIBRATION, LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
 from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined, tile
@@ -58,7 +58,7 @@ from consilience.pages.items import (
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
 from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, without_offsets
-from consilience.pages.run import is_counted, is_vote, line_of, without_evidence
+from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
     group_scores,
     in_words,
@@ -129,7 +129,7 @@ def classes_page(
     title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
     return Page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
-        alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found),
+        alerts=[*unexpected, *scored.alerts, *_alert_of_vote(fit, found.gold)], numbers=numbers or _numbers(fit, found),
         findings=[*scored.findings, *_findings(found)], actions=_actions(fit, found),
     )  # fmt: skip
 
@@ -346,15 +346,16 @@ def _findings(found: _Found) -> list[str]:
         said.append(f"No label leads in {below(found.top, 1):,} {of}: ties." if is_vote(found.fit) else unsure)
     said += [words] if (words := assumed.finding(found.fit, found.top, found.at_others)) else []
     if gold is None:
+        checks = "the labels" if is_vote(found.fit) else "its probabilities"
         said.append(
-            "There are no gold labels that the fit did not use: nothing here checks its probabilities."
+            f"There are no gold labels that the {fit_word(found.fit)} did not use: nothing here checks {checks}."
             if found.fit.data.rows == "annotation" else f"No item is known for certain: {_unchecked(found)}."
         )
         if (one := truth.dependence) is not None:
             said[-1] += together_words(
                 found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
             )  # fmt: skip
-    else:
+    elif gold.vote is None:  # of a vote the box above has what gold labels say
         said.append(_by_gold(found, gold))
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
@@ -379,10 +380,16 @@ def _surely_leads(found: _Found, item: int) -> str:
     return f"{code if classes is None else classes[code]} is the most plausible class with probability {in_words(sure)}"
 
 
+def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
+    """Return what gold labels say of a vote, in the box that says that it is not sure; nothing without them."""
+    titles = [note.title for note in fit.findings() if note.title and note.about != CALIBRATION]
+    if gold is None or gold.vote is None or not titles:
+        return []
+    return [Alert(titles[0], [f"{gold.vote.words(fit.data.unit)}."], Level.warning)]
+
+
 def _by_gold(found: _Found, gold: BesideGold) -> str:
     """Say how right labels are by gold labels that the fit did not use, and whether annotators are as it says."""
-    if gold.vote is not None:
-        return f"{gold.vote.words(found.unit)}."
     apart = halves(found.fit, found.annotators)
     return (
         f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were not used in the fit"

@@ -255,12 +255,12 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any) -> Section:
     words = f"{vote.words(gold.unit)}."
     if gold.wrong:
         words += f" Wrong: {_listed(gold, names)}."
+    if not len(vote.right):
+        return Section("Against the gold labels", [words], "all are tied")
     words += (
         " Intervals are Wilson's, and hold 95 % if these items are a random sample. Gold labels err too: all this is "
         "about them."
     )
-    if not len(vote.right):
-        return Section("Against the gold labels", [words], "all are tied")
     columns = {
         "certainty": "share of the votes, on average", "items": f"{gold.unit}s", "right": "right",
         "right_lower": "95 % from", "right_upper": "to",

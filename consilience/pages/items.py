@@ -210,7 +210,7 @@ def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Ta
         f"{unit}s below 0.99": below(score, 0.99), f"{unit}s below {SURE}": below(score),
     } for score in scores]  # fmt: skip
     frame = pandas.DataFrame(rows)
-    texts = {str(name): list(map(probability, frame[name])) for name in frame if frame[name].dtype.kind == "f"}
+    texts = {name: list(map(probability, frame[name])) for name in ("lowest", "median")}  # as the table of items has it
     return Table(frame, caption, texts=texts)
 
 

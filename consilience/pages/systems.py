@@ -333,7 +333,7 @@ def _how_to_read(
     if gold is not None and gold.leads:
         read += (
             "The share that is right on gold labels has an interval that takes items with a gold label for a "
-            "random sample of all; it rests on no model. The figure is of the fit alone."
+            f"random sample of all; it rests on no model. The figure is of the {fit_word(fit)} alone."
         )
     return why, read
 

@@ -9,6 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.cli import main
+from consilience.pages import annotators_by_gold
 from consilience.pages.gold import beside_gold, gold_section
 
 ITEMS = 60
@@ -74,23 +75,31 @@ def test_the_page_begins_with_gold_labels(files):
     shown = page(files / "page.html")
     places = [
         shown.index(words) for words in (
-            "The stated probabilities are too high. 50 of 60",
-            "labels of the fit, right on 60 gold labels (0.72", "ties, of 60 items 0",
+            "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
+            "however narrowly, is taken for certain.",
+            "Of 60 items with a gold label whose vote is not tied, the label that won is right for 50 (0.833 [0.720, ",
+            "labels that won the vote, right on 60 gold labels (0.72", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
-            "top-1 accuracy of “knows” by the fit, by where predictions come from (",
+            "top-1 accuracy of “knows” by the vote, by where predictions come from (",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
             "“knows” is right where “copies” is not on 10, and the other way on 0: chance alone would part them so far "
             "with probability 0.002",
-            "By the fit, on all 60 items, “copies” scores",
+            "By the vote, on all 60 items, “copies” scores",
             "looked at the items itself; the annotations do not say which.",
-            "Gold labels of 60 items were not used in the fit",
-            "Of 60 items whose gold label was not used in the fit, the label of the fit is right for 50",
-            "(a probability below 0.000001 counts as that, or it could be infinite)", "The gold labels say otherwise.",
-            "“copies” scores 0.833 against the gold labels of 60 items, and 0.992 to 1.000",
-            "“knows” scores 1.000 against the gold labels of 60 items, and 0.825 to 0.833",
+            "Against the gold labels labels that won right 0.833",
+            "Of 60 items with a gold label whose vote is not tied, the label that won is right for 50 (0.833 [0.720, "
+            "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
+            "The gold labels say otherwise.",
+            "“copies” scores 0.833 against the gold labels of 60 items, and more by the vote: 0.992 to 1.000",
+            "“knows” scores 1.000 against the gold labels of 60 items, and less by the vote: 0.825 to 0.833",
+            "by the vote the intervals are too narrow, and P(best) is too sure.", "P(best), too sure",
         )
     ]  # fmt: skip
     assert places == sorted(places)
+    assert "stated probabilities" not in shown  # a vote states none
+    assert not re.search("(labels of|by|of) the fit", shown)
+    assert not {"result converged", "draws kept"} & set(re.findall("result converged|draws kept", shown))
+    assert "random rounds, in which ties are decided 1,000" in shown
     assert "Nobody observed" not in shown
     assert 'class="alert amber"' in (files / "page.html").read_text(encoding="utf-8")
 
@@ -119,12 +128,24 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     )
 
 
-def test_the_ties_of_a_vote_are_right_by_their_share():
-    counts = [[2, 2], [2, 2], [2, 2], [3, 0]]
-    found = beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=[0, 0, 1, 0])))
-    section = gold_section(found, range(4))
-    assert "the label of the fit is right for 2.5 (0.62 [" in section.blocks[0]
-    assert "Of labels that tie, each counts by its share" in section.blocks[0]
+@pytest.mark.parametrize(
+    ("counts", "gold", "words"),
+    [
+        (
+            [[2, 2, 0], [2, 2, 0], [2, 0, 2], [3, 0, 1], [0, 3, 0]], [0, 1, 1, 0, 0],
+            "Of 2 items with a gold label whose vote is not tied, the label that won is right for 1 "
+            "(0.50 [0.09, 0.91], 95 %). 3 more are tied and not scored; in 2 of them the gold label is among those that "
+            "tie. ",
+        ),
+        ([[2, 2], [1, 1]], [0, 1], "2 are tied and not scored; in 2 of them the gold label is among those that tie."),
+    ],
+)  # fmt: skip
+def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
+    """Half a hit for each tie was no count, and its interval meant nothing."""
+    found = beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=gold)))
+    section = gold_section(found, range(5))
+    assert section.blocks[0].startswith(words)
+    assert bool(found.figures) is (len(section.blocks) > 1)
 
 
 def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
@@ -153,7 +174,7 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
 def test_what_was_done_about_dependence_is_told(learned, source, words):
     """Labels that say alone what errors of a like kind would make of them are never shown without the other figure."""
     data = cs.Annotations.from_counts([[3, 0], [0, 3]], gold=[0, 1])
-    gold = beside_gold(cs.fit("majority-vote", data))
+    gold = beside_gold(cs.fit("majority-vote", data, uncertainty="shares"))
     assert "independent" not in gold_section(gold, range(2)).blocks[0]
     score = gold.score._replace(dependence=0.4, fitted_on=learned)
     told = gold._replace(certainty=0.9, if_independent=0.988, source=source, score=score)
@@ -165,5 +186,63 @@ def test_what_was_done_about_dependence_is_told(learned, source, words):
 def test_without_gold_labels_it_is_said_that_nothing_checks_the_fit(tmp_path):
     fit = cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 2]]))
     cs.report(fit, path=tmp_path / "page.html")
-    assert "nothing here checks its probabilities" in page(tmp_path / "page.html")
+    shown = page(tmp_path / "page.html")
+    assert "There are no gold labels that the vote did not use: nothing here checks the labels." in shown
     assert beside_gold(fit) is None
+
+
+# ---- annotators
+
+
+def test_a_vote_has_the_gold_labels_of_annotators(files):
+    fitted(files)
+    fit = cs.load_fit(files / "run")
+    found = fit.annotators()
+    assert found["gold_items"].tolist() == [60.0] * 3
+    assert found["gold_right"].tolist() == [50.0] * 3
+    cs.report(fit, path=files / "page.html")
+    assert "to share won a 60 50 0.833 0.720 0.907 1.000 b 60" in page(files / "page.html")
+
+
+def crowd(accuracies, seed=0, items=400):
+    """Return labels of annotators with these accuracies, five of an item, and gold labels of all items."""
+    random, number = np.random.default_rng(seed), len(accuracies)
+    true = random.integers(0, 3, items)
+    rows = [(item, who) for item in range(items) for who in random.choice(number, 5, replace=False)]
+    said = [
+        true[item] if random.random() < accuracies[who] else (true[item] + random.integers(1, 3)) % 3
+        for item, who in rows
+    ]  # fmt: skip
+    item, who = zip(*rows, strict=True)
+    gold = [str(true[one]) for one in item]
+    table = {"item": item, "annotator": who, "label": list(map(str, said)), "gold": gold}
+    return cs.read_annotations(table)
+
+
+@pytest.mark.parametrize(
+    ("stated", "way"), [([0.7] * 4 + [0.72] * 4, "more"), ([0.4] * 4 + [0.99] * 4, "less"), (None, "")]
+)
+def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, way):
+    """Halves are by what is stated: 0.6 and 0.9 are right."""
+    data = crowd([0.6] * 4 + [0.9] * 4)
+    fit = cs.fit("dawid-skene", data)
+    names = data.annotators.astype(int)
+    if stated is not None:
+        own = np.repeat(np.array(stated)[names][:, None], 3, axis=1)
+        monkeypatch.setattr(annotators_by_gold, "_right_of_class", lambda *_: (own, 0 * own))
+    found = annotators_by_gold.halves(fit, fit.annotators())
+    who, gold = names[np.asarray(data.annotator)], np.asarray(data.gold)[np.asarray(data.item)]
+    right = np.asarray(data.label) == gold
+    for half, own in ((found.lower, who < 4), (found.higher, who >= 4)):
+        assert half[:3] == (4, own.sum(), right[own].sum())
+    assert found.told is bool(way)
+    assert (f"seem to differ {way} than the fit says" in found.finding) is bool(way)
+    assert ("chance alone may do that" in found.words) is not bool(way)
+
+
+def test_nothing_is_compared_with_gold_labels_that_were_used_or_are_few():
+    data = crowd([0.6] * 4 + [0.9] * 4, items=60)
+    few = np.where(np.arange(60) < 19, np.asarray(data.gold), -1)
+    for other, options in ((data, {"gold": "use"}), (data.replace(gold=few), {})):
+        fit = cs.fit("dawid-skene", other, **options)
+        assert annotators_by_gold.halves(fit, fit.annotators()) is None

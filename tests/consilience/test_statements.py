@@ -18,6 +18,7 @@ import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.classes import resolve
+from consilience.pages.assumed import Assumed, at_other_reliabilities, finding, reliability_table
 from consilience.pages.classes import _metrics
 from consilience.pages.linkage import _by_threshold, found_of_all
 from consilience.pages.ratings import _bars_alike, offsets_of, without_offsets, without_offsets_code
@@ -421,18 +422,30 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     true = np.repeat([1.0, 40.0], 30)
     rows = {"item": item, "annotator": who, "rating": true[item] + offset[who] + random.normal(0, 0.1, 120)}
     fit = cs.fit("normal-inverse-gamma", cs.read_ratings(rows), threshold=4.8)
-    text = without_offsets(fit, offsets_of(fit.data))
-    assert text.endswith(", and 15 of 60 items would change sides.")
-    html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
+    found = without_offsets(fit, offsets_of(fit.data))
+    best = cs.certainty(fit)
+    unsure = int((best.items.round(3) < 0.9).sum())
+    text = found.words(fit, best)
+    assert ", 15 of 60 items would change sides, “" in text
+    assert text.endswith(f" instead of {unsure} would have a side less than 90 % certain.")
+    page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    html = words(page)
     assert html.count(text) == 2  # a finding, and in the section
-    assert "mean certainty of the side, were annotators alike" in html
+    assert f"mean certainty of the side, were annotators alike; {found.top.value:.3f} with their offsets" in html
+    assert "What the model expects (priors), set from the same data." in html
+    assert "; the data were given in memory, and … stands for them:" in html
+    assert "the mean of many ratings of this item by annotators like these, were they alike" in html
+    assert "files with the columns item and class, the class being above or below" in html
+    assert {"mean, offsets off", "its certainty, offsets off"} <= set(words(page, "th"))
     assert "that annotators are alike; it does not hold" in html
     assert fit.resolved.learned_priors == {"mean", "variance"}
     assert "moved from the mean of its ratings towards that of all items" in html
     assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
     lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
     names = {"data": fit.data}
-    exec("\n".join(line for line in lines if not line.startswith("data = cs.read_ratings(")), names)
+    assert "…" not in "".join(lines)  # they run as they are where the data are
+    exec("\n".join(lines), names)
+    np.testing.assert_allclose(names["fit"].means()["mean"], found.mean, atol=0.02)  # of offsets with two digits
     moved = (names["fit"].means()["mean"] >= 4.8) != (fit.means()["mean"] >= 4.8)
     assert moved.sum() == 15
 
@@ -451,6 +464,9 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "P(row beats column)" not in html  # of two systems P(best) says it
     assert "say so: cs.compare(fit, predictions, provenance='independent')" in text
     assert "rests on the assumed reliability: cs.fit('plackett-luce', data, reliability=3)" in text
+    said = r"leave that out: at 0\.33 the mean certainty .*, at 3 0\.\d\d and \d, and not 0\.\d\d and \d"
+    assert re.search(said, text)
+    assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
     assert "Which of 2 systems is the best is open as long as nobody says" in text
@@ -463,6 +479,24 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "files with the columns item, class and rank" in text
     assert "cs.fit('plackett-luce', data, reliability=3)" in text  # no file is known
     assert "RUN" not in text
+
+
+@pytest.mark.parametrize(("ranks", "tried"), [([1, 2, 3], [0.33, 3.0]), ([1, 1, 2], [3.0])])
+def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried):
+    """Of ties the Gibbs sampler takes whole copies alone. Where annotators are trusted more, all is more certain."""
+    rows = {"item": list("aaabbb"), "annotator": list("xxxxxx"), "class": list("rstrst"), "rank": ranks * 2}
+    fit = cs.fit("plackett-luce", cs.read_rankings(rows), draws=200)
+    found = at_other_reliabilities(fit, {}, [])
+    assert [one.reliability for one in found] == tried
+    own = Assumed(1.0, cs.certainty(fit), {})
+    in_order = sorted([own, *found], key=lambda one: one.reliability)
+    assert [one.top.value for one in in_order] == sorted(one.top.value for one in in_order)
+    (table,) = reliability_table(fit, own, found, [])
+    texts = [f"{one.reliability:g}{' (assumed)' * (one is own)}" for one in in_order]
+    assert table.frame["reliability"].tolist() == texts
+    fit.attributes["seconds"] = 1e3  # which the page would wait for
+    assert not at_other_reliabilities(fit, {}, [])
+    assert finding(fit, own.top, []).endswith("scores rest on it: fit with 3, say, to see how far.")
 
 
 # ---- in a browser ----
