@@ -46,12 +46,14 @@ class Halves(NamedTuple):
     lower, higher : the halves.
     apart : by how much more than expected the shares of right labels differ between them.
     chance : how probably chance alone parts them so far from what is expected, in either direction.
+    expected : how many labels of gold items are expected to be right, by annotator.
     """
 
     lower: Half
     higher: Half
     apart: float
     chance: float
+    expected: np.ndarray
 
     @property
     def told(self) -> bool:
@@ -87,9 +89,10 @@ class Halves(NamedTuple):
         return (
             f"Of the {self.lower.annotators:,} annotators with the lower stated accuracies {low}; of the "
             f"{self.higher.annotators:,} others {high}. Chance would part the two halves so far from what is expected "
-            f"with probability {probability(self.chance, 2)}: {means}. (A t test of the difference between the halves, "
-            "which the fit forms and not the gold labels; errors of one item count together, and accuracies are as "
-            "uncertain as their intervals.)"
+            f"with probability {probability(self.chance, 2)}: {means}. (Expected is what the confusion matrix of each "
+            "annotator says of items with these gold labels. The test is a t test of the difference between the "
+            "halves, which the fit forms and not the gold labels; errors of one item count together, and matrices are "
+            "as uncertain as their intervals.)"
         )
 
 
@@ -135,7 +138,8 @@ def halves(fit: Fit, frame: Any) -> Halves | None:
     together = np.sum(off**2) * len(off) / (len(off) - 1)
     error = np.sqrt(max(alone, together) + np.sum(number**2 * variance))
     chance = 2 * stats.t.sf(abs(off.sum()) / error, len(off) - 1) if error > 0 else 1.0
-    return Halves(parts[0], parts[1], float(off.sum()), float(chance))
+    each = np.bincount(who, weight * expected, data.num_annotators)
+    return Halves(parts[0], parts[1], float(off.sum()), float(chance), each)
 
 
 def _right_of_class(fit: Fit, annotators: int, labels: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -171,6 +175,8 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
     if "gold_items" not in frame or not (frame["gold_items"] > 0).any():
         return []
     found = halves(fit, frame)
+    if found is not None:
+        frame = frame.assign(expected=found.expected)
     frame = frame[frame["gold_items"] > 0]
     number, right = (frame[name].to_numpy(float) for name in ("gold_items", "gold_right"))
     low, high = wilson(right / number, number)
@@ -178,7 +184,9 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
         "annotator": frame["annotator"], "gold labels": number, "right": right, "share": right / number,
         "95 % from": low, "to": high, measure.replace("_", " "): frame[measure],
     }  # fmt: skip
+    columns |= {} if found is None else {"right, expected": frame["expected"]}
     table = pandas.DataFrame(columns).sort_values("share", kind="stable")
+    texts = {} if found is None else {"right, expected": [f"{one:.1f}" for one in table["right, expected"]]}
     used = "" if unused_gold(fit.resolved) is None else f", which the {fit_word(fit)} did not use"
     words = (
         f"How many of an annotator's labels of items with a gold label are the gold label{used}. Intervals hold 95 % "
@@ -187,5 +195,5 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
     tested = [] if found is None else [found.words]
     return [
         Heading("Beside the gold labels"), words, *tested,
-        Table(table, "Annotators by the share of their labels that are the gold label, the lowest first."),
+        Table(table, "Annotators by the share of their labels that are the gold label, the lowest first.", texts=texts),
     ]  # fmt: skip

@@ -111,10 +111,10 @@ def finding(fit: Fit, top: Score, found: Sequence[Assumed]) -> str:
     told = [
         f"at {one.reliability:g} the mean certainty of the top {class_word(fit)} would be {one.top.value:.2f} and "
         f"{below(one.top):,} of {of} uncertain (below {SURE})" if not place else
-        f"at {one.reliability:g} {one.top.value:.2f} and {below(one.top):,}"
+        f"at {one.reliability:g} it would be {one.top.value:.2f} and {below(one.top):,}"
         for place, one in enumerate(found)
     ]  # fmt: skip
-    return f"{words}: {', '.join(told)}, and not {top.value:.2f} and {below(top):,}."
+    return f"{words}: {'; '.join(told)}; here it is {top.value:.2f} and {below(top):,}."
 
 
 def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> list[Any]:

@@ -343,7 +343,7 @@ def _findings(found: _Found) -> list[str]:
         if others := [int((one.round(3) < SURE).sum()) for one in at_other_dependence(truth, found.top).values()]:
             unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together)"
         unsure += "."
-        said.append(f"No label leads in {below(found.top, 1):,} {of}: ties." if is_vote(found.fit) else unsure)
+        said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
     said += [words] if (words := assumed.finding(found.fit, found.top, found.at_others)) else []
     if gold is None:
         checks = "the labels" if is_vote(found.fit) else "its probabilities"

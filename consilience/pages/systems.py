@@ -215,7 +215,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
         if fit.data.rows == "annotation":
             point = within(first["point_estimate"], first["lower"], first["upper"])[0]
             ties = ", with ties for the label that comes first" if is_vote(fit) else ""
-            words += f" Against the leading labels, taken for the truth{ties}, it would be reported as {point}."
+            words += f" Were the leading labels the truth{ties}, it would score {point}."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."

@@ -122,7 +122,7 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     cs.report(cs.fit("majority-vote", data, uncertainty=uncertainty), path=tmp_path / "page.html")
     shown = page(tmp_path / "page.html")
     assert ("ties, of 3 items" in shown) is (uncertainty == "ties")
-    assert ("No label leads in 1 of 3 items: ties." in shown) is (uncertainty == "ties")
+    assert ("Only ties (1 of 3 items) are left open" in shown) is (uncertainty == "ties")
     assert ("The fit is less than 90 % certain of the leading label of 3 of 3 items." in shown) is (
         uncertainty == "shares"
     )
@@ -134,8 +134,8 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
         (
             [[2, 2, 0], [2, 2, 0], [2, 0, 2], [3, 0, 1], [0, 3, 0]], [0, 1, 1, 0, 0],
             "Of 2 items with a gold label whose vote is not tied, the label that won is right for 1 "
-            "(0.50 [0.09, 0.91], 95 %). 3 more are tied and not scored; in 2 of them the gold label is among those that "
-            "tie. ",
+            "(0.50 [0.09, 0.91], 95 %). 3 more are tied and not scored; in 2 of them the gold label is among those "
+            "that tie. ",
         ),
         ([[2, 2], [1, 1]], [0, 1], "2 are tied and not scored; in 2 of them the gold label is among those that tie."),
     ],
@@ -235,6 +235,7 @@ def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, wa
     right = np.asarray(data.label) == gold
     for half, own in ((found.lower, who < 4), (found.higher, who >= 4)):
         assert half[:3] == (4, own.sum(), right[own].sum())
+    assert found.expected.sum() == pytest.approx(found.lower.expected + found.higher.expected)
     assert found.told is bool(way)
     assert (f"seem to differ {way} than the fit says" in found.finding) is bool(way)
     assert ("chance alone may do that" in found.words) is not bool(way)
