@@ -126,7 +126,8 @@ class Won(NamedTuple):
             said = [f"{won} for {hits(self.right.sum())} ({_with_interval(self.right.mean(), number)}, 95 %)"]
         if self.ties:
             tied = f"{self.ties:,}{' more' * bool(number)} {'is' if self.ties == 1 else 'are'} tied and not scored"
-            held = f"; in {self.held:,} of them the gold label is among those that tie" if self.ties > 1 else ""
+            which = "all" if self.held == self.ties else f"{self.held:,}"
+            held = f"; in {which} of them the gold label is among those that tie" if self.ties > 1 else ""
             said.append(tied + held)
         return ". ".join(said)
 

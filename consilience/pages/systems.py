@@ -16,6 +16,7 @@ from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.truth import CLASSES, Truth
+from consilience.models.truth.truth import Shares
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.gold import SystemsByGold
 from consilience.pages.items import below
@@ -375,7 +376,7 @@ def _scores(
             " All of this is as if predictions were made from these annotations; the leaderboard also counts an own "
             "look, and so has another number for the same metric."
         )
-    told = [Heading("Scores of each system"), *_meanings(metrics), words]
+    told = [Heading("Scores of each system"), *_meanings(metrics, truth), words]
     texts = rounded(frame, digits, *_floats(frame))
     return [*told, Table(frame, "All metrics of all systems.", texts=texts), drawn]
 
@@ -390,9 +391,11 @@ def rounded(frame: Any, digits: int, *columns: str) -> dict[str, list[str]]:
     return {name: [written(one, form) if np.isfinite(one) else "–" for one in frame[name]] for name in columns}
 
 
-def _meanings(metrics: list[Metric]) -> list[str]:
+def _meanings(metrics: list[Metric], truth: Truth) -> list[str]:
     """Say what metrics count; nothing of a user's own."""
     known = METRICS[CLASSES.name]
+    if [one.name for one in metrics] == ["top-1"] and not truth.answers(Shares()):
+        return [f"{capital(metrics[0].title)}: how often what is predicted first is right."]
     if [one.name for one in metrics] == ["top-1"]:
         return [f"{capital(metrics[0].title)}: {known.form_of('accuracy')[0].line.removesuffix(' (top-1)')}."]
     named = {re.sub(r"\d+", "k", one.title): known.form_of(one.name)[0] for one in metrics if known.known(one.name)}

@@ -216,6 +216,7 @@ def calibration_notes(found: AgainstGold) -> list[Note]:
         text = (
             f"certainty {share(stated)}, right {share(right)} on {number:,} gold items: {way} certain than right; if "
             f"the statements held, {low} to {high} would be right (two standard errors)"
+            f"{'; of labels that tie, each counts by its share' * bool(np.mod(found.right, 1).any())}"
         )
         return [Note(Level.warning, text, title="The stated probabilities are off.", about=CALIBRATION)]
     return []

@@ -137,7 +137,7 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
             "(0.50 [0.09, 0.91], 95 %). 3 more are tied and not scored; in 2 of them the gold label is among those "
             "that tie. ",
         ),
-        ([[2, 2], [1, 1]], [0, 1], "2 are tied and not scored; in 2 of them the gold label is among those that tie."),
+        ([[2, 2], [1, 1]], [0, 1], "2 are tied and not scored; in all of them the gold label is among those that tie."),
     ],
 )  # fmt: skip
 def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
