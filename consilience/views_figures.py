@@ -249,9 +249,9 @@ def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, ti
     number = len(label)
     ax = axes_of(ax, 4.6, 4.9)
     row, column = np.indices(together.shape)
-    below, signed = (row > column)[..., None], np.nan_to_num(2 * said - 1)
-    colour = np.where(below, inked(signed), inked(np.where(row < column, together, 0)))
-    colour[below[..., 0] & (said == 0.5)] = 0.5, 0.5, 0.5, 0.6  # as many said the one as the other
+    below, signed = np.asarray(row > column), np.nan_to_num(2 * said - 1)
+    colour = np.where(below[..., None], inked(signed), inked(np.where(row < column, together, 0)))
+    colour[below & (said == 0.5)] = 0.5, 0.5, 0.5, 0.6  # as many said the one as the other
     ax.imshow(colour, interpolation="nearest", extent=(0, number, number, 0), aspect="equal")
     begins = np.flatnonzero(np.diff(label)) + 1
     for place in begins:

@@ -96,16 +96,16 @@ def agreement_page(found: Agreement) -> Page:
         if len(each := each[each["pairs"] > 0]) > 1:
             least = _least(each, "annotator", "").strip()
             findings.append(f"Who agrees least with the others: {least} (intervals for these annotators).")
-    line = f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run"
+    command = f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run"
     beside = "; the report sets them beside the gold ones" if _known_gold(found).any() else ""
-    line += " && consilience report run -o labels.html" if beside else ""
+    command += " && consilience report run -o labels.html" if beside else ""
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
         Action("See the items on which annotators agree least", section=_LEAST),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section=_PLANNING),
         Action(
-            f"Infer the labels{'' if file else ', from the table of annotations in labels.csv'}{beside}:", line,
+            f"Infer the labels{'' if file else ', from the table of annotations in labels.csv'}{beside}:", command,
         ),
     ]  # fmt: skip
     sections = [*agreement_sections(found, items=True), _run(found)]

@@ -14,6 +14,8 @@ from consilience.rounding import probability, written
 _ERRORS, _NATS = 2.0, 3.0
 """Standard errors, and nats (odds of 20 to 1), by which log evidences must differ for numbers to be told apart."""
 
+_FIXED = "\N{NO-BREAK SPACE}"
+
 
 def clusters_allowed(fit: Any) -> str:
     """Say how many clusters a view may have, and whether somebody chose that or the evidence."""
@@ -57,26 +59,28 @@ def fewest(fit: Any) -> int:
 
 def evidence(fit: Any) -> list[Any]:
     """Tabulate how probable each number of clusters is, of those that were compared."""
+    import pandas
+
     compared, most = fit.table("evidence"), fit.truth.most_clusters
     value, error = (compared[name].to_numpy(float) for name in ("log_evidence", "standard_error"))
     taken = compared["clusters"].to_numpy() == most
     below = np.hypot(error, error[taken])
-    shown = compared[["clusters", "log_evidence", "standard_error", "probability"]].assign(
-        less=["–" if own else f"{written(gap, '.1f')} ± {spread:.1f}"
-              for own, gap, spread in zip(taken, value[taken] - value, below, strict=True)],
-        apart=["taken" if own else "yes" if clear else "no" for own, clear in
-               zip(taken, _apart(compared, most), strict=True)],
-    )  # fmt: skip
-    columns = {"clusters": "clusters at most", "log_evidence": "log evidence", "standard_error": "standard error",
-               "less": f"less than with {most}", "apart": "told apart", "probability": "probability"}  # fmt: skip
-    shown = shown[list(columns)].rename(columns=columns)
-    shown.attrs["numbers"] = (columns["less"],)
+    shown = pandas.DataFrame({
+        "clusters at most": compared["clusters"], "log evidence": _with_errors(value, error),
+        f"less than with {most}": np.where(taken, "–", _with_errors(value[taken] - value, below)),
+        "told apart": np.where(taken, "taken", np.where(_apart(compared, most), "yes", "no")),
+        "probability": compared["probability"],
+    })  # fmt: skip
+    shown.attrs["numbers"] = tuple(shown.columns[1:3])
     texts = {"probability": list(map(probability, shown["probability"]))}
-    texts |= {name: [written(one, ".1f") for one in shown[name]] for name in ("log evidence", "standard error")}
     words = (
         f"{clusters_allowed(fit)}. Before any answer all are as probable. Log evidence is the logarithm of how "
-        "probable the answers are with so many clusters, in nats; its standard error is that of the sampler, from its "
-        "runs, and itself rough where these are few. “Probability” is averaged over these errors: where they are wide, "
-        "it says how the estimates fell as much as what the answers tell."
+        "probable the answers are with so many clusters, in nats; ± is the standard error that the sampler leaves, "
+        "from its runs, and itself rough where these are few. “Probability” is averaged over these errors: where they "
+        "are wide, it says how the estimates fell as much as what the answers tell."
     )
     return [words, Table(shown, "How many clusters a view may have.", texts=texts)]
+
+
+def _with_errors(values: np.ndarray, errors: np.ndarray) -> list[str]:
+    return [f"{written(value, '.1f')}{_FIXED}±{_FIXED}{error:.1f}" for value, error in zip(values, errors, strict=True)]

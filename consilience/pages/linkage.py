@@ -113,7 +113,8 @@ def _numbers(fit: Any) -> dict[str, Any]:
     drawn = _shares_of_draws(fit) if known else [_UNKNOWN] * 2
     for (name, share), (mean, low, high) in zip(shares.items(), drawn, strict=True):
         if np.isfinite(low):
-            numbers[f"{name.partition(',')[0]}, in the mean of draws ({percents(low, high)}, 95 %)"] = percent(mean)
+            what = f"{name.partition(',')[0]}, expected by the model's draws"
+            numbers[f"{what} ({percents(low, high)}, 95 %)"] = percent(mean)
         else:
             numbers[name] = percent(share)
     return numbers

@@ -79,6 +79,7 @@ def test_gold_labels_are_told_with_what_they_say_of_annotations(known):
     gold = [0, 0, 1, -1] if known else None
     page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b"], gold=gold)))
     said = " ".join(page.findings)
+    assert page.line.startswith("4 items, ")
     assert ("gold labels of 3 of 4 items, which agreement does not use" in said) is known
     assert ("41.7 % of their 12 annotations are the gold label (" in said) is known
     assert any("beside the gold ones" in one.words for one in page.actions) is known

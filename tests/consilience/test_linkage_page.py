@@ -92,8 +92,8 @@ def test_a_share_and_its_interval_are_of_the_same_draws(fit):
     """Tiles, the finding and the table of thresholds: none has the interval of draws and the value of another run."""
     (mean, low, high), (of_all, *_) = _shares_of_draws(fit)
     tiles = {name.split(" (")[0]: value for name, value in page_of(fit).numbers.items()}
-    assert tiles["of the links are correct, in the mean of draws"] == percent(mean)
-    assert tiles["of all links are found, in the mean of draws"] == percent(of_all)
+    assert tiles["of the links are correct, expected by the model's draws"] == percent(mean)
+    assert tiles["of all links are found, expected by the model's draws"] == percent(of_all)
     assert page_of(fit).findings[0].startswith(f"The model expects {percent(mean)} of ")
     pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
     own = fit.truth.counted().partitions.clusters(slice(None))

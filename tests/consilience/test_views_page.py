@@ -426,7 +426,7 @@ def test_numbers_of_clusters_that_the_evidence_cannot_tell_apart_are_named(value
     assert clusters_allowed(fit) in text
     shown = table.frame.set_index("clusters at most")
     assert shown.loc[3, "told apart"] == "taken"
-    gap = float(shown.loc[2, "less than with 3"].split(" ± ")[0].replace("−", "-"))
+    gap = float(shown.loc[2, "less than with 3"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))
     assert gap == pytest.approx(values[1] - values[0])
     clear = values[1] - np.array(values) > np.maximum(2 * np.hypot(errors, errors[1]), 3)
     assert (shown["told apart"] == "yes").tolist() == clear.tolist()
