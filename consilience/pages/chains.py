@@ -259,18 +259,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
-        p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
-        shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
-        shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
-        if gold is not None:
-            shown.insert(1, "against gold", [gold.scores[name][metrics[0]] for name in table["system"]])
-        shown.attrs["numbers"] = (p_best,)
-        caption = "Systems against the crowd's chains, the best first; the intervals are too narrow"
-        caption += ", and P(best), of the same draws, is too sure." if len(table) > 1 else "."
-        texts = rounded(shown, digits, named, "95 % from", "to") | _gold_texts(shown["system"], metrics[:1], gold)
-        blocks = [
-            Table(shown, caption, texts=texts), figures.leaderboard(board)
-        ]
+        blocks = _by_crowd(board, named, digits, metrics[0], gold)
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
         f"Scores against the crowd are means over draws of its chains. {_OF_PARTITIONS if of_chains else _OF_LINKS}",
@@ -296,6 +285,21 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)
     section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
     return ChainScores([section, *annotators_by_gold(fit)], number, said, [alert])
+
+
+def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores | None) -> list[Any]:
+    """Return the table and the figure of the leaderboard by the crowd's chains."""
+    table, several = board.table, len(board.table) > 1
+    p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
+    names = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
+    shown = table.assign(p_best=board.p_best_texts)[list(names)[: 4 + several]].rename(columns=names)
+    if gold is not None:
+        shown.insert(1, "against gold", [gold.scores[name][metric] for name in table["system"]])
+    shown.attrs["numbers"] = (p_best,)
+    caption = "Systems against the crowd's chains, the best first; the intervals are too narrow"
+    caption += ", and P(best), of the same draws, is too sure." if several else "."
+    texts = rounded(shown, digits, named, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
+    return [Table(shown, caption, texts=texts), figures.leaderboard(board)]
 
 
 def _gold_texts(names: Iterable[str], metrics: Sequence[str], gold: GoldScores | None) -> dict[str, list[str]]:
