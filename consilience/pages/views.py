@@ -472,7 +472,7 @@ def _contradictions(found: _Found) -> Section:
     settled = f"There is no need to ask again: of another answer, by the model, {none}."
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
                                                 else "none worth asking again")  # fmt: skip
-    if not len(again):
+    if not found.worth:
         return Section(title, [words, settled, which, first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
@@ -482,7 +482,7 @@ def _contradictions(found: _Found) -> Section:
         f"settled the matter. {_the('with the largest gain', again['gain'])}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
-    return Section(title, [words, *[settled] * (not found.worth), gain, most, which, first], gist)
+    return Section(title, [words, gain, most, which, first], gist)
 
 
 def _the(which: str, values: Any) -> str:
