@@ -103,7 +103,7 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     if chains.together is not None:
         loose = len(np.unique(chains.entity[top.items < SURE]))
-        numbers[f"of {counted(chains.num_entities, 'entities')} with such a mention"] = loose
+        numbers[f"of {counted(chains.num_entities, 'entities')} with a mention below {SURE}"] = loose
     return parts, numbers
 
 
@@ -276,10 +276,10 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         before = gold.before(metrics[0], named, meaning, table if of_chains else None)
         ahead = gold.best(metrics[0])
         by_crowd = float(table["value"][table["system"] == ahead].iloc[0])
-        which = f"{named} of “{ahead}” against the gold chains{gold.ahead(metrics[0])}"
         value, _, spread = gold.text(ahead, metrics[0]).partition(" ")
-        known = f"{spread}, 95 %; " if spread else ""
-        number = {f"{which} ({known}against the crowd {by_crowd:.{digits}f})": value}
+        known = f" ({spread.strip('[]').replace(', ', ' to ')}, 95 %)" if spread else ""
+        which = f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}"
+        number = {f"{which}; against the crowd {by_crowd:.{digits}f}": value}
         said = [f"{before[0]} {gold.how}"]
         if of_chains and (other := gold.otherwise(metrics[0], f"{named}{meaning}", table, digits)):
             alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)

@@ -66,8 +66,8 @@ class GoldScores(NamedTuple):
         """Say what is known of other documents."""
         if self.documents >= _LEAST_DOCUMENTS:
             return (
-                f"{_NOT_USED}. Intervals of scores against gold hold 95 % for documents like these {self.documents:,}, "
-                "each of which is left out once (jackknife)."
+                f"{_NOT_USED}. Intervals of scores against gold hold about 95 % for documents like these "
+                f"{self.documents:,}, each of which is left out once (jackknife)."
             )
         few = "" if self.documents == 1 else f", fewer than {_LEAST_DOCUMENTS},"
         return (

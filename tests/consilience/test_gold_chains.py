@@ -65,7 +65,10 @@ def test_scores_against_gold_have_the_interval_of_documents_left_out():
     gap = found.scores["good"]["conll"] - found.scores["bad"]["conll"]
     low, high = (f"{gap + side * half * sd:.3f}".replace("-", "−") for side in (-1, 1))
     assert f"({low} to {high}, 95 %) on 9 documents" in found.ahead("conll")
-    assert "hold 95 % for documents like these 9" in found.how
+    (tile,) = chain_scores(fit, systems, ["conll"], singletons=True).numbers
+    low, high = found.interval("good", "conll")
+    assert tile.startswith(f"CoNLL of “good” against the gold chains ({low:.2f} to {high:.2f}, 95 %), ahead by ")
+    assert "hold about 95 % for documents like these 9" in found.how
 
 
 @pytest.mark.parametrize(
