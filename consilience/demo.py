@@ -11,7 +11,8 @@ import os
 import textwrap
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,7 +23,18 @@ from scipy import stats
 import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
-from consilience.demo_words import in_turn, sure_of_another, truth_among, who_is_first
+from consilience.demo_words import (
+    CODE,
+    COMMANDS,
+    FIRST,
+    RELIABILITY,
+    YOURS,
+    doubts,
+    in_turn,
+    sure_of_another,
+    truth_among,
+    who_is_first,
+)
 from consilience.drawing import BLUE, GREEN, INK, VERMILLION, WIDTH, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.agreement.jackknife import wilson
@@ -32,6 +44,7 @@ from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.models.intervals import ends
 from consilience.output import check_output
 from consilience.pages import Action, Code, Page, Section, Table, capital, write_page
+from consilience.pages.run import METHODS
 from consilience.printing import percent, percents, rows_of, table_text
 from consilience.rounding import probability
 
@@ -46,6 +59,7 @@ class Study(NamedTuple):
     words : what the table says, for the terminal.
     number : of the first screen, by what it is.
     finding : for the first screen, in a sentence.
+    ran : what was run, by what it is.
     """
 
     section: Section
@@ -53,6 +67,7 @@ class Study(NamedTuple):
     words: str
     number: Mapping[str, Any] = MappingProxyType({})
     finding: str = ""
+    ran: Mapping[str, Any] = MappingProxyType({})
 
 
 def run(path: str | os.PathLike, *, force: bool = False) -> None:
@@ -73,32 +88,33 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         "two studies of printed tables, of which nobody knows the truth, and four of simulated data, of which it is "
         "known."
     )
-    yours = Section("Now yours", [_YOURS, Code("\n".join(_COMMANDS.values()), "Commands to begin with")])
+    yours = Section("Now yours", [YOURS, Code("\n".join(COMMANDS.values()), "Commands to begin with")])
     page = Page(
-        "Consilience: six small studies", line, [*(study.section for study in studies), yours],
+        "Consilience: six small studies", line, [*(study.section for study in studies), yours, _what_was_run(studies)],
         numbers=dict(itertools.chain.from_iterable(study.number.items() for study in studies)),
         findings=[study.finding for study in studies if study.finding],
-        actions=[Action(words, command) for words, command in itertools.islice(_COMMANDS.items(), _FIRST)],
+        actions=[Action(words, command) for words, command in itertools.islice(COMMANDS.items(), FIRST)],
     )  # fmt: skip
     write_page(page, path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
 
 
-_FIRST = 4
-_COMMANDS = {
-    "Write the sample files:": "consilience data example sample && cd sample",
-    "Learn labels, and who can be trusted:": "consilience fit dawid-skene labels.csv -o run",
-    "Compare systems, with the gold labels:": "consilience compare run system_a.csv system_b.csv --gold use",
-    "See it all as a page:": "consilience report run --predictions system_a.csv system_b.csv -o report.html",
-    "Link records": "consilience link clinic.csv register.csv --restriction across -o linked",
-    "Find views": "consilience fit expert-views answers.csv --features items.csv --clusters 3 -o views",
-}
-"""What to do next, the first ones on the first screen."""
+def _what_was_run(studies: Sequence[Study]) -> Section:
+    """Return the section with models, seeds and versions, and the line that makes the page again."""
+    import pandas
 
-_YOURS = (
-    "These commands run on the sample files, and with the names of your own files on those. Coreference, which has no "
-    "sample file, is fitted by consilience fit mpa mentions.csv."
-)
+    rows = [{"study": study.section.title, **study.ran} for study in studies if study.ran]
+    table = Table(pandas.DataFrame(rows), "The studies, and what each was computed with.")
+    software = f"consilience {cs.__version__}, JAX {jax.__version__}, NumPyro {version('numpyro')}"
+    again = ["To make this page again:", Code("consilience demo -o demo.html", "To make this page again")]
+    return Section("What was run", [table, f"Computed with {software}.", *again], software)
+
+
+def _ran(fit: Fit, data: str) -> dict[str, Any]:
+    """Say what a fit was computed with."""
+    model = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}"
+    return {"data": data, "model and method": model, "seed of the fit": fit.seed, "draws": fit.draws}
+
 
 
 # ---- 1: whose label can be trusted ----
@@ -125,7 +141,8 @@ def anaesthetists() -> Study:
         f"grade of patient {worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would "
         "have hidden that. The least certain patients:"
     )
-    known = f"a certainty of 0.99 or more, at dependence {rho:g} (assumed)"
+    every, known = others | {rho: sure}, "a certainty of 0.99 or more"
+    fewest, most = min(every.values()), max(every.values())
     shown = Table(least, "The patients whose grade is least certain.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     section = Section(
@@ -133,19 +150,20 @@ def anaesthetists() -> Study:
         [
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
             *(f"{capital(one.words())}. The prior is what it expects before any data." for one in fit.findings()),
-            "Data: Dawid and Skene (1979). In Python: cs.fit(\"dawid-skene\", cs.load(\"dawid-skene-1979\")).",
+            "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"),
             "What to do with this: have patients below 0.99 looked at again, the least certain first, and take the "
             f"other {sure} grades for known only if you believe that looks hang together no more than assumed.",
         ],
-        f"{sure} of {size} patients have a grade with {known}",
+        f"{fewest} to {most} of {size} patients have a grade with {known}, by the dependence that is assumed",
     )  # fmt: skip
-    number = {f"of {size} patients have a grade with {known}": sure}
+    ends_ = f"at dependence {max(every):g} to {min(every):g}; {sure} at {rho:g}, which is assumed"
+    number = {f"of {size} patients have a grade with {known}, {ends_}": f"{fewest} to {most}"}
     finding = (
-        f"Of {size} patients whom five anaesthetists graded {sure} have a grade with {known}. "
-        f"That of patient {worst['patient']} has {worst['certainty']:.2f}. "
-        f"The number rests on what is assumed: {in_turn(others)}."
+        f"Of {size} patients whom five anaesthetists graded {fewest} to {most} have a grade with {known}, by how far "
+        f"looks at one patient err together: {sure} at dependence {rho:g}, which is assumed; {in_turn(others)}. These "
+        "data do not tell which holds."
     )
-    return Study(section, shown, words, number, finding)
+    return Study(section, shown, words, number, finding, _ran(fit, "printed table"))
 
 
 _DEPENDENCES = (0.0, 0.1, 0.5)
@@ -214,14 +232,13 @@ def dermatologists() -> Study:
             words, shown, drawn,
             "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
             "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
-            "(2023), Figures 5 and 15. In Python: cs.fit(\"prirn\", cases, reliability=30, "
-            "rank_weights=\"published-code\").",
+            "(2023), Figures 5 and 15.", Code(CODE["dermatologists"], "This study in Python"),
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
             f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
         ],
         f"figures of a paper, computed again to within {gap:.3f} by its program, {other:.2f} by its equation",
     )  # fmt: skip
-    return Study(section, shown, words)
+    return Study(section, shown, words, ran=_ran(fits["published-code"], "printed table"))
 
 
 def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str, str], float]:
@@ -261,9 +278,8 @@ def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     answers = _answers(data, np.random.default_rng(seed))
     fit = cs.fit("dirichlet", data, alpha=_ALPHA)
     systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
-    comparison = cs.compare(fit, systems, provenance="annotations")  # all that they know is what the crowd said
-    # The true accuracy is that of these items, and so is the score.
-    comparison = comparison.of_these()
+    # All that they know is what the crowd said; the true accuracy is that of these items, and so is the score.
+    comparison = cs.compare(fit, systems, provenance="annotations").of_these()
     true_scores = np.array([(labels == truth).mean() for labels in answers.values()])
     return Simulated(data, truth, fit, comparison, true_scores)
 
@@ -325,7 +341,7 @@ def leaderboard() -> Study:
     target = (
         f"Intervals are of the accuracy on these {data.num_items} items, of which the truth is uncertain, for that is "
         "the accuracy that is known here. Beside them consilience compare counts that other items would have given "
-        "other scores. In Python: cs.compare(cs.fit(\"dirichlet\", …), systems, provenance=\"annotations\")."
+        "other scores."
     )
     advice = (
         "What to do with this: do not report accuracy against a majority vote as if it were the truth; compare against "
@@ -341,8 +357,9 @@ def leaderboard() -> Study:
         f"and under the uncertain truth {value}, with 95 % between {low} and {high}."
     )
     gist = f"a vote claims {claimed} for a system that has {true}; the model says {value} [{low}, {high}]"
-    section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target, advice], gist)
-    return Study(section, shown, words, number, finding)
+    code = Code(CODE["leaderboard"], "This study in Python")
+    section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target, code, advice], gist)
+    return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 0"))
 
 
 def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
@@ -412,13 +429,11 @@ def toy() -> Study:
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
             "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x at "
             "which that split is most frequent, the one of the table. After Stutz et al. (2023), Figure 2, with "
-            "parameters of our own. In Python: cs.fit(\"dirichlet\", …, reliability=2).",
-            "What to do with this: reliability is a choice here, not an estimate, so report conclusions at several "
-            "values, and take those for open that change.",
+            "parameters of our own.", Code(CODE["toy"], "This study in Python"), RELIABILITY,
         ],
         "some items become certain when annotators are trusted more, others stay open",
     )  # fmt: skip
-    return Study(section, shown, words)
+    return Study(section, shown, words, ran=_ran(fits[1.0], "simulated, without random numbers"))
 
 
 @styled
@@ -490,7 +505,7 @@ def ratings() -> Study:
     )
     figure = _intervals(means, certainty, values["mean"])
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
-    how = "In Python: cs.fit(\"normal-inverse-gamma\", …, threshold=0)."
+    how = Code(CODE["ratings"], "This study in Python")
     advice = (
         "What to do with this: get more ratings of the items below 0.75, of which the mean rating put "
         f"{percent(table['mean rating on the right side'].iloc[-1])} on the right side, before you act on them."
@@ -501,7 +516,7 @@ def ratings() -> Study:
     finding = (
         f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
     )
-    return Study(section, shown, words, number, finding)
+    return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 4"))
 
 
 def _wilson(right: np.ndarray) -> tuple[float, float]:
@@ -529,15 +544,20 @@ def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
 # ---- 6: who is the same person ----
 
 
+def simulated_people(seed: int) -> Any:
+    """Simulate two files of the same people, with errors in every field; the records know who is who."""
+    records, _ = block_linkage.simulate(
+        seed, num_records=600, num_values=(120, 200, 90, 12, 28), exponent=(1.0, 0.9, 0.1, 0.0, 0.0), distortion=0.05,
+        missing=0.02, size_share=(0.7, 0.3), num_sources=2, repeats=False,
+    )  # fmt: skip
+    return records.replace(fields=np.array(["forename", "surname", "year", "month", "day"], object))
+
+
 def people() -> Study:
     """Link two simulated files of the same people, with errors in every field."""
     import pandas
 
-    records, _ = block_linkage.simulate(
-        7, num_records=600, num_values=(120, 200, 90, 12, 28), exponent=(1.0, 0.9, 0.1, 0.0, 0.0), distortion=0.05,
-        missing=0.02, size_share=(0.7, 0.3), num_sources=2, repeats=False,
-    )  # fmt: skip
-    records = records.replace(fields=np.array(["forename", "surname", "year", "month", "day"], object))
+    records = simulated_people(seed=7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)
         fit = cs.fit("block-linkage", records, restriction="across")
@@ -561,19 +581,19 @@ def people() -> Study:
     )
     shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)
-    how = "In Python: cs.link({\"clinic\": …, \"register\": …}, restriction=\"across\")."
+    how = Code(CODE["people"], "This study in Python")
     advice = (
         "What to do with this: report how many people there are with the interval and not the count of one linkage, "
         "and look yourself at pairs that are neither surely one person nor surely two."
     )
     gist = f"{count.value:,.0f} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
-    section = Section("Two files of the same people", [words, shown, drawn, how, advice], gist)
+    section = Section("Two files of the same people", [words, shown, drawn, *doubts(fit), how, advice], gist)
     number = {f"people in two files ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": f"{count.value:,.0f}"}
     finding = (
         f"Two files of {size:,} records with errors hold {count.value:,.0f} people, with 95 % between {low:,.0f} and "
         f"{high:,.0f}; in truth they are {known:,}."
     )
-    return Study(section, shown, words, number, finding)
+    return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)})
 
 
 STUDIES: tuple[Callable[[], Study], ...] = (anaesthetists, dermatologists, leaderboard, toy, ratings, people)

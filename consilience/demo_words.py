@@ -7,8 +7,68 @@ from typing import Any
 
 import numpy as np
 
+from consilience.notes import Level
+from consilience.pages import capital
 from consilience.printing import percent
 from consilience.rounding import probability
+
+FIRST = 4
+COMMANDS = {
+    "Write the sample files:": "consilience data example sample && cd sample",
+    "Learn labels, and who can be trusted:": "consilience fit dawid-skene labels.csv -o run",
+    "Compare systems, with the gold labels:": "consilience compare run system_a.csv system_b.csv --gold use",
+    "See it all as a page:": "consilience report run --predictions system_a.csv system_b.csv -o report.html",
+    "Link records": "consilience link clinic.csv register.csv --restriction across -o linked",
+    "Find views": "consilience fit expert-views answers.csv --features items.csv --clusters 3 -o views",
+}
+"""What to do next, the first ones on the first screen."""
+
+YOURS = (
+    "These commands run on the sample files, and with the names of your own files on those. Coreference, which has no "
+    "sample file, is fitted by consilience fit mpa mentions.csv -o mentions."
+)
+
+CODE = {
+    "anaesthetists": """import consilience as cs
+fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"))  # dependence=0: independent looks
+print(fit.labels())""",
+    "dermatologists": """import consilience as cs
+cases, systems = cs.load("stutz-2023-cases"), cs.load("stutz-2023-predictions")
+fit = cs.fit("prirn", cases, reliability=30, rank_weights="published-code", draws=10_000)
+print(cs.evaluate(fit, systems["A"], "top-3", missing="drop").table)""",
+    "leaderboard": """from consilience.demo import simulated_leaderboard
+found = simulated_leaderboard(seed=0)
+print(found.comparison.table, found.true_scores)""",
+    "toy": """import consilience as cs
+votes = [[0, 0, 5], [1, 2, 2], [1, 1, 3]]
+data = cs.Annotations.from_counts(votes, labels=["Benign 1", "Benign 2", "Cancer"])
+for reliability in (0.5, 1, 2, 5, 10):
+    fit = cs.fit("dirichlet", data, reliability=reliability)
+    print(reliability, cs.certainty(fit, exact=True).items)""",
+    "ratings": """import jax
+import consilience as cs
+from consilience.models import normal_inverse_gamma
+data, truth = normal_inverse_gamma.simulate(jax.random.key(4), num_items=120, num_annotators=5, threshold=0.0)
+fit = cs.fit("normal-inverse-gamma", data, threshold=0.0)
+print(fit.means())""",
+    "people": """import consilience as cs
+from consilience.demo import simulated_people
+fit = cs.fit("block-linkage", simulated_people(seed=7), restriction="across")
+print(fit.num_entities())""",
+}
+"""Each study as lines of Python that run as they are, by the name of its function."""
+
+RELIABILITY = (
+    "What to do with this: the reliability is for how many independent annotators one annotation counts, and these "
+    "data do not tell it. Take it as 1 or less where annotators share what misleads them. Call an example settled only "
+    "if it is so at the lowest reliability that you would defend, and say which that is. Where some items have gold "
+    "labels, fit.calibration() shows at each reliability whether labels are right as often as they are said to be."
+)
+
+
+def doubts(fit: Any) -> list[str]:
+    """Say what a fit warns of."""
+    return [f"{capital(note.words())}." for note in fit.findings() if note.level > Level.note]
 
 
 def in_turn(numbers: Mapping[float, int]) -> str:

@@ -231,3 +231,39 @@ def clusters(
     rows = -(-len(labels) // columns)
     ax.set_title(title, loc="left", pad=6 + 14 * rows)
     return ax
+
+
+@styled
+def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, title: str, ax: Any = None) -> Any:
+    """Draw all pairs of items: above the diagonal how probably they are together, below it what was said of them.
+
+    Parameters
+    ----------
+    together, said : float, shape ``(item, item)``, from 0 to 1; ``said`` is not a number where nobody was asked.
+    label : shape ``(item,)``; the cluster of each item, in the order of the rows.
+    title : of the figure.
+    ax : axes to draw into.
+    """
+    from matplotlib.patches import Patch
+
+    number = len(label)
+    ax = axes_of(ax, 4.6, 4.9)
+    row, column = np.indices(together.shape)
+    below, signed = np.asarray(row > column), np.nan_to_num(2 * said - 1)
+    colour = np.where(below[..., None], inked(signed), inked(np.where(row < column, together, 0)))
+    colour[below & (said == 0.5)] = 0.5, 0.5, 0.5, 0.6  # as many said the one as the other
+    ax.imshow(colour, interpolation="nearest", extent=(0, number, number, 0), aspect="equal")
+    begins = np.flatnonzero(np.diff(label)) + 1
+    for place in begins:
+        ax.axhline(place, color=INK, linewidth=0.6)
+        ax.axvline(place, color=INK, linewidth=0.6)
+    ends = np.concatenate([[0], begins, [number]])
+    middle, names = (ends[:-1] + ends[1:]) / 2, [str(numbered(label[start])) for start in ends[:-1]]
+    ax.set_xticks(middle, names)
+    ax.set_yticks(middle, names)
+    ax.tick_params(length=0)
+    ax.set(title=title, xlabel="cluster", ylabel="cluster")
+    looks = (("together", BLUE), ("said apart", VERMILLION))
+    handles = [Patch(facecolor=colour, alpha=0.6) for _, colour in looks]
+    legend_below(ax, handles, [name for name, _ in looks])
+    return ax

@@ -399,6 +399,8 @@ class Quantity(NamedTuple):
     @property
     def words(self) -> str:
         """It for a reader, such as ``accuracy of annotator ana``; an entry is known by its id alone."""
+        if self.name == "together":  # of pairs that have no ids
+            return "whether a pair in most doubt is together"
         name = re.sub("^num_", "number of ", self.name).replace("_", " ")
         named = ((dim.replace("_", " "), one) for dim, one in self.place)
         place = ", ".join(f"{dim} {one}" if dim not in ("", "entry") else one for dim, one in named)

@@ -36,7 +36,7 @@ SURE = 0.9
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
 
-_MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 5, 5, 2
+_MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
 
 _COLOURS = (PALETTE, ON_DARK)
 
@@ -226,7 +226,7 @@ class Page:
     sections : parts of the page.
     alerts : what to read before anything else.
     numbers : key figures, by what they are; at most four.
-    findings : what else there is to know; five are shown.
+    findings : what else there is to know; four are shown.
     actions : what to do next; five are shown, those whose section the page has.
     run : the folder of the fit, for ``RUN`` in commands, where it is known.
     method : what the section on what was run says of the method, beside what it says of every one.

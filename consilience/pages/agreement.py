@@ -11,14 +11,15 @@ from consilience import agreement_figures
 from consilience._version import __version__
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
+from consilience.evaluation.agreement.jackknife import jackknife_of_ratios, wilson_interval
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.models import FIRST
 from consilience.pages import Action, Code, Page, Section, Table
 from consilience.pages.run import IN_CODE, today
-from consilience.printing import counted
+from consilience.printing import counted, percent, percents
 from consilience.rounding import within
 
-_PLANNING = "What more annotations would give"
+_PLANNING, _LEAST = "What more annotations would give", "Items that agree least"
 _PAPER = """@article{norregaard2022sparse,
   title   = {Sparse Probability of Agreement},
   author  = {N{\\o}rregaard, Jeppe and Derczynski, Leon},
@@ -27,8 +28,8 @@ _PAPER = """@article{norregaard2022sparse,
 }"""
 _WIDTHS = (0.2, 0.1, 0.05, 0.02)  # of intervals; those that are narrower than the present one are planned for
 
-# A page shows so many rows of a table; the library and the command have them all.
-_MOST_ROWS = 30
+# A page shows so many rows of a table, and so many items; the library and the command have them all.
+_MOST_ROWS, _MOST_ITEMS = 30, 10
 
 # Where two annotators share fewer items than this, in the median, how often they agree is chance.
 _FEWEST_SHARED = 5
@@ -89,27 +90,34 @@ def agreement_page(found: Agreement) -> Page:
             f"for annotators like these. {_by_convention(alpha['value'].iloc[0])}"
         )
     numbers["items with two annotations or more"] = found.num_usable
+    findings += [*([] if alike else [_by_weights(found)]), *_beside_gold(found)]
     with contextlib.suppress(UnsupportedRequest):
         each = found.annotators()
         if len(each := each[each["pairs"] > 0]) > 1:
             least = _least(each, "annotator", "").strip()
             findings.append(f"Who agrees least with the others: {least} (intervals for these annotators).")
-    if found.dependence.found and found.weights != "flat":
-        findings.append(
-            f"The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
-        )
+    command = f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run"
+    beside = "; the report sets them beside the gold ones" if _known_gold(found).any() else ""
+    command += " && consilience report run -o labels.html" if beside else ""
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
+        Action("See the items on which annotators agree least", section=_LEAST),
         Action("See who agrees least with the others", section="Annotators"),
         Action("Plan how many more annotations are needed", section=_PLANNING),
         Action(
-            "Infer the labels:" if file else "Infer the labels, from the table of annotations in labels.csv:",
-            f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run",
+            f"Infer the labels{'' if file else ', from the table of annotations in labels.csv'}{beside}:", command,
         ),
     ]  # fmt: skip
-    findings += [] if alike else [str(found.dependence)]
-    sections = [*agreement_sections(found), _run(found)]
+    sections = [*agreement_sections(found, items=True), _run(found)]
     return Page(title, line, sections, numbers=numbers, findings=findings, actions=actions)
+
+
+def _by_weights(found: Agreement) -> str:
+    """Say whether the agreement hangs on how many annotations items have, and which value to use then."""
+    said = str(found.dependence)
+    if found.dependence.found and found.weights != "flat":
+        said += f" The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
+    return said
 
 
 def _by_convention(alpha: float) -> str:
@@ -122,14 +130,18 @@ def _by_convention(alpha: float) -> str:
     )
 
 
-def agreement_sections(found: Agreement) -> list[Section]:
+def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section]:
     """Return the sections on agreement: by scheme, label, annotator and time, corrected for chance, and planned.
 
-    Parts that the data cannot give, such as those on annotators where only counts are known, are left out.
+    Parts that the data cannot give, such as those on annotators where only counts are known, are left out. A page on a
+    fit has a table of items of its own; others show those that agree least.
     """
     if not found.num_usable:
         return []
-    parts = [_schemes(found), _labels(found), _annotators(found), _arrival(found), _chance(found), _planning(found)]
+    parts = [
+        _schemes(found), _labels(found), _items(found) if items else None, _annotators(found), _arrival(found),
+        _chance(found), _planning(found),
+    ]  # fmt: skip
     return [part for part in parts if part is not None]
 
 
@@ -173,6 +185,72 @@ def _labels(found: Agreement) -> Section:
     table = Table(_words(ordered, found), "Labels, the most frequent first.")
     gist = _least(labels, "label", "least on")
     return Section("Agreement by label", [words, table, drawn, *_left_out(ordered, "labels")], gist)
+
+
+def _items(found: Agreement) -> Section | None:
+    """Show the items on which annotators agree least, with their labels."""
+    table = found.items()
+    usable = table[found.counts.size >= 2]
+    usable = usable.sort_values(["agreement", "annotations"], ascending=[True, False], kind="stable")
+    if len(usable) < 2:
+        return None
+    shown = usable.head(_MOST_ITEMS)
+    alike = int(np.isclose(usable["agreement"], shown["agreement"].iloc[-1]).sum())
+    beyond = alike - int(np.isclose(shown["agreement"], shown["agreement"].iloc[-1]).sum())
+    words = (
+        "The share of the pairs of annotations of an item that are the same label, lowest first, and of as low ones "
+        "those with more annotations first. Such items may be hard, or unclear as they are put: look at them before "
+        "you blame annotators."
+    )
+    if beyond:
+        words += f" {counted(beyond, 'more items')} agree as little as the last of these."
+    frame = shown.assign(labels=_tallies(found, shown.index.to_numpy()))[["item", "labels", "annotations", "agreement"]]
+    none = int((usable["agreement"] == 0).sum())
+    full = int((usable["agreement"] == 1).sum())
+    gist = f"of {counted(len(usable), 'items')} {full:,} have full agreement, {none:,} none"
+    return Section(_LEAST, [words, Table(frame, "Items, the lowest agreement first.", of="")], gist)
+
+
+def _tallies(found: Agreement, items: np.ndarray) -> list[str]:
+    """Write how often each of some items got each label, the most frequent first."""
+    item, label, count = found.counts.entries
+    names = np.arange(found.counts.num_labels) if found.counts.labels is None else found.counts.labels
+    texts = []
+    for one in items:
+        own = np.flatnonzero(item == one)
+        own = own[np.argsort(-count[own], kind="stable")]
+        texts.append(", ".join(f"{count[cell]:g}× {names[label[cell]]}" for cell in own))
+    return texts
+
+
+def _beside_gold(found: Agreement) -> list[str]:
+    """Say how often annotations are right where gold labels are known: what agreement does not tell."""
+    known = _known_gold(found)
+    if not known.any():
+        return []
+    data: Any = found.annotations
+    own = known[np.asarray(data.item)]
+    right = (np.asarray(data.label) == np.asarray(data.gold)[np.asarray(data.item)])[own]
+    weight = np.asarray(data.weight, float)[own]
+    _, unit = np.unique(np.asarray(data.item)[own], return_inverse=True)
+    top, number = np.bincount(unit, right * weight), np.bincount(unit, weight)
+    value, sd = (float(one[0]) for one in jackknife_of_ratios(np.zeros(len(top), int), top, number, 1))
+    said = f"{percent(value)} of their {counted(int(number.sum()), 'annotations')} are the gold label"
+    if np.isfinite(sd) and sd > 0:
+        low, high = wilson_interval(value, sd, number.sum() ** 2 / (number**2).sum(), found.level)
+        said += f" ({percents(float(low), float(high))}, {100 * found.level:g} % for items like these)"
+    return [
+        f"The data have gold labels of {int(known.sum()):,} of {counted(len(known), 'items')}, which agreement does "
+        f"not use: annotators can agree and be wrong. {said}."
+    ]
+
+
+def _known_gold(found: Agreement) -> np.ndarray:
+    """Return which items have a gold label and annotations."""
+    data = found.annotations
+    if data is None or data.gold is None:
+        return np.zeros(found.counts.num_items, bool)
+    return (np.asarray(data.gold) >= 0) & (found.counts.size > 0)
 
 
 def _annotators(found: Agreement) -> Section | None:
@@ -273,10 +351,11 @@ def _planning(found: Agreement) -> Section | None:
     try:
         wide = found.plan().current_width
         plans = {width: found.plan(width=width, per_item=per_item) for width in _WIDTHS if width < wide}
-        lines = str(found.plan()).splitlines()
+        lines = [_best_number(found.plan())]
     except UnsupportedRequest:
         return None
-    designs = [(width, one) for width, plan in plans.items() for one in (plan.asked, plan.best) if one is not None]
+    shown = [(width, own) for width, plan in plans.items() for own in (plan.asked, *[plan.best] * _is_better(plan))]
+    designs = [(width, one) for width, one in shown if one is not None]
     rows = [
         (f"± {width / 2:g}", one.per_item, one.more_items, one.more_items * one.per_item)
         for width, one in dict.fromkeys(designs) if one.more_items is not None
@@ -285,25 +364,32 @@ def _planning(found: Agreement) -> Section | None:
         return Section(_PLANNING, lines)
     columns = [f"{100 * found.level:g} % interval", "annotations per item", "more items", "more annotations in all"]
     frame = pandas.DataFrame(rows, columns=columns)
-    told = [f"{number}{' (as now)' if number == per_item else ' (best guess)'}" for number in frame[columns[1]]]
-    cheapest = [min((row for row in rows if row[0] == width), key=lambda row: row[-1]) for width in dict.fromkeys(
-        row[0] for row in rows
-    )]  # fmt: skip
+    told = [f"{number}{' (as now)' if number == per_item else ' (best)'}" for number in frame[columns[1]]]
     texts = {columns[1]: told} | {name: list(map(_about, frame[name])) for name in columns[2:]}
     words = (
         f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower; "
         "that for annotators like these asks for more annotators too."
     )
-    if frame[columns[1]].nunique() > 1:
-        named = ", ".join(f"{number} for {width}" for width, number, *_ in cheapest)
-        words += (
-            f" The table has {per_item} annotations of each new item, as now, and the best guess. That guess is of new "
-            f"items alone; the interval is of new and present items together. The cheaper number is {named}."
-        )
-    width, number, _, least = cheapest[0]
+    width, number, _, least = rows[0]
     gist = f"for these annotators {width} takes about {_about(least)} more annotations, {number} of each new item"
     table = Table(frame, "What narrower intervals take, about.", texts=texts)
     return Section(_PLANNING, [*lines, words, table], gist)
+
+
+def _is_better(plan: Any) -> bool:
+    """Return whether another number of annotations per item is surely better than the one that was asked about."""
+    asked = plan.asked.per_item
+    return bool(plan.optimum_lower > asked or plan.optimum_upper < asked)
+
+
+def _best_number(plan: Any) -> str:
+    """Say how many annotations of a new item make the most of a budget; no guess where the data give no upper end."""
+    if not np.isinf(plan.optimum_upper) or np.isinf(plan.optimum):
+        return str(plan)
+    return (
+        "How many annotations of each new item make the most of a budget cannot be told from these items: with "
+        f"{100 * plan.level:g} % it is {np.floor(plan.optimum_lower):.0f} or more, and they give no upper end."
+    )
 
 
 def _run(found: Agreement) -> Section:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +15,17 @@ from consilience.data.conll_text import match_documents
 from consilience.data.mentions import MENTION_TYPES
 from consilience.data.words import read_words
 from consilience.drawing import PALETTE, shown_name
-from consilience.errors import InputWarning, UnsupportedRequest
+from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
-from consilience.evaluation.chains import WRITTEN, value_of
+from consilience.evaluation.chains import WRITTEN
 from consilience.evaluation.comparison import compare
-from consilience.evaluation.coreference_scores import score_coreference
 from consilience.evaluation.scores import Score
 from consilience.evaluation.silver import SilverChains, silver_chains
 from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
-from consilience.models.truth.against_gold import unused_gold
-from consilience.models.truth.chains import follow_links, links_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
+from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_scores
 from consilience.pages.items import below, effective_draws, leading_classes
 from consilience.pages.systems import in_words, rounded
 from consilience.printing import counted
@@ -57,11 +54,6 @@ _OF_LINKS = (
     "other, not with 1."
 )
 _MEAN = "mean F of MUC, B³ and CEAF-e", "the mean of the scores MUC, B³ and CEAF-e, from 0 to 1"
-_NOT_USED = "The fit did not use the gold labels; how the scores would differ on other documents is not known."
-_AN_END = (
-    "The gold score of {} is an end of the interval by the crowd: of so few mentions draws have few different scores, "
-    "and that of the gold chains is among them."
-)
 _ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
@@ -111,7 +103,7 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     if chains.together is not None:
         loose = len(np.unique(chains.entity[top.items < SURE]))
-        numbers[f"of {counted(chains.num_entities, 'entities')} with such a mention"] = loose
+        numbers[f"of {counted(chains.num_entities, 'entities')} with a mention below {SURE}"] = loose
     return parts, numbers
 
 
@@ -221,7 +213,7 @@ class ChainScores(NamedTuple):
 
     Parameters
     ----------
-    sections, numbers, findings, alerts : parts of a `Page`; all empty where there is no system.
+    sections, numbers, findings, alerts : parts of a `Page`; where there is no system, of annotators alone.
     """
 
     sections: list[Section]
@@ -241,12 +233,12 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     singletons : whether entities of one mention count.
     """
     if not systems:
-        return ChainScores([], {}, [], [])
+        return ChainScores(annotators_by_gold(fit), {}, [], [])
     of_chains, metrics = hasattr(truth_of(fit), "witnessed"), list(metrics or _METRICS)
     board = compare(fit, systems, metric=metrics[0], singletons=singletons)
     alone = board.num_items == 1  # a single document tells nothing of others: what is uncertain is its truth
     board = board.of_these() if alone else board
-    gold = _against_gold(fit, systems, metrics, singletons)
+    gold = gold_scores(fit, systems, metrics, singletons)
     table = board.table
     # Of few draws, whose intervals are wide, no score against the crowd has a third digit.
     digits = min(map(decimals, table["lower"], table["upper"])) if of_chains else 3
@@ -262,22 +254,12 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         point = f"{every['against the most likely chains'].iloc[0]:.{digits}f}"
         best = in_words(board.p_best_texts[0])
         were = "Were all systems made from these annotations, it would be" if board.takes_for_copies else "It is"
-        leads = f" {were} the best of {len(table)} with probability {best}." if len(table) > 1 else ""
+        leads = f" {were} the best of {len(table)} with probability {best}, too sure as well." * (len(table) > 1)
         said = [
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
-        p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
-        shown = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
-        shown = table.assign(p_best=board.p_best_texts)[list(shown)[: 4 + (len(table) > 1)]].rename(columns=shown)
-        if gold is not None:
-            shown.insert(1, "against gold", [gold.scores[name][metrics[0]] for name in table["system"]])
-        shown.attrs["numbers"] = (p_best,)
-        caption = "Systems against the crowd's chains, the best first; the intervals are too narrow"
-        caption += ", and P(best) is of the same draws." if len(table) > 1 else "."
-        blocks = [
-            Table(shown, caption, texts=rounded(shown, digits, named, "95 % from", "to")), figures.leaderboard(board)
-        ]
+        blocks = _by_crowd(board, named, digits, metrics[0], gold)
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
         f"Scores against the crowd are means over draws of its chains. {_OF_PARTITIONS if of_chains else _OF_LINKS}",
@@ -286,24 +268,46 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
     caption += "; the intervals are too narrow." if of_chains else "."
     of_crowd = [str(one) for one in every if one not in ("system", "metric", "against gold")]
-    by_all = Table(every, caption, texts=rounded(every, digits, *of_crowd))
+    by_gold = _gold_texts(scores, metrics, gold)
+    by_all = Table(every, caption, texts=rounded(every, digits, *of_crowd) | by_gold)
     alert = Alert("Scores against the crowd's chains have limits.", [_FIRST_OF[of_chains]], Level.warning)
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
         before = gold.before(metrics[0], named, meaning, table if of_chains else None)
         ahead = gold.best(metrics[0])
         by_crowd = float(table["value"][table["system"] == ahead].iloc[0])
-        which = f"{named} of “{ahead}” against the gold chains{gold.ahead(metrics[0])}"
-        number = {f"{which} (against the crowd {by_crowd:.{digits}f})": f"{gold.scores[ahead][metrics[0]]:.3f}"}
+        value, _, spread = gold.text(ahead, metrics[0]).partition(" ")
+        known = f" ({spread.strip('[]').replace(', ', ' to ')}, 95 %)" if spread else ""
+        which = f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}"
+        number = {f"{which}; against the crowd {by_crowd:.{digits}f}": value}
+        said = [f"{before[0]} {gold.how}"]
         if of_chains and (other := gold.otherwise(metrics[0], f"{named}{meaning}", table, digits)):
             alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)
-        else:
-            said = [" ".join([before[0], *said])]
     section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
-    return ChainScores([section], number, said, [alert])
+    return ChainScores([section, *annotators_by_gold(fit)], number, said, [alert])
 
 
-def _all_scores(scores: Mapping[str, Mapping[str, Score]], gold: _Gold | None, *, of_chains: bool) -> Any:
+def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores | None) -> list[Any]:
+    """Return the table and the figure of the leaderboard by the crowd's chains."""
+    table, several = board.table, len(board.table) > 1
+    p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
+    names = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
+    shown = table.assign(p_best=board.p_best_texts)[list(names)[: 4 + several]].rename(columns=names)
+    if gold is not None:
+        shown.insert(1, "against gold", [gold.scores[name][metric] for name in table["system"]])
+    shown.attrs["numbers"] = (p_best,)
+    caption = "Systems against the crowd's chains, the best first; the intervals are too narrow"
+    caption += ", and P(best), of the same draws, is too sure." if several else "."
+    texts = rounded(shown, digits, named, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
+    return [Table(shown, caption, texts=texts), figures.leaderboard(board)]
+
+
+def _gold_texts(names: Iterable[str], metrics: Sequence[str], gold: GoldScores | None) -> dict[str, list[str]]:
+    """Write the column of scores against gold, with their intervals; nothing where no gold chains are known."""
+    return {} if gold is None else {"against gold": [gold.text(name, one) for name in names for one in metrics]}
+
+
+def _all_scores(scores: Mapping[str, Mapping[str, Score]], gold: GoldScores | None, *, of_chains: bool) -> Any:
     """Tabulate all scores of systems: against gold chains where these are known, and against those of the crowd."""
     import pandas
 
@@ -316,100 +320,3 @@ def _all_scores(scores: Mapping[str, Mapping[str, Score]], gold: _Gold | None, *
             row |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True)) if of_chains else {}
             rows.append(row | {"against the most likely chains": score.point})
     return pandas.DataFrame(rows)
-
-
-class _Gold(NamedTuple):
-    """Scores against gold chains.
-
-    Parameters
-    ----------
-    scores : by system, and by metric.
-    silver : of the most likely chains of the fit, by metric.
-    documents, of : how many are known to the last mention, and how many there are.
-    """
-
-    scores: dict[str, dict[str, float]]
-    silver: dict[str, float]
-    documents: int
-    of: int
-
-    def best(self, metric: str) -> str:
-        """Return the system that has the highest score."""
-        return max(self.scores, key=lambda name: self.scores[name][metric])
-
-    def ahead(self, metric: str) -> str:
-        """Say by how much the first system leads, and of how many documents that is known; empty of one system."""
-        if len(self.scores) == 1:
-            return ""
-        first, second, *_ = sorted((one[metric] for one in self.scores.values()), reverse=True)
-        ahead = round(first, 3) - round(second, 3)  # as both are written
-        lead = f"ahead by {ahead:.3f}" if ahead else "level with another"
-        return f", {lead} on {counted(self.documents, 'documents')}; not known for others"
-
-    def before(self, metric: str, named: str, meaning: str, table: Any) -> list[str]:
-        """Say what systems score, and what to know of that; with the table of their intervals by the crowd, if any."""
-        said = [self.words(metric, named, meaning), _NOT_USED]
-        if table is None:
-            return said
-        ends = table.set_index("system")[["lower", "upper"]]
-        at_end = [f"“{name}”" for name, one in self.scores.items() if np.isclose(ends.loc[name], one[metric]).any()]
-        return said + [_AN_END.format(" and ".join(at_end))] * bool(at_end)
-
-    def words(self, metric: str, named: str, meaning: str) -> str:
-        """Say what systems and the crowd score."""
-        order = sorted(self.scores, key=lambda name: -self.scores[name][metric])
-        first, *others = (f"“{name}” {{}}{self.scores[name][metric]:.3f}" for name in order)
-        listed = "".join(f", {one.format('')}" for one in others)
-        which = counted(self.documents, "documents") if self.documents == self.of else (
-            f"{self.documents:,} of {self.of:,} documents, of which all mentions have a gold label"
-        )  # fmt: skip
-        return (
-            f"Against the gold chains of {which}, {first.format('scores ')} in {named}{meaning}{listed}, and the "
-            f"most likely chains of the crowd {self.silver[metric]:.3f}."
-        )
-
-    def otherwise(self, metric: str, named: str, table: Any, digits: int) -> list[str]:
-        """Say, under a heading, which systems score more or less by gold than the crowd's intervals hold, if any."""
-        said, sides = [], set()
-        for row in table.itertuples():
-            if row.lower <= (score := self.scores[row.system][metric]) <= row.upper:
-                continue
-            sides.add("below" if score < row.lower else "above")
-            value, low, high = (f"{one:.{digits}f}" for one in (row.value, row.lower, row.upper))
-            said.append(
-                f"“{row.system}” scores {score:.3f} in {named} against the gold chains, and {value} ({low} to {high}, "
-                "95 %) against those of the crowd."
-            )
-            named = named.partition(" (")[0]  # which is explained once
-        if not said:
-            return []
-        whose = "Gold scores" if len(said) == len(table) else f"Gold scores of {len(said)} of {len(table)} systems"
-        by_gold = sorted(table["system"], key=lambda name: -self.scores[name][metric])
-        order = f"the order of systems is {'the same' if by_gold == table['system'].tolist() else 'another'}"
-        heading = f"{whose} lie {' or '.join(sorted(sides))} the crowd's intervals, which are too narrow"
-        return [f"{heading}{f'; {order}' if len(table) > 1 else ''}.", *said]
-
-
-def _against_gold(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], singletons: bool) -> _Gold | None:
-    """Score systems against the chains that gold labels make, where all mentions of a document have one."""
-    data, codes = fit.data, unused_gold(fit.resolved)
-    if codes is None:
-        return None
-    document, names = np.asarray(data.document), np.asarray(data.documents, object)
-    known = np.bincount(document, codes < 0, data.num_documents) == 0
-    own, place = known[document], np.cumsum(known) - 1
-    if not own.any():
-        return None
-    entity = follow_links(links_of(data.label_codes())[np.maximum(codes, 0)][None])[0]
-    spans = (np.asarray(values)[own] for values in (data.start, data.end, entity))
-    key = Chains.from_spans(place[document[own]], *spans, documents=names[known])
-
-    def scored(chains: Chains) -> dict[str, float]:
-        sums = score_coreference(key, chains, singletons=singletons).sums
-        total = {base: parts.sum(axis=1, keepdims=True) for base, parts in sums.items()}
-        return {metric: float(value_of(metric, total)[0]) for metric in metrics}
-
-    with warnings.catch_warnings():  # of documents without gold, that are left out
-        warnings.simplefilter("ignore", InputWarning)
-        found = {name: scored(system) for name, system in systems.items()}
-        return _Gold(found, scored(silver_chains(fit).to_chains()), int(known.sum()), data.num_documents)

@@ -28,6 +28,7 @@ from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
 _NEARLY_ALL = 0.999  # Of all links.
+_UNKNOWN = float("nan"), float("nan"), float("nan")  # mean and interval
 _EVEN = 0.5           # The threshold from which on a pair is more probably a link than not.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _LINKS = {
@@ -109,21 +110,30 @@ def _numbers(fit: Any) -> dict[str, Any]:
     found, of = found_of_all(fit)
     by = f"expected by the model{', in doubt' if count.doubt else ''}"
     shares = {f"of the links are correct, {by}": expected.precision, f"of {of} are found, {by}": found}
-    intervals = _intervals_of_shares(fit) if known else [(np.nan, np.nan)] * 2
-    for (name, share), (low, high) in zip(shares.items(), intervals, strict=True):
-        of_draws = f" ({percents(low, high)}, 95 %)" if np.isfinite(low) else ""
-        numbers[name + of_draws] = percent(share)
+    drawn = _shares_of_draws(fit) if known else [_UNKNOWN] * 2
+    for (name, share), (mean, low, high) in zip(shares.items(), drawn, strict=True):
+        if np.isfinite(low):
+            what = f"{name.partition(',')[0]}, expected by the model's draws"
+            numbers[f"{what} ({percents(low, high)}, 95 %)"] = percent(mean)
+        else:
+            numbers[name] = percent(share)
     return numbers
 
 
-def _intervals_of_shares(fit: Any) -> list[tuple[float, float]]:
-    """Return the intervals of the shares of correct links and of links found, over the draws of the entities.
+def _of_draws(shares: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean of a share over draws, and the ends of the interval that holds 95 % of them."""
+    low, high = np.nanquantile(shares, ends())
+    return float(np.nanmean(shares)), float(low), float(high)
+
+
+def _shares_of_draws(fit: Any) -> list[tuple[float, float, float]]:
+    """Return mean and interval of the shares of correct links and of links found, over the draws of the entities.
 
     NaN where the draws are no partitions, or are of other pairs than the share.
     """
     counted_in, size = fit.truth.counted().partitions, fit.data.num_records
     if counted_in is None:
-        return [(np.nan, np.nan)] * 2
+        return [_UNKNOWN] * 2
     one, other = np.divmod(pairs_together(fit.truth.estimate()), size)
     drawn = (counted_in.clusters(draws) for draws in counted_in.draw_blocks())
     common = np.concatenate([(own[:, one] == own[:, other]).sum(axis=1) for own in drawn])
@@ -134,13 +144,12 @@ def _intervals_of_shares(fit: Any) -> list[tuple[float, float]]:
     # Draws of the fit itself know nothing of pairs that it does not look at; those beside it look at nearly all.
     own_draws = counted_in is fit.truth
     fits = own_draws == (found_of_all(fit)[1] != "all links") or fit.data.candidate is not None
-    intervals = [np.nanquantile(share, ends()) for share in (common / len(one), found)]
-    (low, high), of_found = ((float(low), float(high)) for low, high in intervals)
-    return [(low, high), of_found if fits or fit.truth.found_share > _NEARLY_ALL else (np.nan, np.nan)]
+    known = fits or fit.truth.found_share > _NEARLY_ALL
+    return [_of_draws(common / len(one)), _of_draws(found) if known else _UNKNOWN]
 
 
-def _intervals_of_seen(fit: Any) -> list[tuple[float, float]]:
-    """Return the intervals of the share of links found among those looked at, and of that of these among all links.
+def _seen_of_draws(fit: Any) -> list[tuple[float, float, float]]:
+    """Return the same of the share of links found among those looked at, and of that of these among all links.
 
     Looked at is what has a probability in the estimate. NaN for the second where draws know nothing of other pairs.
     """
@@ -154,12 +163,12 @@ def _intervals_of_seen(fit: Any) -> list[tuple[float, float]]:
     by_size = counted_in.clusters_by_size()
     records = np.arange(1, by_size.shape[1] + 1)
     shares = (made / np.maximum(seen, 1), seen / np.maximum(by_size @ (records * (records - 1) // 2), 1))
-    of_found, of_seen = ((float(low), float(high)) for low, high in (np.quantile(share, ends()) for share in shares))
-    return [of_found, of_seen if counted_in is not fit.truth else (np.nan, np.nan)]
+    of_found, of_seen = map(_of_draws, shares)
+    return [of_found, of_seen if counted_in is not fit.truth else _UNKNOWN]
 
 
 def _by_threshold(fit: Any, thresholds: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the intervals of precision and recall of the pairs above thresholds, over the draws of the entities.
+    """Return means and intervals of precision and recall of the pairs above thresholds, over draws of the entities.
 
     Recall is of the links among the pairs that have a probability, as `thresholds` has it. Nothing where the draws are
     no partitions, or where no pair reaches a threshold.
@@ -176,7 +185,8 @@ def _by_threshold(fit: Any, thresholds: np.ndarray) -> dict[str, np.ndarray]:
     ])  # fmt: skip
     links = np.maximum(hits[:, -1:], 1)
     found = {"precision": hits[:, number - 1] / number, "recall": hits[:, number - 1] / links}
-    return {
+    means = {name: share.mean(axis=0) for name, share in found.items()}
+    return means | {
         f"{name}_{end}": values
         for name, share in found.items()
         for end, values in zip(("lower", "upper"), np.quantile(share, ends(), axis=0), strict=True)
@@ -212,12 +222,13 @@ def _account(fit: Any) -> str:
     expected, count = expected_scores(fit), num_entities(fit)
     if not expected.predicted_pairs:
         return "The estimate joins no records."
-    low, high = _intervals_of_shares(fit)[0] if _known_interval(count) else (np.nan, np.nan)
+    mean, low, high = _shares_of_draws(fit)[0] if _known_interval(count) else _UNKNOWN
+    expect = percent(mean if np.isfinite(low) else expected.precision)
     spread = f", and {percents(low, high)} in 95 % of its draws" if np.isfinite(low) else ""
     doubt = f": {count.doubt}" if count.doubt else ""
     checked = "" if fit.data.entity is not None else " No known link checks that."
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
-    return f"The model expects {percent(expected.precision)} of {links} to be correct{spread}{doubt}.{checked}"
+    return f"The model expects {expect} of {links} to be correct{spread}{doubt}.{checked}"
 
 
 def _within_too(fit: Any) -> bool:
@@ -325,7 +336,10 @@ def _thresholds(fit: Any) -> Section | None:
     columns, texts = ["threshold", "precision", "recall", "pairs", "clusters"], {}
     if _known_interval(num_entities(fit)) and (spread := _by_threshold(fit, table["threshold"].to_numpy())):
         table = table.assign(**spread)
-        words += " Shaded, and in brackets where there is any doubt, is what 95 % of the draws under “Clusters” have."
+        words += (
+            " Both are means of the draws under “Clusters”; shaded, and in brackets where there is any doubt, is what "
+            "95 % of these draws have."
+        )
         texts = {
             name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
             for name in ("precision", "recall")
@@ -339,8 +353,10 @@ def _thresholds(fit: Any) -> Section | None:
 
 
 def _with_ends(value: float, low: float, high: float) -> str:
-    """Write a share with its interval, which holds it; alone where draws do not differ, or in too few of them."""
-    text, low_text, high_text = (f"{one:.3f}" for one in (value, min(low, value), max(high, value)))
+    """Write a share with its interval; alone where draws do not differ, or in too few of them."""
+    text, low_text, high_text = (f"{one:.3f}" for one in (value, low, high))
+    if text == "1.000" and value < 1:
+        text = "> 0.999"
     return text if low_text == high_text or low == high else f"{text} [{low_text}, {high_text}]"
 
 
@@ -412,19 +428,20 @@ def _shares(fit: Any) -> Table | None:
     expected, (found, of) = expected_scores(fit), found_of_all(fit)
     if not expected.predicted_pairs:
         return None
-    spread = _intervals_of_shares(fit) if _known_interval(num_entities(fit)) else [(np.nan, np.nan)] * 2
+    spread = _shares_of_draws(fit) if _known_interval(num_entities(fit)) else [_UNKNOWN] * 2
     rows = [("correct links, of those made", expected.precision, spread[0])]
     if of == "all links":
-        seen = _intervals_of_seen(fit) if np.isfinite(spread[0][0]) else spread
+        seen = _seen_of_draws(fit) if np.isfinite(spread[0][0]) else spread
         rows += [(f"links found, of the links {_among(fit)}", expected.recall, seen[0]),
                  (f"links {_among(fit)}, of all links", fit.truth.found_share, seen[1])]  # fmt: skip
     rows.append((f"links found, of {of}" + ": the product of the two above" * (len(rows) > 1), found, spread[1]))
     texts = [
-        {"what": what, "expected": percent(share), "95 % of draws": percents(*ends) if np.isfinite(ends[0]) else "–"}
-        for what, share, ends in rows
+        {"what": what, "expected by the estimate": percent(share)}
+        | ({"mean of draws": percent(mean), "95 % of draws": percents(low, high)} if np.isfinite(mean) else {})
+        for what, share, (mean, low, high) in rows
     ]
-    frame = pandas.DataFrame(texts)
-    frame.attrs["numbers"] = ("expected", "95 % of draws")
+    frame = pandas.DataFrame(texts).fillna("–")
+    frame.attrs["numbers"] = ("expected by the estimate", "mean of draws", "95 % of draws")
     caption = "How right and how complete the links are, as the model expects"
     own = fit.truth.counted().partitions is not fit.truth and any(np.isfinite(ends[0]) for *_, ends in rows)
     return Table(frame, f"{caption}; the draws are of a run of their own, under “Clusters”." if own else f"{caption}.")

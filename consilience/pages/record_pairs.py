@@ -89,7 +89,8 @@ def _odds(value: float) -> str:
 
 
 def _signed(value: float) -> str:
-    return written(round(value, 2) + 0.0, "+.2f")
+    """Write log odds with their sign; none where they are nothing with so many digits."""
+    return written(shown, "+.2f") if (shown := round(value, 2)) else "0.00"
 
 
 def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:

@@ -14,13 +14,15 @@ from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
 from consilience.models.intervals import ends
 from consilience.pages import SURE, Action, Page, Section, Table
-from consilience.pages.clusters_allowed import clusters_allowed, evidence, left_empty
+from consilience.pages.clusters_allowed import clusters_allowed, evidence, fewest
 from consilience.pages.clusters_apart import most_apart, most_telling
+from consilience.pages.clusters_together import together_blocks
 from consilience.pages.items import effective_draws
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
 from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, restart_words
 from consilience.pages.systems import in_words
+from consilience.pages.views_measured import MEASURED_AT, TRUST, not_sure, trust_of
 from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability, written
 
@@ -31,8 +33,9 @@ _MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and u
 _MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
 _LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
+_WORTH = 0.07         # Nats, a tenth of what settles an even question: below, an answer is not called worth asking.
 _NATS = "in nats: 0 is nothing, and 0.69, the logarithm of 2, settles a pair that was as probably together as apart"
-_NOTHING = f"none is expected to tell {_LEAST_GAIN} nats or more, where 0.69 would settle an even question"
+_NOTHING = "none is expected to tell {} nats or more, where 0.69 would settle an even question"
 _TO_ASK = (
     ("Answers worth asking again", "Ask again where answers contradict the others"),
     ("Answers against the others", "Look at the answers that contradict the others"),
@@ -44,15 +47,6 @@ _LISTED = (
     f"{SURE} stands behind the item. All: “consilience table RUN views”, which numbers views and clusters from 1 as "
     "this page does; files of CSV and JSON number them from 0."
 )
-# By `python -m benchmarks views_bars --only items`.
-_CHECKED = (
-    "On simulated answers of this model's kind, of five experts in two views, fitted by this method with the right "
-    "number of clusters, 2,076 of 2,086 items stated at 0.9 or more were in the right cluster, and 95 % intervals held "
-    "176 of 180 sizes. With another number of clusters, or of data that the model does not describe, nothing was "
-    "measured."
-)
-
-
 def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any) -> Page:
     """Return the page of views; for the parameters see `consilience.reporting.report`.
 
@@ -64,7 +58,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
     found = _Found(fit)
     data, parts = fit.data, _sections(found)
-    sure, again = int((~_not_sure(found.experts["probability"])).sum()), len(found.again)
+    sure = int((~not_sure(found.experts["probability"])).sum())
     low, high = found.count.interval
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     held = _held(fit.truth)
@@ -75,8 +69,8 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             f"of {counted(data.num_experts, 'experts')} with a sure view (probability {SURE} or more)": sure,
             f"of {counted(fit.truth.num_units, 'items')} with a sure cluster{_in_all(held)}, given at most "
             f"{fit.truth.most_clusters} clusters of a view": fit.truth.num_units - found.open,
-            f"of {counted(data.num_constraints, 'answers')} may be worth asking again":
-                f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{again:,}",
+            f"of {counted(data.num_constraints, 'answers')} {_called(found)}":
+                f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{found.worth or len(found.against):,}",
         },
         findings=[
             f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)} "
@@ -84,15 +78,16 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             f"{counted(fit.truth.most_clusters, 'clusters')} a view, and are not checked against known groupings.",
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
             + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
-            f"{clusters_allowed(fit)}.{left_empty(fit, held)} {_surer(found)}",
+            f"{clusters_allowed(fit)}.",
             *_mute(found),
+            _surer(found),
         ],
         actions=[
             *_more_draws(fit),
             Action("See which items belong together", section=f"View {numbered(0)}"),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
-              if part.title == "Pairs to ask next" and found.open),
+              if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= _WORTH)),
             *_other_clusters(fit),
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
             Action("See how reliable each expert is", section="How reliable each expert is"),
@@ -109,17 +104,13 @@ class _Found:
         self.against = fit.table("contradictions", limit=_LOOKED_AT)
         again = self.against[self.against["gain"] >= _LEAST_GAIN]
         self.again = again.sort_values("gain", ascending=False, kind="stable")
+        self.worth = int((again["gain"] >= _WORTH).sum())
         self.asked = fit.table("questions")
         self.most = int(np.bincount(np.asarray(self.count.draws, int)).argmax())
         # Those of coordinate ascent are in closed form.
         self.draws = effective_draws(fit, self.count) if fit.has_draws else np.inf
         chance = fit.truth.cluster_probability[:, _held(fit.truth)]
-        self.open = int(_not_sure(chance.max(axis=2)).any(axis=1).sum())
-
-
-def _not_sure(probability: Any) -> Any:
-    """Return whether a probability is below what counts as sure, as it is written: with two digits."""
-    return np.round(probability, 2) < SURE
+        self.open = int(not_sure(chance.max(axis=2)).any(axis=1).sum())
 
 
 def _in_all(held: list[int]) -> str:
@@ -133,6 +124,13 @@ def _share_of(found: _Found) -> str:
     return probability(np.mean(drawn == found.most), 2 + (len(drawn) >= 10_000), draws)
 
 
+def _called(found: _Found) -> str:
+    """Say what of the answers against the others is counted: those worth asking again, where there are any."""
+    if found.worth:
+        return "may be worth asking again"
+    return f"{'goes' if len(found.against) == 1 else 'go'} against what all together say"
+
+
 def _how_many(found: _Found) -> str:
     """Say how many views there are."""
     (low, high), number = found.count.interval, found.fit.data.num_experts
@@ -143,7 +141,7 @@ def _how_many(found: _Found) -> str:
 
 def _without_view(found: _Found) -> str:
     """Say whose view is uncertain."""
-    frame = found.experts[_not_sure(found.experts["probability"])].sort_values("probability", kind="stable")
+    frame = found.experts[not_sure(found.experts["probability"])].sort_values("probability", kind="stable")
     if frame.empty:
         who = f"All {len(found.experts):,} experts have" if len(found.experts) > 1 else "The expert has"
         return f"{who} a sure view (probability {SURE} or more)."
@@ -158,12 +156,13 @@ def _surer(found: _Found) -> str:
     """Say which answers would make clusters surer, as far as the model tells."""
     best = found.asked.head(1)
     if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
-        return f"No single answer is expected to make clusters much surer: of the pairs looked at {_NOTHING}."
+        none = _NOTHING.format(_LEAST_GAIN)
+        return f"No single answer is expected to make clusters much surer: of the pairs looked at {none}."
     one = best.iloc[0]
-    if not found.open:
+    if not found.open and one["gain"] < _WORTH:
         return (
-            "Little is left to gain: every item has a sure cluster, and of the pairs looked at the best answer is "
-            f"expected to tell {one['gain']:.2f} of at most 0.69 nats (units of information)."
+            "Little is left to gain by more answers: every item has a sure cluster, and of the pairs looked at the "
+            f"best answer is expected to tell {one['gain']:.2f} of at most 0.69 nats (units of information)."
         )
     return (
         f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
@@ -173,11 +172,17 @@ def _surer(found: _Found) -> str:
 
 
 def _other_clusters(fit: Any) -> list[Action]:
-    """Offer to compare numbers of clusters, where one was given to a sampler that can."""
-    if len(fit.table("evidence")) > 1 or fit.method != "gibbs":
+    """Offer to compare numbers of clusters, or to fit the fewest that the evidence leaves open."""
+    if fit.method != "gibbs":
         return []
-    command = f"cs.fit({fit.member.name!r}, data, clusters='auto')"
-    return [Action("Compare numbers of clusters, in Python:", command)]
+    if len(fit.table("evidence")) < 2:
+        command = f"cs.fit({fit.member.name!r}, data, clusters='auto')"
+        return [Action("Compare numbers of clusters, in Python:", command)]
+    least = fewest(fit)
+    if least == fit.truth.most_clusters or own_priors(fit):
+        return []
+    command = _again(fit, clusters=least)
+    return [Action(f"See whether at most {least} clusters sort the items alike:", f"{command} -o fewer-clusters")]
 
 
 def _more_draws(fit: Any) -> list[Action]:
@@ -188,11 +193,15 @@ def _more_draws(fit: Any) -> list[Action]:
     draws = math.ceil(LEAST_ESS / worst.size) * fit.draws
     if own_priors(fit):  # a command may not know them
         return [Action(f"Ask for more draws, by draws={draws} in the lines of Python", section="What was run")]
+    return [Action("Ask for more draws:", f"{_again(fit)} --draws {draws} -o longer")]
+
+
+def _again(fit: Any, **given: Any) -> str:
+    """Return the command that fits the data again, with other options."""
     file = shlex.quote(fit.attributes.get("data_file", "ANSWERS.csv"))
     words = [file, *["--features ITEMS.csv"] * bool(fit.data.num_features)]
-    words += [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in changed(fit).items()]
-    command = f"consilience fit {fit.member.name} {' '.join(words)} --draws {draws} -o longer"
-    return [Action("Ask for more draws:", command)]
+    words += [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in (changed(fit) | given).items()]
+    return f"consilience fit {fit.member.name} {' '.join(words)}"
 
 
 def _mute(found: _Found) -> list[str]:
@@ -210,7 +219,7 @@ def _sections(found: _Found) -> list[Section]:
     fit, frame = found.fit, found.experts
     order = np.lexsort([-frame["weight"], frame["view"]])
     return [
-        _grouping(found, order), _number(found), reliability_section(fit, frame.iloc[order]), *_views(found),
+        _grouping(found, order), *_views(found), _number(found), reliability_section(fit, frame.iloc[order]),
         _contradictions(found), _questions(found), *_silent(fit),
     ]  # fmt: skip
 
@@ -231,20 +240,14 @@ def _number(found: _Found) -> Section:
         blocks.append(restart_words(restarts))
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
-        blocks += [agreement_of_runs(fit), _TRUST]
+        blocks.append(agreement_of_runs(fit))
+        blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT)
     if len(fit.table("evidence")) < 2:
         blocks.append(f"{clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
     else:
         blocks += evidence(fit)
     gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
     return Section("How many views", [*blocks, *([drawn] if drawn else [])], gist)
-
-
-_TRUST = (
-    "How far to trust this: on simulated data, drawn from the model itself, intervals of 90 % held the true "
-    "sensitivity or specificity in 90 of 100 cases, and pairs of experts that share a view with a probability of 0.93 "
-    "on average did so in 92 of 100. Of data that the model does not describe this says nothing."
-)
 
 
 # The experts ----------------------------------------------------------------------------------------------------------
@@ -287,7 +290,7 @@ def _grouping(found: _Found, order: np.ndarray) -> Section:
             f"View {numbered(shown[0])} is that of {'every' if len(frame) > 1 else 'the'} expert, with a probability "
             f"{known}; no other view has one of 0.005 or more."
         )
-    sure = len(frame) - int(_not_sure(frame["probability"]).sum())
+    sure = len(frame) - int(not_sure(frame["probability"]).sum())
     gist = f"{sure:,} of {counted(len(frame), 'experts')} with a sure view"
     return Section("Which experts share a view", blocks, gist)
 
@@ -306,8 +309,9 @@ def _views(found: _Found) -> list[Section]:
         words = f"{_named(fit, view)}: the experts in brackets most probably have it. {_LISTED}"
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
-        trust = _trust_of(fit, view, measured=number == 0)
-        blocks = [words, trust, *_clusters(fit, view), *_picture(found, view), *_feature_table(fit, view)]
+        trust = trust_of(fit, view, measured=number == 0)
+        blocks = [words, *_clusters(fit, view), trust, *together_blocks(fit, view), *_picture(found, view)]
+        blocks += _feature_table(fit, view)
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
     return sections
 
@@ -329,7 +333,7 @@ def _sizes_of(fit: Any, view: int) -> str:
     """Say how large the clusters of a view are, and how many items have no sure one."""
     truth = fit.truth
     size = np.bincount(truth.consensus(view))
-    unsure = int(_not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
+    unsure = int(not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
     used, most = int((size > 0).sum()), truth.most_clusters
     of = "" if used == most else f", of {most} that it may have"
     have = "has" if unsure == 1 else "have"
@@ -339,21 +343,6 @@ def _sizes_of(fit: Any, view: int) -> str:
         f"{counted(truth.num_units, 'items')} in {counted(used, 'clusters')}{of} "
         f"({' + '.join(f'{one:,}' for one in size[size > 0])}); {without} (stated probability {bound})"
     )
-
-
-def _trust_of(fit: Any, view: int, *, measured: bool) -> str:
-    """Say how far to trust what is stated of items and of the sizes of clusters, and what was measured of it."""
-    sure = fit.truth.cluster_probability[:, view].max(axis=1)
-    sure = sure[~_not_sure(sure)]
-    wrong = float((1 - sure).sum())
-    expected = f"about {wrong:.0f}" if wrong >= 1 else "less than one"
-    words = (
-        f"Probabilities and sizes come from this model with at most {counted(fit.truth.most_clusters, 'clusters')} a "
-        "view, and are not checked against known groupings. An item without a number behind it can be in the wrong "
-        f"cluster; by the model's own probabilities {expected} of these {len(sure):,} is expected to be."
-    )
-    known = _CHECKED if fit.method == "gibbs" else "How often they are right was not measured for this method."
-    return f"{words} {known}" if measured else words
 
 
 def _picture(found: _Found, view: int) -> list[Any]:
@@ -396,17 +385,24 @@ def _clusters(fit: Any, view: int) -> list[str]:
     truth = fit.truth
     drawn = truth.clusters(view, slice(None, None, max(truth.num_draws // _MOST_DRAWS, 1)))  # of all chains
     label, sure = truth.consensus(view), truth.cluster_probability[:, view].max(axis=1)
-    names, listed = truth.names(), []
-    for cluster in range(truth.most_clusters):
+    names, listed = truth.names(), list[str]()
+    for cluster in np.unique(label).tolist():
         own = np.flatnonzero(label == cluster)
         own = own[np.argsort(-sure[own], kind="stable")]
-        texts = [f"{names[one]}" + (f" ({sure[one]:.2f})" if _not_sure(sure[one]) else "") for one in own]
+        texts = [f"{names[one]}" + (f" ({sure[one]:.2f})" if not_sure(sure[one]) else "") for one in own]
         if len(own) > _MOST_NAMES:
             texts = [*texts[: _MOST_NAMES // 2], "…", *texts[-_MOST_NAMES // 2 :]]
-        low, high = np.quantile((drawn == cluster).sum(axis=1), ends())
+        low, high = np.quantile((drawn == cluster).sum(axis=1), ends(), method="inverted_cdf")
         spread = f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f}"
         size = f"{counted(len(own), 'items')} ({spread} in 95 % of draws)"
-        listed.append(f"Cluster {numbered(cluster)}, {size}: {', '.join(texts) or 'none'}.")
+        listed.append(f"Cluster {numbered(cluster)}, {size}: {', '.join(texts)}.")
+    if len(listed) < truth.most_clusters:
+        empty = truth.most_clusters - len(listed)
+        most = np.quantile((~np.isin(drawn, np.unique(label))).sum(axis=1), ends()[1], method="inverted_cdf")
+        listed.append(
+            f"Of the {truth.most_clusters} clusters that a view may have {empty} {'is' if empty == 1 else 'are'} empty "
+            f"({counted(int(most), 'items')} or fewer in {percent(ends()[1])} of draws)."
+        )
     return listed
 
 
@@ -418,7 +414,7 @@ def _unsure(found: _Found, view: int) -> list[Any]:
     probability = truth.cluster_probability[:, view]
     sure = probability.max(axis=1)
     least = np.argsort(sure, kind="stable")[:_MOST_UNSURE]
-    least = least[_not_sure(sure[least])]
+    least = least[not_sure(sure[least])]
     if not len(least):
         return []
     frame, title = pandas.DataFrame(probability[least], truth.names()[least]), f"View {numbered(view)}, items in doubt"
@@ -460,7 +456,7 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
 def _contradictions(found: _Found) -> Section:
     table, number = found.against, found.fit.data.num_constraints
     again = found.again
-    title = "Answers worth asking again" if len(again) else "Answers against the others"
+    title = "Answers worth asking again" if found.worth else "Answers against the others"
     if not len(table):
         return Section("Contradictions", ["No answer goes against what all answers together say."])
     least = "At least " if len(table) == _LOOKED_AT else ""
@@ -472,18 +468,20 @@ def _contradictions(found: _Found) -> Section:
     )
     which = f"{_the('least probable', table['probability'])}:"
     first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
-    if not len(again):
-        settled = f"There is no need to ask again: of another answer, by the model, {_NOTHING}."
-        return Section(title, [words, settled, which, first], f"{len(table):,} of {number:,}, none worth asking again")
+    none = _NOTHING.format(_WORTH if len(again) else _LEAST_GAIN)
+    settled = f"There is no need to ask again: of another answer, by the model, {none}."
+    gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
+                                                else "none worth asking again")  # fmt: skip
+    if not found.worth:
+        return Section(title, [words, settled, which, first], gist)
+    looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
         f"“Gain” is what another answer is expected to tell of the pair, {_NATS}. It is that of the best expert of the "
-        f"view, as if asked anew, with an error of its own. Of "
-        f"{'these' if len(table) < _LOOKED_AT else f'the {_LOOKED_AT:,} least probable'} answers {len(again):,} "
-        f"{'has' if len(again) == 1 else 'have'} a gain of {_LEAST_GAIN} or more; where it is less the others have all "
-        f"but settled the matter. {_the('with the largest gain', again['gain'])}:"
+        f"view, as if asked anew, with an error of its own. Of {looked} answers {found.worth:,} "
+        f"{'has' if found.worth == 1 else 'have'} a gain of {_WORTH} or more; where it is less the others have all but "
+        f"settled the matter. {_the('with the largest gain', again['gain'])}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
-    gist = f"{len(table):,} of {number:,}, of which {len(again):,} may be worth asking again"
     return Section(title, [words, gain, most, which, first], gist)
 
 
@@ -502,7 +500,7 @@ def _questions(found: _Found) -> Section:
     table = found.asked
     title = "Pairs to ask next"
     if not len(table) or table["gain"].max() < _LEAST_GAIN:
-        said = f"Random pairs were looked at, and not all: {_NOTHING}."
+        said = f"Random pairs were looked at, and not all: {_NOTHING.format(_LEAST_GAIN)}."
         return Section("More answers", [said], "none of the pairs looked at would tell much")
     shown = _without_repeats(table)
     words = (
@@ -553,7 +551,7 @@ def _silent(fit: Any) -> list[Section]:
     words = (
         f"{len(silent):,} of {counted(truth.num_units, 'items')} {'is' if len(silent) == 1 else 'are'} in no pair. "
         "Their clusters are predicted from the features "
-        f"alone, and are as uncertain as “probability” says; {int(_not_sure(table['probability']).sum()):,} of "
+        f"alone, and are as uncertain as “probability” says; {int(not_sure(table['probability']).sum()):,} of "
         f"{len(table):,} predictions (one for each item and view) are below {SURE}. The {len(shown)} least certain:"
     )
     texts = {"probability": list(map(probability, shown["probability"]))}

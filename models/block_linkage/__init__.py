@@ -90,7 +90,7 @@ __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 
 _MANY_BEYOND, _MOST_PARTED = 0.05, 0.1  # of the records; of the pairs in large parts
 _LARGE_SHARE = 0.01
-_HARDLY_ANY = 0.05  # links
+_HARDLY_ANY, _FEW_SEVERAL = 0.05, 5  # links
 _OFTEN_DISTORTED = 0.5
 _OTHER_ERRORS: dict[bool, tuple[str, tuple[Remedy, ...]]] = {
     False: (
@@ -338,12 +338,11 @@ def _chosen_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[N
         return
     taken, other = "hit-miss", "error-classes"
     if not len(posterior.tried):
-        distance = float(posterior.disagreement)
         why = "it knows no similarity of values"
         if posterior.differing[0].sum() < LEAST_LINKS:
             why = "too few pairs are linked to tell"
         elif data.similar is None or not np.any(data.similar):
-            why = f"linked records differ in about as many fields as predicted (distance {distance:.2f}, 1 at most)"
+            why = _no_cause(posterior.differing)
         text = f"errors in the fields of a record were taken as independent (likelihood {taken}); a model of errors "
         yield Note(Level.note, f"{text}that come together was not tried, for {why}")
         return
@@ -357,6 +356,20 @@ def _chosen_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[N
     )
     # Error classes fit nearly any errors: where they are taken, the number is as certain as that errors have classes.
     yield Note(Level.warning if len(posterior.class_share) else Level.note, text)
+
+
+def _no_cause(differing: np.ndarray) -> str:
+    """Say in how many fields linked records differ, as seen and as predicted, and how little that is to go by."""
+    number = differing[0].sum()
+    some, several = (differing[:, fewest:].sum(axis=1) * [100 / number, 100] for fewest in (1, 2))
+    weak = "pairs that differ in several fields are seldom linked"
+    if (few := several[1] / 100 * number) < _FEW_SEVERAL:
+        weak = f"of {number:,.0f} links only {few:.1f} were expected to differ in several fields"
+    return (
+        f"linked records differ in about as many fields as predicted: {some[0]:.1f} % of them in one or more "
+        f"(predicted {some[1]:.1f} %), {several[0]:.1f} % in two or more ({several[1]:.1f} %). That is weak evidence: "
+        f"{weak}"
+    )
 
 
 def _joined_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[Note]:

@@ -1,12 +1,13 @@
 """The page of agreement: what a coefficient reaches by custom, and what narrower intervals take."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.pages.agreement import _about, _by_convention, _planning, agreement_page
+from consilience.pages.agreement import _about, _best_number, _by_convention, _is_better, _planning, agreement_page
 from tests.golden.cases import crowd
 
 
@@ -33,19 +34,52 @@ def test_planned_numbers_have_three_digits(number, text):
     assert _about(number) == text
 
 
-def test_the_cheaper_number_of_annotations_is_named_for_each_width():
+def planned(optimum, lower, upper, asked=4):
+    design = SimpleNamespace(per_item=asked)
+    return SimpleNamespace(asked=design, optimum=optimum, optimum_lower=lower, optimum_upper=upper, level=0.95)
+
+
+@pytest.mark.parametrize(
+    ("plan", "better"),
+    [(planned(7, 3, np.inf), False), (planned(7, 5, np.inf), True), (planned(2, 1, 3.5), True), (planned(5, 2, 9), 0)],
+)
+def test_another_number_of_annotations_is_planned_for_only_where_it_is_surely_better(plan, better):
+    assert _is_better(plan) == better
+
+
+def test_no_best_number_is_guessed_where_the_data_give_no_upper_end():
+    said = _best_number(planned(7.2, 3.4, np.inf))
+    assert said.endswith("with 95 % it is 3 or more, and they give no upper end.")
+
+
+def test_plans_are_for_as_many_annotations_as_now():
     random = np.random.default_rng(10)
     counts = np.stack([random.multinomial(4, one) for one in random.dirichlet([0.9, 0.8, 0.8], 100)])
     part = _planning(cs.agreement(cs.Annotations.from_counts(counts)))
-    table, text = part.blocks[-1], part.blocks[-2]
-    frame, width = table.frame, table.frame.columns[0]
-    cheapest = frame.loc[frame.groupby(width, sort=False)["more annotations in all"].idxmin()]
-    named = ", ".join(f"{row['annotations per item']} for {row[width]}" for _, row in cheapest.iterrows())
-    assert cheapest["annotations per item"].nunique() > 1  # else the test tells nothing
-    assert text.endswith(f"The cheaper number is {named}.")
-    first = cheapest.iloc[0]
+    table = part.blocks[-1]
+    assert set(table.texts["annotations per item"]) == {"4 (as now)"}
+    first = table.frame.iloc[0]
     about = _about(first["more annotations in all"])
-    assert part.gist == (
-        f"for these annotators {first[width]} takes about {about} more annotations, "
-        f"{first['annotations per item']} of each new item"
-    )
+    assert part.gist == f"for these annotators {first.iloc[0]} takes about {about} more annotations, 4 of each new item"
+
+
+def test_items_that_agree_least_stand_with_their_labels():
+    counts = [[3, 0, 0]] * 3 + [[1, 2, 1], [1, 1, 1], [1, 1, 0]] + [[2, 1, 1]] * 9 + [[1, 0, 0]]
+    page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b", "c"])))
+    part = next(part for part in page.sections if part.title == "Items that agree least")
+    assert part.gist == "of 15 items 3 have full agreement, 2 none"
+    frame = part.blocks[-1].frame
+    assert frame["labels"].tolist() == ["1× a, 1× b, 1× c", "1× a, 1× b", "2× b, 1× a, 1× c"] + ["2× a, 1× b, 1× c"] * 7
+    assert "2 more items agree as little as the last of these" in part.blocks[0]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_gold_labels_are_told_with_what_they_say_of_annotations(known):
+    counts = np.array([[3, 1], [0, 4], [2, 2], [1, 3]])
+    gold = [0, 0, 1, -1] if known else None
+    page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b"], gold=gold)))
+    said = " ".join(page.findings)
+    assert page.line.startswith("4 items, ")
+    assert ("gold labels of 3 of 4 items, which agreement does not use" in said) is known
+    assert ("41.7 % of their 12 annotations are the gold label (" in said) is known
+    assert any("beside the gold ones" in one.words for one in page.actions) is known

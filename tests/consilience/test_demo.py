@@ -11,6 +11,7 @@ from consilience import demo
 from consilience.cli import main
 from consilience.demo_words import truth_among, who_is_first
 from consilience.drawing import WIDTH
+from consilience.pages import Code
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +36,43 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
     assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
 
 
+def test_what_was_run_names_every_study_with_its_seed(studies):
+    (table, said, _, again) = demo._what_was_run(list(studies.values())).blocks
+    assert table.frame["study"].tolist() == [study.section.title for study in studies.values()]
+    assert set(table.frame["seed of the fit"]) == {0}
+    assert table.frame["draws"].min() > 0
+    assert f"consilience {cs.__version__}" in said
+    assert again.text == "consilience demo -o demo.html"
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.parametrize(
+    ("name", "column", "found"),
+    [
+        ("anaesthetists", "certainty", lambda own: np.sort(own["fit"].labels()["certainty"])[:8]),
+        ("dermatologists", "here, weights of their program",
+         lambda own: [demo._scores_by_case(own["fit"], own["systems"])[one] for one in demo._PRINTED_SCORES]),
+        ("leaderboard", "estimate", lambda own: own["found"].comparison.table["value"]),
+        ("toy", "γ = 10", lambda own: cs.certainty(own["fit"], exact=True).items),
+        ("ratings", "items",
+         lambda own: np.histogram(cs.certainty(own["fit"], exact=True).items, (0, 0.75, 0.95, 1))[0][::-1]),
+        ("people", "mean of draws",
+         lambda own: [value := own["fit"].num_entities().value, 600 - value]),
+    ],
+)  # fmt: skip
+def test_the_code_of_each_study_runs_as_it_is_and_gives_its_numbers(studies, name, column, found, capsys):
+    (code,) = (block.text for block in studies[name].section.blocks if isinstance(block, Code))
+    own = {}
+    exec(code, own)  # noqa: S102
+    assert capsys.readouterr().out
+    np.testing.assert_allclose(found(own), studies[name].table.frame[column])
+
+
 def test_two_files_are_linked(studies):
     table, words = studies["people"].table.frame, studies["people"].words
     assert "Two files describe 455 people in 600 records" in words
     assert table["in truth"].tolist() == [455, 145]
+    assert any("were cut at their weakest links" in str(block) for block in studies["people"].section.blocks)
     assert table["mean of draws"].sum() == pytest.approx(600)
     assert (table["95 % from"] <= table["in truth"]).all()
     assert (table["in truth"] <= table["to"]).all()
@@ -58,10 +92,12 @@ def test_the_least_certain_patients_come_first(studies):
     said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5.".format(*others)
     assert f"so {sure} patients" in study.words
     assert said in study.words
-    assert study.finding.endswith(said)
+    assert study.finding.endswith(f"{said} These data do not tell which holds.")
     assert others[0] >= others[1] > sure > others[2]
-    known = "a certainty of 0.99 or more, at dependence 0.3 (assumed)"
-    assert study.number == {f"of 45 patients have a grade with {known}": sure}
+    every = [*others, sure]
+    name = f"of 45 patients have a grade with a certainty of 0.99 or more, at dependence 0.5 to 0; {sure} at 0.3, which"
+    assert study.number == {f"{name} is assumed": f"{min(every)} to {max(every)}"}
+    assert study.section.gist.startswith(f"{min(every)} to {max(every)} of 45 patients")
     # Every patient was graded seven times, three times by the first anaesthetist.
     assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}
 

@@ -9,8 +9,15 @@ import consilience as cs
 from consilience.models import block_linkage
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.weights import learned
-from consilience.pages.linkage import _actions, _intervals_of_seen, _thresholds, linkage_page
-from consilience.pages.record_pairs import review_list
+from consilience.pages.linkage import (
+    _actions,
+    _by_threshold,
+    _seen_of_draws,
+    _shares_of_draws,
+    _thresholds,
+    linkage_page,
+)
+from consilience.pages.record_pairs import _signed, review_list
 from consilience.printing import percent
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
@@ -77,12 +84,35 @@ def test_intervals_of_links_among_those_looked_at_are_those_of_the_draws(fit):
         seen.append((own[pairs.first] == own[pairs.second]).sum())
     shares = np.array(made) / seen, np.array(seen) / every
     assert partitions is not fit.truth
-    np.testing.assert_allclose(_intervals_of_seen(fit), [np.quantile(share, [0.025, 0.975]) for share in shares])
+    found = [(share.mean(), *np.quantile(share, [0.025, 0.975])) for share in shares]
+    np.testing.assert_allclose(_seen_of_draws(fit), found)
+
+
+def test_a_share_and_its_interval_are_of_the_same_draws(fit):
+    """Tiles, the finding and the table of thresholds: none has the interval of draws and the value of another run."""
+    (mean, low, high), (of_all, *_) = _shares_of_draws(fit)
+    tiles = {name.split(" (")[0]: value for name, value in page_of(fit).numbers.items()}
+    assert tiles["of the links are correct, expected by the model's draws"] == percent(mean)
+    assert tiles["of all links are found, expected by the model's draws"] == percent(of_all)
+    assert page_of(fit).findings[0].startswith(f"The model expects {percent(mean)} of ")
+    pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
+    own = fit.truth.counted().partitions.clusters(slice(None))
+    together = own[:, pairs.first] == own[:, pairs.second]
+    right = [together[:, pairs.probability >= cut].mean(axis=1) for cut in cuts]
+    found = _by_threshold(fit, cuts)
+    np.testing.assert_allclose(found["precision"], [share.mean() for share in right])
+    np.testing.assert_allclose(found["precision_lower"], [np.quantile(share, 0.025) for share in right])
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.004, "0.00"), (0.0, "0.00"), (0.006, "+0.01"), (-1.234, "−1.23")])
+def test_log_odds_of_nothing_have_no_sign(value, text):
+    assert _signed(value) == text
 
 
 def test_the_threshold_in_the_headline_is_the_even_one(fit):
     table = fit.thresholds().set_index("threshold")
-    right, found = (percent(table.loc[0.5, name]) for name in ("precision", "recall"))
+    drawn = _by_threshold(fit, np.array([0.5]))
+    right, found = (percent(drawn[name][0]) for name in ("precision", "recall"))
     assert _thresholds(fit).gist.startswith(f"above 0.5, {right} right and {found} found, of the links")
     assert (table["precision"] + table["recall"]).idxmax() != 0.5  # else the test tells nothing
 
@@ -126,3 +156,18 @@ def test_log_odds_begin_where_no_third_record_is(fit):
 def test_probabilities_of_the_review_list_are_not_rounded_to_certainty(fit):
     frame = next(block.frame for block in review_list(fit).blocks if hasattr(block, "frame"))
     assert not {"1.00", "0.00"} & set(frame["probability"])
+
+
+@pytest.mark.parametrize(
+    ("seen", "predicted", "said"),
+    [
+        ([47, 14, 0.1], [0.76, 0.23, 0.01],
+         "23.1 % of them in one or more (predicted 24.0 %), 0.2 % in two or more (1.0 %). That is weak evidence: of 61 "
+         "links only 0.6 were expected to differ in several fields"),
+        ([700, 200, 100], [0.7, 0.2, 0.1],
+         "30.0 % of them in one or more (predicted 30.0 %), 10.0 % in two or more (10.0 %). That is weak evidence: "
+         "pairs that differ in several fields are seldom linked"),
+    ],
+)  # fmt: skip
+def test_why_errors_are_taken_as_independent_says_what_was_counted(seen, predicted, said):
+    assert block_linkage._no_cause(np.array([seen, predicted])).endswith(said)

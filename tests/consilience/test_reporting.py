@@ -328,10 +328,10 @@ def crowd(num_items=60, num_annotators=6):
 def test_a_page_of_agreement(tmp_path):
     found = cs.agreement(crowd())
     page = checked(cs.report(found, path=tmp_path / "agreement.html"))
-    assert page.headings == [*AGREEMENT_PARTS, "What was run"]
+    assert page.headings == [*AGREEMENT_PARTS[:2], "Items that agree least", *AGREEMENT_PARTS[2:], "What was run"]
     assert page.tags.count("svg") == 6
     assert f"{found.value:.2f}" in page.text["dd"]  # with the digits of the interval of others like them
-    assert str(found.dependence) in page.text["li"]
+    assert any(text.startswith(str(found.dependence)) for text in page.text["li"])
     monitor = found.monitor()
     first = monitor["items"][np.isfinite(monitor["lower"])].iloc[0]
     said = " ".join(page.text["p"])
@@ -344,7 +344,7 @@ def test_a_page_of_agreement_shows_what_counts_can_tell(tmp_path):
     counts = cs.data.Annotations.from_counts(np.random.default_rng(0).integers(0, 4, (50, 3)))
     page = checked(cs.report(cs.agreement(counts), path=tmp_path / "agreement.html"))
     parts = [part for part in AGREEMENT_PARTS if part not in ("Annotators", "As annotations arrived")]
-    assert page.headings == [*parts, "What was run"]
+    assert page.headings == [*parts[:2], "Items that agree least", *parts[2:], "What was run"]
 
 
 def test_a_page_of_agreement_without_any_pair(tmp_path):
@@ -416,8 +416,8 @@ def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
     [
         (900.0, 0, 0, None),
         (900.0, 0, 1, ("Run longer:", 128)),
-        (150.0, 2, 0, ("Ask for more draws of each chain:", 192)),
-        (399.0, 2, 1, ("Ask for more draws of each chain:", 128)),
+        (150.0, 2, 0, ("Ask for more draws of each run:", 192)),
+        (399.0, 2, 1, ("Ask for more draws of each run:", 128)),
     ],
 )
 def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, size, short, disagreeing, said):

@@ -18,14 +18,14 @@ from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.posterior import Closed, Draws
 from consilience.pages import Table, write_page
-from consilience.pages.clusters_allowed import clusters_allowed, evidence, left_empty
+from consilience.pages.clusters_allowed import clusters_allowed, evidence, fewest
 from consilience.pages.clusters_apart import most_telling
 from consilience.pages.run import run_section
 from consilience.pages.views import _the, views_page, views_sections
 
 STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
 TITLES = [
-    "Which experts share a view", "How many views", "How reliable each expert is", "View 1", "View 2",
+    "Which experts share a view", "View 1", "View 2", "How many views", "How reliable each expert is",
     "Answers worth asking again", "Pairs to ask next", "Items that nobody judged",
 ]  # fmt: skip
 
@@ -216,12 +216,12 @@ def test_sum_on_an_axis_is_what_its_name_says():
 def test_page_of_coordinate_ascent(fit, tmp_path):
     parts = views_sections(fit)
     assert [part.title for part in parts] == TITLES
-    assert "1 of 6 restarts" in words(parts[1])
-    assert "6 of 6 group" in words(parts[1])
-    assert "more restarts may find it" in words(parts[1])
+    assert "1 of 6 restarts" in words(section(parts, "How many views"))
+    assert "6 of 6 group" in words(section(parts, "How many views"))
+    assert "more restarts may find it" in words(section(parts, "How many views"))
     page = write_page(views_page(fit, {}, risk=None), tmp_path / "page.html").read_text()
     assert "<b>&amp;" not in page
-    assert page.count("<figure") == 5
+    assert page.count("<figure") == 7
 
 
 def test_nothing_is_surer_than_so_few_draws_can_tell(fit):
@@ -251,7 +251,7 @@ def test_commands_have_the_folder_of_the_fit_where_it_is_known(tmp_path):
 def test_page_of_a_sampler_has_no_restarts(fit):
     parts = views_sections(sampled(fit))
     assert [part.title for part in parts] == TITLES
-    assert "draws of a sampler" in words(parts[1])
+    assert "draws of a sampler" in words(section(parts, "How many views"))
     assert "Coordinate ascent" not in words(parts[0])
 
 
@@ -358,8 +358,8 @@ def test_long_tables_say_how_much_was_cut():
     crowd = made(num_experts=50, num_items=400, judged=60)
     parts = views_sections(crowd)
     assert "Shown are the 40 of 50 experts" in words(parts[0])
-    assert "Shown are 40 of 50 experts" in words(parts[2])
-    assert len(tables(parts[2])[0]) == 40
+    assert "Shown are 40 of 50 experts" in words(section(parts, "How reliable each expert is"))
+    assert len(tables(section(parts, "How reliable each expert is"))[0]) == 40
     silent = section(parts, "Items that nobody judged")
     assert f"{len(crowd.truth.silent)} of 400 items" in words(silent)
     assert "The 15 least certain" in words(silent)
@@ -399,32 +399,92 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
     assert ("All 5 experts have a sure view (probability 0.9 or more)." in page.findings[0]) == (not unsure)
     asked = [action.section for action in page.actions]
     assert ("Pairs to ask next" in asked) == unsure
-    assert ("What would make clusters surer is to ask more" in page.findings[2]) == unsure
+    assert ("What would make clusters surer is to ask more" in " ".join(page.findings)) == unsure
     assert (known[2] < 30) == unsure
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "said"),
+    ("values", "errors", "said", "least"),
     [
-        ([0.02, 0.6, 0.38], "3 have the most evidence (probability 0.600), then 4 (0.380)"),
-        ([0.15, 0.35, 0.3, 0.2], "3 have the most evidence (probability 0.350), then 4 (0.300) and 5 (0.200)"),
-        ([0.01, 0.9996], "3 have the most evidence (probability above 0.999)"),
+        ([-90, -10, -30], [1, 1, 1], "3 have the most evidence (probability above 0.999)", 3),
+        ([-90, -10, -12], [0.1, 0.1, 0.1], "the evidence cannot tell 3 and 4 apart: it differs by less than 2 sta", 3),
+        ([-90, -10, -30, -80], [1, 9, 9, 1], "the evidence cannot tell 3 and 4 apart", 3),
+        ([-14, -10, -30, -22], [9, 9, 1, 9], "the evidence cannot tell 2, 3 and 5 apart", 2),
+        ([-14, -10, -12, -11], [9, 9, 1, 9], "the evidence cannot tell 2 to 5 apart", 2),
     ],
 )
-def test_how_many_clusters_a_view_may_have_says_what_else_the_evidence_allows(probabilities, said):
-    frame = pandas.DataFrame({"clusters": range(2, len(probabilities) + 2), "probability": probabilities})
-    label = np.array([0, 0, 2])
-    fit = SimpleNamespace(
-        table=lambda name: frame, truth=SimpleNamespace(most_clusters=3, consensus=lambda view: label[: 3 - view])
+def test_numbers_of_clusters_that_the_evidence_cannot_tell_apart_are_named(values, errors, said, least):
+    numbers = np.arange(2, len(values) + 2)
+    chance = np.exp(values - np.logaddexp.reduce(np.array(values, float)))
+    frame = pandas.DataFrame(
+        {"clusters": numbers, "log_evidence": np.array(values, float), "standard_error": errors, "probability": chance}
     )
-    last = len(probabilities) + 1
-    assert clusters_allowed(fit) == f"Of 2 to {last} clusters, the most that a view may have, {said}"
-    assert left_empty(fit, [0, 1]) == " Of the 3 some have no item: 1 in view 1, 2 in view 2."
-    label = np.arange(3)
-    assert left_empty(fit, [0]) == ""
+    fit = SimpleNamespace(table=lambda name: frame, truth=SimpleNamespace(most_clusters=3))
+    assert clusters_allowed(fit).startswith(f"Of 2 to {numbers[-1]} clusters, the most that a view may have, {said}")
+    assert fewest(fit) == least
     text, table = evidence(fit)
     assert clusters_allowed(fit) in text
-    assert table.frame["clusters at most"].tolist() == list(range(2, last + 1))
+    shown = table.frame.set_index("clusters at most")
+    assert shown.loc[3, "told apart"] == "taken"
+    gap = float(shown.loc[2, "less than with 3"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))
+    assert gap == pytest.approx(values[1] - values[0])
+    clear = values[1] - np.array(values) > np.maximum(2 * np.hypot(errors, errors[1]), 3)
+    assert (shown["told apart"] == "yes").tolist() == clear.tolist()
+
+
+def test_pairs_of_items_are_drawn_by_cluster_beside_what_was_said():
+    one = made(num_features=0)
+    part = section(views_sections(one), "View 1")
+    axes = next(block for block in part.blocks if hasattr(block, "get_title") and "pairs of" in block.get_title("left"))
+    data, label = one.data, one.truth.consensus(0)
+    own = one.truth.view_probability.argmax(axis=1)[np.asarray(data.expert)] == 0
+    same = (label[np.asarray(data.item_a)] == label[np.asarray(data.item_b)])[own]
+    said = np.asarray(data.together)[own]
+    for which, name in ((same, "one cluster"), (~same, "different clusters")):
+        text = f"f {which.sum()} answers on items of {name} {100 * said[which].mean():.1f} % say together"
+        assert text in words(part)
+    colour = drawn(axes).images[0].get_array()
+    order = np.lexsort([-one.truth.cluster_probability[:, 0].max(axis=1), label])
+    row, column = 3, 17
+    chance = one.truth.pair_probability(order[[row]], order[[column]])[0, 0]
+    assert colour[row, column, 3] == pytest.approx(0.6 * chance)
+    asked = {frozenset(pair) for pair in zip(np.asarray(data.item_a)[own], np.asarray(data.item_b)[own], strict=True)}
+    below = [(i, j) for i in range(len(order)) for j in range(i)]
+    assert all((colour[i, j, 3] > 0) == (frozenset((order[i], order[j])) in asked) for i, j in below)
+
+
+def test_clusters_without_items_are_counted_and_not_listed():
+    judged = len(made(num_views=1, num_items=30, num_features=0).truth.judged)
+    cluster = np.tile([0.97, 0.02, 0.01], (judged, 1, 1))
+    one = made(num_views=1, num_items=30, num_features=0, cluster_probability=cluster)
+    part = section(views_sections(one), "View 1")
+    listed = [block for block in part.blocks if isinstance(block, str) and block.startswith("Cluster ")]
+    assert len(listed) == 1
+    assert "Of the 3 clusters that a view may have 2 are empty (" in words(part)
+
+
+@pytest.mark.parametrize(("clusters", "measured"), [(3, True), (4, False)])
+def test_what_was_measured_is_told_where_it_was_measured(clusters, measured):
+    said = words(section(views_sections(sampled(made(clusters=clusters))), "View 1"))
+    assert ("2,076 of 2,086 items" in said) is measured
+    assert ("was not measured for views of at most 4 clusters" in said) is not measured
+
+
+@pytest.mark.parametrize(("gain", "told"), [(0.2, True), (0.03, False)])
+def test_answers_are_called_worth_asking_again_only_where_that_tells_something(monkeypatch, gain, told):
+    """What is settled to a twentieth is not worth asking, whatever the table has to show."""
+    one, kept = made(), Fit.table
+
+    def table(self, name, **given):
+        frame = kept(self, name, **given)
+        return frame.assign(gain=gain) if name == "contradictions" else frame
+
+    monkeypatch.setattr(Fit, "table", table)
+    page = views_page(one, {}, risk=None)
+    assert any("may be worth asking again" in name for name in page.numbers) is told
+    title = "Answers worth asking again" if told else "Answers against the others"
+    said = words(section(page.sections, title))
+    assert ("There is no need to ask again" in said) is not told
 
 
 def test_questions_ask_of_every_view_and_of_no_item_twice():
@@ -446,7 +506,7 @@ def test_one_expert_two_clusters_one_feature(tmp_path):
     fit = made(num_experts=1, num_views=1, clusters=2, num_features=1, num_items=30, num_restarts=1)
     titles = [part.title for part in views_sections(fit)]
     assert "View 2" not in titles
-    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 2
+    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 3
 
 
 def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
@@ -460,6 +520,7 @@ def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
         assert named == {f"item {item}": f"{sure[item]:.2f}" if sure[item] < 0.9 else "" for item in own}
         assert text.startswith(f"Cluster {cluster + 1}, {len(own)} items")
     assert len(listed) == 3
+    assert "are empty" not in words(part)
     unsure = (sure.round(2) < 0.9).sum()
     assert part.gist.endswith(f"; {unsure} items have no sure cluster (stated probability below 0.9)")
     assert "not checked against known groupings" in words(part)
@@ -481,7 +542,7 @@ def test_link_of_your_own_has_the_features_that_differ_most():
     fit = fitted(fit.data, fit.posterior, 3, 2, "gibbs", Priors(logits=lambda weight, inputs: inputs @ weight))
     part = section(views_sections(fit), "View 1")
     assert "differs most between the clusters" in words(part)
-    axes = next(block for block in part.blocks if hasattr(block, "get_xlabel"))
+    *_, axes = (block for block in part.blocks if hasattr(block, "get_xlabel"))
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("size_1", "size_0")
 
 

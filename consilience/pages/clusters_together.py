@@ -1,0 +1,95 @@
+"""How probably two items of a view are together, as a picture of all pairs beside what experts said of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience import views_figures
+from consilience.evaluation.agreement.jackknife import ratio
+from consilience.pages import capital
+from consilience.pages.systems import in_words
+from consilience.printing import counted, numbered, percent
+from consilience.rounding import probability
+
+_MOST_ITEMS = 200  # More could not be told apart.
+_SHOWN = "Each row and each column of the figure is an item, those of one cluster next to each other"
+
+
+class _Pairs(NamedTuple):
+    """Pairs of the items that are drawn, in their order.
+
+    Parameters
+    ----------
+    together : shape ``(item, item)``; how probably two are.
+    said, times : shape ``(item, item)``; sum of the answers of the experts of the view, 1 together, and their number.
+    label : shape ``(item,)``; the cluster of each.
+    """
+
+    together: np.ndarray
+    said: np.ndarray
+    times: np.ndarray
+    label: np.ndarray
+
+
+def together_blocks(fit: Any, view: int) -> list[Any]:
+    """Return the picture of all pairs of items of a view, or of some, with what it shows in numbers."""
+    number = fit.truth.num_units
+    shown = np.arange(number)
+    if number > _MOST_ITEMS:
+        shown = np.sort(np.random.default_rng(0).choice(number, _MOST_ITEMS, replace=False))
+    if len(shown) < 2:
+        return []
+    pairs, names = _pairs(fit, view, shown), f"View {numbered(view)}: pairs of {counted(len(shown), 'items')}"
+    cut = f" Shown are {len(shown)} random items of {number:,}." if len(shown) < number else ""
+    words = (
+        f"{_SHOWN}, the surest first.{cut} Above the diagonal, ink is how probably two are together. "
+        f"{_of_pairs(pairs)} Below it is what the experts of this view said of them, on average where several "
+        "did: blue together, orange apart, grey where they are divided, empty where nobody was asked. "
+        f"{_of_answers(pairs)}"
+    )
+    said = ratio(pairs.said, pairs.times)
+    drawn = views_figures.pairs_of_items(pairs.together, said, pairs.label, f"{names}, by cluster")
+    return [words.strip(), drawn]
+
+
+def _pairs(fit: Any, view: int, shown: np.ndarray) -> _Pairs:
+    truth, data = fit.truth, fit.data
+    label, sure = truth.consensus(view)[shown], truth.cluster_probability[shown, view].max(axis=1)
+    shown = shown[np.lexsort([-sure, label])]
+    one, other = np.triu_indices(len(shown), 1)
+    together = np.ones((len(shown), len(shown)))
+    together[one, other] = together[other, one] = truth.pair_probability(shown[one], shown[other])[:, view]
+    place = np.full(truth.num_units, -1)
+    place[shown] = np.arange(len(shown))
+    own = truth.view_probability.argmax(axis=1) == view
+    a, b = place[np.asarray(data.item_a)], place[np.asarray(data.item_b)]
+    answer = data.scale[np.asarray(data.together)]
+    kept = own[np.asarray(data.expert)] & (a >= 0) & (b >= 0) & np.isfinite(answer)
+    a, b = np.minimum(a, b)[kept], np.maximum(a, b)[kept]
+    said, times = np.zeros(together.shape), np.zeros(together.shape)
+    np.add.at(said, (a, b), answer[kept])
+    np.add.at(times, (a, b), 1)
+    return _Pairs(together, said + said.T, times + times.T, np.sort(label))
+
+
+def _of_pairs(pairs: _Pairs) -> str:
+    """Say how probably pairs are together within clusters and between them."""
+    upper = np.triu(np.ones(pairs.together.shape, bool), 1)
+    same = pairs.label[:, None] == pairs.label
+    found = [(words, probability(float(pairs.together[upper & which].mean()), 2)) for which, words in (
+        (same, "two items of one cluster"), (~same, "two items of different clusters"),
+    ) if (upper & which).any()]  # fmt: skip
+    said = ", and of ".join(f"{words} that is {in_words(value)} on average" for words, value in found)
+    return f"Of {said}." if said else ""
+
+
+def _of_answers(pairs: _Pairs) -> str:
+    """Say how often experts agree with the clusters."""
+    same, parts = pairs.label[:, None] == pairs.label, []
+    for which, words in ((same, "of one cluster"), (~same, "of different clusters")):
+        said, times = (np.triu(one * which, 1).sum() for one in (pairs.said, pairs.times))
+        if times:
+            parts.append(f"of {counted(int(times), 'answers')} on items {words} {percent(said / times)} say together")
+    return f"{capital(', and '.join(parts))}." if parts else ""

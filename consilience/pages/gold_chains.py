@@ -1,0 +1,224 @@
+"""What a report says of systems beside gold chains, and of annotators beside the gold labels of mentions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from consilience.data import Chains
+from consilience.data.mentions import MENTION_TYPES
+from consilience.errors import InputWarning
+from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson
+from consilience.evaluation.chains import value_of
+from consilience.evaluation.coreference_scores import score_coreference
+from consilience.evaluation.silver import silver_chains
+from consilience.models.intervals import ends
+from consilience.models.truth.against_gold import unused_gold
+from consilience.models.truth.chains import NEW, follow_links, links_of
+from consilience.pages import Section, Table
+from consilience.printing import counted
+from consilience.rounding import within, written
+
+_LEAST_DOCUMENTS = 5  # by which an interval is made
+_NOT_USED = "The fit did not use the gold labels"
+_AN_END = (
+    "The gold score of {} is an end of the interval by the crowd: of so few mentions draws have few different scores, "
+    "and that of the gold chains is among them."
+)
+
+
+class GoldScores(NamedTuple):
+    """Scores against gold chains.
+
+    Parameters
+    ----------
+    scores : by system, and by metric.
+    silver : of the most likely chains of the fit, by metric.
+    documents, of : how many are known to the last mention, and how many there are.
+    left_out : scores without each of these documents, by system and by metric.
+    """
+
+    scores: dict[str, dict[str, float]]
+    silver: dict[str, float]
+    documents: int
+    of: int
+    left_out: Mapping[str, Mapping[str, np.ndarray]]
+
+    def interval(self, name: str, metric: str) -> tuple[float, float] | None:
+        """Return the interval of a score for documents like these; None of too few of them."""
+        found = _spread(self.scores[name][metric], self.left_out[name][metric])
+        return found and (max(found[0], 0.0), min(found[1], 1.0))
+
+    def text(self, name: str, metric: str) -> str:
+        """Write a score, with its interval where it has one."""
+        value, spread = self.scores[name][metric], self.interval(name, metric)
+        if spread is None:
+            return f"{value:.3f}"
+        shown, low, high = within(value, *spread)
+        return f"{shown} [{low}, {high}]"
+
+    @property
+    def how(self) -> str:
+        """Say what is known of other documents."""
+        if self.documents >= _LEAST_DOCUMENTS:
+            return (
+                f"{_NOT_USED}. Intervals of scores against gold hold about 95 % for documents like these "
+                f"{self.documents:,}, each of which is left out once (jackknife)."
+            )
+        few = "" if self.documents == 1 else f", fewer than {_LEAST_DOCUMENTS},"
+        return (
+            f"{_NOT_USED}. Of {counted(self.documents, 'documents')}{few} no interval can be given: how scores against "
+            "gold would differ on others is not known."
+        )
+
+    def best(self, metric: str) -> str:
+        """Return the system that has the highest score."""
+        return max(self.scores, key=lambda name: self.scores[name][metric])
+
+    def ahead(self, metric: str) -> str:
+        """Say by how much the first system leads, and of how many documents that is known; empty of one system."""
+        if len(self.scores) == 1:
+            return ""
+        first, second, *_ = sorted((one[metric] for one in self.scores.values()), reverse=True)
+        ahead = round(first, 3) - round(second, 3)  # as both are written
+        on = f"on {counted(self.documents, 'documents')}"
+        if not ahead:
+            return f", level with another {on}"
+        best, other, *_ = sorted(self.scores, key=lambda name: -self.scores[name][metric])
+        spread = _spread(first - second, self.left_out[best][metric] - self.left_out[other][metric])
+        if spread is None:
+            return f", ahead by {ahead:.3f} {on}, without an interval"
+        low, high = (written(end, ".3f") for end in spread)
+        return f", ahead by {ahead:.3f} ({low} to {high}, 95 %) {on}"
+
+    def before(self, metric: str, named: str, meaning: str, table: Any) -> list[str]:
+        """Say what systems score, and what to know of that; with the table of their intervals by the crowd, if any."""
+        said = [self.words(metric, named, meaning), self.how]
+        if table is None:
+            return said
+        ends = table.set_index("system")[["lower", "upper"]]
+        at_end = [f"“{name}”" for name, one in self.scores.items() if np.isclose(ends.loc[name], one[metric]).any()]
+        return said + [_AN_END.format(" and ".join(at_end))] * bool(at_end)
+
+    def words(self, metric: str, named: str, meaning: str) -> str:
+        """Say what systems and the crowd score."""
+        order = sorted(self.scores, key=lambda name: -self.scores[name][metric])
+        first, *others = (f"“{name}” {{}}{self.text(name, metric)}" for name in order)
+        listed = "".join(f", {one.format('')}" for one in others)
+        which = counted(self.documents, "documents") if self.documents == self.of else (
+            f"{self.documents:,} of {self.of:,} documents, of which all mentions have a gold label"
+        )  # fmt: skip
+        return (
+            f"Against the gold chains of {which}, {first.format('scores ')} in {named}{meaning}{listed}, and the "
+            f"most likely chains of the crowd {self.silver[metric]:.3f}."
+        )
+
+    def otherwise(self, metric: str, named: str, table: Any, digits: int) -> list[str]:
+        """Say, under a heading, which systems score more or less by gold than the crowd's intervals hold, if any."""
+        said, sides = [], set()
+        for row in table.itertuples():
+            if row.lower <= (score := self.scores[row.system][metric]) <= row.upper:
+                continue
+            sides.add("below" if score < row.lower else "above")
+            value, low, high = (f"{one:.{digits}f}" for one in (row.value, row.lower, row.upper))
+            said.append(
+                f"“{row.system}” scores {score:.3f} in {named} against the gold chains, and {value} ({low} to {high}, "
+                "95 %) against those of the crowd."
+            )
+            named = named.partition(" (")[0]  # which is explained once
+        if not said:
+            return []
+        whose = "Gold scores" if len(said) == len(table) else f"Gold scores of {len(said)} of {len(table)} systems"
+        by_gold = sorted(table["system"], key=lambda name: -self.scores[name][metric])
+        order = f"the order of systems is {'the same' if by_gold == table['system'].tolist() else 'another'}"
+        heading = f"{whose} lie {' or '.join(sorted(sides))} the crowd's intervals, which are too narrow"
+        return [f"{heading}{f'; {order}' if len(table) > 1 else ''}.", *said]
+
+
+def gold_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], singletons: bool) -> GoldScores | None:
+    """Score systems against the chains that gold labels make, where all mentions of a document have one."""
+    data, codes = fit.data, unused_gold(fit.resolved)
+    if codes is None:
+        return None
+    document, names = np.asarray(data.document), np.asarray(data.documents, object)
+    known = np.bincount(document, codes < 0, data.num_documents) == 0
+    own, place = known[document], np.cumsum(known) - 1
+    if not own.any():
+        return None
+    entity = follow_links(links_of(data.label_codes())[np.maximum(codes, 0)][None])[0]
+    spans = (np.asarray(values)[own] for values in (data.start, data.end, entity))
+    key = Chains.from_spans(place[document[own]], *spans, documents=names[known])
+
+    def summed(chains: Chains) -> dict[str, np.ndarray]:
+        return score_coreference(key, chains, singletons=singletons).sums
+
+    def scored(chains: Chains) -> dict[str, float]:
+        total = {base: parts.sum(axis=1, keepdims=True) for base, parts in summed(chains).items()}
+        return {metric: float(value_of(metric, total)[0]) for metric in metrics}
+
+    def without_each(chains: Chains) -> dict[str, np.ndarray]:
+        rest = {base: parts.sum(axis=1, keepdims=True) - parts for base, parts in summed(chains).items()}
+        return {metric: np.asarray(value_of(metric, rest)) for metric in metrics}
+
+    with warnings.catch_warnings():  # of documents without gold, that are left out
+        warnings.simplefilter("ignore", InputWarning)
+        found = {name: scored(system) for name, system in systems.items()}
+        left_out = {name: without_each(system) for name, system in systems.items()}
+        silver = scored(silver_chains(fit).to_chains())
+        return GoldScores(found, silver, int(known.sum()), data.num_documents, left_out)
+
+
+def _spread(value: float, left_out: np.ndarray) -> tuple[float, float] | None:
+    """Return the interval of a score by those without each document; None of too few of them."""
+    number = len(left_out)
+    if number < _LEAST_DOCUMENTS or not np.isfinite(sd := jackknife_sd(left_out)):
+        return None
+    half = float(special.stdtrit(number - 1, ends()[1])) * sd
+    return value - half, value + half
+
+
+def annotators_by_gold(fit: Any) -> list[Section]:
+    """Say how often each annotator is right on mentions with a gold label; nothing where there are none."""
+    import pandas
+
+    data = fit.data
+    codes = unused_gold(fit.resolved) if data.unit == "mention" else None
+    if codes is None or data.annotators is None:
+        return []
+    right, known = _right(data, codes)
+    who = np.asarray(data.annotator)[known]
+    number = np.bincount(who, minlength=data.num_annotators)
+    hits = np.bincount(who, right[known], data.num_annotators)
+    told = np.flatnonzero(number)
+    order = told[np.lexsort([-number[told], hits[told] / number[told]])]
+    low, high = wilson(hits[order] / number[order], number[order])
+    share = hits[order] / number[order]
+    frame = pandas.DataFrame({
+        "annotator": np.asarray(data.annotators, object)[order], "labels": number[order],
+        "right": hits[order].astype(int), "share right": share, "95 % from": low, "to": high,
+    })  # fmt: skip
+    words = (
+        f"How often the labels of each annotator are right, of {counted(int((codes >= 0).sum()), 'mentions')} with a "
+        "gold label, which the fit did not use. A label that leads to any mention of the gold entity counts as right "
+        "where the gold label leads to one too; any other has to be the gold label. Intervals (Wilson) hold "
+        "95 % for independent labels. Gold labels err too."
+    )
+    parts = [(frame["annotator"].iloc[at], *within(share[at], low[at], high[at])) for at in (0, -1)[: len(order)]]
+    gist = " to ".join(f"“{name}” {value} [{one}, {other}]" for name, value, one, other in parts)
+    table = Table(frame, "Annotators, least often right first.")
+    return [Section("Annotators against the gold labels", [words, table], f"right: {gist}")]
+
+
+def _right(data: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return of each annotation whether it is right, and whether that is known."""
+    labels, mention = data.label_codes(), np.asarray(data.mention)
+    gold, links = codes[mention], links_of(labels)
+    entity = follow_links(np.where(codes >= 0, links[np.maximum(codes, 0)], NEW)[None])[0]
+    own, old = labels.label, labels.type == MENTION_TYPES.index("DO")
+    both = old[own] & old[np.maximum(gold, 0)]
+    same = entity[np.maximum(labels.antecedent[own], 0)] == entity[mention]
+    return (own == gold) | (both & same), gold >= 0

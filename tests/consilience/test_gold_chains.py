@@ -1,0 +1,109 @@
+"""Systems beside gold chains and annotators beside gold labels of mentions, on the page of coreference."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import consilience as cs
+from consilience.pages.chains import chain_scores
+from consilience.pages.gold_chains import annotators_by_gold, gold_scores
+
+_SIZE = 4  # mentions of a document
+
+
+def crowd(num_documents):
+    """Return a vote on mentions of documents with gold labels, and two systems with errors in some documents."""
+    random = np.random.default_rng(3)
+    rows, start = {name: [] for name in ("document_id", "mention_id", "annotator_id", "annotation", "gold")}, []
+    gold = ["DN", "DO(m0)", "DN", "DO(m2)"]
+    for document in range(num_documents):
+        for who in ("ann", "bob", "eve"):
+            for place in range(_SIZE):
+                said = gold[place] if random.random() < 0.7 else ("DN", "DO(m0)")[place > 0]
+                given = (f"d{document}", f"m{place}", who, said, gold[place])
+                for name, one in zip(rows, given, strict=True):
+                    rows[name].append(one)
+                start.append(2 * place)
+    fit = cs.fit("majority-vote", cs.read_mentions(rows | {"start": start, "end": start}))
+    entity = {name: [] for name in ("good", "bad")}
+    for document in range(num_documents):
+        entity["good"] += [0, 0, 1, 1] if document % 3 else [0, 0, 0, 1]
+        entity["bad"] += [0, 1, 2, 2] if document % 2 else [0, 0, 0, 0]
+    return fit, {name: chains(own) for name, own in entity.items()}, chains([0, 0, 1, 1] * num_documents)
+
+
+def chains(entity):
+    number = len(entity) // _SIZE
+    where = np.repeat(np.arange(number), _SIZE)
+    place = np.tile(2 * np.arange(_SIZE), number)
+    entity = np.asarray(entity) + 10 * where
+    return cs.Chains.from_spans(where, place, place, entity, documents=[f"d{one}" for one in range(number)])
+
+
+def without(chained, left_out):
+    entity = np.asarray(chained.entity).reshape(-1, _SIZE)
+    return chains(np.delete(entity % 10, left_out, axis=0).ravel())
+
+
+def test_scores_against_gold_have_the_interval_of_documents_left_out():
+    fit, systems, key = crowd(9)
+    found = gold_scores(fit, systems, ["conll", "muc"], singletons=True)
+    by_hand = {
+        name: np.array([cs.score_coreference(without(key, one), without(system, one)).conll for one in range(9)])
+        for name, system in systems.items()
+    }
+    half = stats.t.ppf(0.975, 8)
+    for name, left_out in by_hand.items():
+        value = cs.score_coreference(key, systems[name]).conll
+        sd = np.sqrt(8 / 9 * ((left_out - left_out.mean()) ** 2).sum())
+        low, high = found.interval(name, "conll")
+        assert found.scores[name]["conll"] == pytest.approx(value)
+        assert (low, high) == pytest.approx((max(value - half * sd, 0), min(value + half * sd, 1)))
+        assert found.text(name, "conll").startswith(f"{value:.2f}"[:3])
+    apart = by_hand["good"] - by_hand["bad"]
+    sd = np.sqrt(8 / 9 * ((apart - apart.mean()) ** 2).sum())
+    gap = found.scores["good"]["conll"] - found.scores["bad"]["conll"]
+    low, high = (f"{gap + side * half * sd:.3f}".replace("-", "−") for side in (-1, 1))
+    assert f"({low} to {high}, 95 %) on 9 documents" in found.ahead("conll")
+    (tile,) = chain_scores(fit, systems, ["conll"], singletons=True).numbers
+    low, high = found.interval("good", "conll")
+    assert tile.startswith(f"CoNLL of “good” against the gold chains ({low:.2f} to {high:.2f}, 95 %), ahead by ")
+    assert "hold about 95 % for documents like these 9" in found.how
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(1, "Of 1 document no interval can be given"), (3, "Of 3 documents, fewer than 5, no interval can be given")],
+)
+def test_too_few_documents_give_no_interval_and_that_is_said(number, said):
+    fit, systems, _ = crowd(number)
+    found = gold_scores(fit, systems, ["conll"], singletons=True)
+    assert found.interval("good", "conll") is None
+    assert said in found.how
+    page = chain_scores(fit, systems, ["conll"], singletons=True)
+    assert said in page.findings[0]
+    assert "without an interval" in next(iter(page.numbers))
+
+
+def test_annotators_are_scored_on_mentions_with_a_gold_label():
+    """A link to another mention of the gold entity is right; of m3 the gold label is not known."""
+    fit = cs.fit("majority-vote", cs.read_mentions({
+        "mention_id": ["m0", "m1", "m2", "m3"] * 3, "annotator_id": ["ann"] * 4 + ["bob"] * 4 + ["eve"] * 4,
+        "annotation": ["DN", "DO(m0)", "DO(m1)", "DN", "DN", "DO(m0)", "DO(m0)", "DN", "DN", "DN", "DN", "DO(m2)"],
+        "gold": ["DN", "DO(m0)", "DO(m1)", ""] * 3,
+    }))  # fmt: skip
+    (part,) = annotators_by_gold(fit)
+    frame = part.blocks[-1].frame.set_index("annotator")
+    assert frame["right"].to_dict() == {"eve": 1, "ann": 3, "bob": 3}
+    assert set(frame["labels"]) == {3}
+    assert frame.index[0] == "eve"
+    assert "of 3 mentions with a gold label" in part.blocks[0]
+    assert part.gist.startswith("right: “eve” 0.3")
+    assert [one.title for one in chain_scores(fit, {}, [], singletons=True).sections] == [part.title]
+
+
+def test_annotators_without_gold_labels_have_no_such_table():
+    labels = {"mention_id": ["m0", "m0"], "annotator_id": ["ann", "bob"], "annotation": ["DN", "DN"]}
+    assert annotators_by_gold(cs.fit("majority-vote", cs.read_mentions(labels))) == []
+    counts = cs.Annotations.from_counts([[2, 1]], gold=[0])
+    assert annotators_by_gold(cs.fit("majority-vote", counts)) == []
