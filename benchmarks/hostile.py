@@ -200,7 +200,7 @@ def _lowest() -> dict[str, Any]:
         )
         # Without checks of types as the tests run, for beartype cannot read those of NumPy 2.0; and what the newest of
         # other libraries say of the lowest is no error.
-        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--jaxtyping-packages="]
+        command = [python, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "--jaxtyping-packages="]
         command += ["-W", "ignore::DeprecationWarning", *_BOUNDS_TESTS]
         tests = subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, check=False)
     last = tests.stdout.strip().splitlines()[-1]

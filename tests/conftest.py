@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -33,6 +34,7 @@ def pytest_configure(config):
     Tests of the slow set have more to compute; with them programs are what users run.
     """
     os.environ.setdefault("CONSILIENCE_COMPILATION_CACHE", "off")  # no test writes to the user's folder
+    _share_programs(config)
     if config.option.markexpr == "not slow":
         os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
         if "jax" in sys.modules:
@@ -42,6 +44,16 @@ def pytest_configure(config):
         version = tuple(int(part) for part in importlib.metadata.version("jaxlib").split(".")[:2])
         if (0, 8) <= version <= (0, 10):
             os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+
+
+def _share_programs(config):
+    """Let the processes that run tests find on disk what one of them has compiled."""
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or not config.getoption("numprocesses", None):
+        return
+    folder = tempfile.TemporaryDirectory(prefix="consilience-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 
 def pytest_collection_modifyitems(config, items):
@@ -54,6 +66,14 @@ def pytest_collection_modifyitems(config, items):
                 config.hook.pytest_deselected(items=without)
                 left_out.append(f"{len(without)} tests marked {marker} were left out: {variable} is not set")
     config.stash[_LEFT_OUT] = left_out
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = left_out
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take what a process left out, which is the same for all, to where the summary is written."""
+    node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", [])
 
 
 def pytest_terminal_summary(terminalreporter, config):

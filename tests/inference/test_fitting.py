@@ -434,7 +434,7 @@ def test_two_shorthands_of_one_prior_are_refused():
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
-@pytest.mark.parametrize("method", ["cavi", "gibbs", "nuts", "svi"])
+@pytest.mark.parametrize("method", ["cavi", "gibbs", pytest.param("nuts", marks=pytest.mark.slow), "svi"])
 def test_a_prior_that_is_a_function_is_called_once(method):
     """By inference, k-hat, starts of chains, truth and tables together; EM refuses priors of one's own."""
     data, _ = member("dawid-skene").simulate(jax.random.key(0), num_items=12, num_annotators=3)

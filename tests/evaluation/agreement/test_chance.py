@@ -226,6 +226,7 @@ def test_intraclass_correlation():
     assert abs(estimate.value - 1 / 2.5) < 5 * estimate.sd
 
 
+@pytest.mark.slow
 def test_bias(monkeypatch):
     # Thousands of intervals that nobody looks at.
     monkeypatch.setattr(chance, "bootstrap_interval", lambda *_: (np.nan, np.nan))

@@ -78,7 +78,7 @@ def ascend(name, data, priors, steps, seed=None, **options):
 
 
 @every_ascent
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     data=tables(), gold=st.sampled_from(["ignore", "use"]), seed=st.one_of(st.none(), st.integers(0, 2**32 - 1)),
     symmetric=st.booleans(), candidates=st.sampled_from(["closed", "observed"]),

@@ -237,6 +237,7 @@ def test_the_sampler_agrees_with_brute_force(priors, link, experts, log_prior, e
         assert np.abs((values.mean(axis=0) - getattr(exact, site)) / error).max() < 4.5, site
 
 
+@pytest.mark.slow
 def test_a_ladder_gives_the_posterior_and_the_evidence():
     """Two ladders of twelve rungs: figures within four standard errors, log evidence within .15."""
     fit = cs.fit("expert-views", DATA, PAPER_PRIORS, rungs=12, draws=1200, progress=False, **OPTIONS)

@@ -328,7 +328,9 @@ def processor_seconds(number):
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=() if name == "numbers of entities forgotten" else pytest.mark.slow) for name in MUTANTS
+])  # fmt: skip
 def test_mutants_are_found(name, monkeypatch):
     problem, chain = held(random_mentions(8, 5), rungs=1)   # by whose labels tails of any order are exchanged
     weights = exact(problem, chain)
