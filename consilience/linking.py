@@ -89,10 +89,9 @@ def link(
         of dates and phone numbers however they are written, and of texts without case, accents and punctuation; see
         `consilience.data.cleaning`.
     similar : dict of str to str, optional
-        A dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs ``pip
-        install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
-        ``{"name": "string"}``. By "text" titles, addresses and the like are compared, which are hardly ever written
-        twice in one way; where ``similar`` is left out, all columns in which most values have three words or more.
+        A dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors), "typo"
+        (and hardly any other errors), "number" or "date"; for example ``{"name": "string"}``. By "text" titles,
+        addresses and the like are compared, which are hardly ever written twice in one way; where ``similar`` is left out, all columns in which most values have three words or more.
     entity : str, optional
         A column with the known entity, for evaluation; it is not compared.
     columns : dict, optional

@@ -332,9 +332,9 @@ def _findings(found: _Found) -> list[str]:
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.insert(0, (
-            f"Of {below(found.top):,} of {counted(truth.num_units, 'items')} it is open which class is the most "
-            f"plausible: the leading one is it with a probability below {SURE}. Least certain is “{names[least]}”, "
-            f"by mean plausibility {leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}."
+            f"Which class is the most plausible is open for {below(found.top):,} of "
+            f"{counted(truth.num_units, 'items')}: for these the leading class is so with a probability below {SURE}. "
+            f"Least certain is “{names[least]}”, by mean plausibility {leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}."
         ))  # fmt: skip
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":

@@ -469,7 +469,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert "Which of 2 systems is the best is open as long as nobody says" in text
+    assert "Which of 2 systems is best stays open until somebody says" in text
     assert "whatever the annotators err, only the doubt of 2 items is left, up to ± 0.4" in text
     assert re.search(r"least certain is “[ab]”, by mean plausibility .*: \w+ is the most plausible class", text, re.I)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
