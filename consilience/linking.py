@@ -91,7 +91,8 @@ def link(
     similar : dict of str to str, optional
         A dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors), "typo"
         (and hardly any other errors), "number" or "date"; for example ``{"name": "string"}``. By "text" titles,
-        addresses and the like are compared, which are hardly ever written twice in one way; where ``similar`` is left out, all columns in which most values have three words or more.
+        addresses and the like are compared, which are hardly ever written twice in one way; where ``similar``
+        is left out, all columns in which most values have three words or more.
     entity : str, optional
         A column with the known entity, for evaluation; it is not compared.
     columns : dict, optional

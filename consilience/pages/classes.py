@@ -334,7 +334,8 @@ def _findings(found: _Found) -> list[str]:
         said.insert(0, (
             f"Which class is the most plausible is open for {below(found.top):,} of "
             f"{counted(truth.num_units, 'items')}: for these the leading class is so with a probability below {SURE}. "
-            f"Least certain is “{names[least]}”, by mean plausibility {leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}."
+            f"Least certain is “{names[least]}”, by mean plausibility "
+            f"{leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}."
         ))  # fmt: skip
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
