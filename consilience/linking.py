@@ -11,8 +11,9 @@ import numpy as np
 from consilience.data.cleaned import LEDGER, Cleaned, clean_records
 from consilience.data.cleaning import DATE_ORDERS, FIELD_TYPES
 from consilience.data.column_names import known_as
+from consilience.data.contract import file_of
 from consilience.data.problems import warn_input
-from consilience.data.records import Records, records_and_ids
+from consilience.data.records import Records, named_sources, records_and_ids
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
 from consilience.models.block_linkage import MODEL
@@ -280,7 +281,8 @@ def prepare(
         _check_files(records)
     if names is None:
         _warn_of_entities(compared)
-    described: dict[str, Any] = {"id": ", ".join(dict.fromkeys(id_columns.values())) or "id"}
+    described: dict[str, Any] = {"files": files} if (files := _files(sources)) else {}
+    described |= {"id": ", ".join(dict.fromkeys(id_columns.values())) or "id"}
     described["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
     if similar:
         described["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
@@ -353,6 +355,14 @@ def _given(columns: Any, clean: Mapping[str, Any], missing_values: Any) -> dict[
     return {name: value for name, value in (("columns", renamed), ("clean", named)) if value} | (
         {} if tokens is None else {"missing_values": tokens}
     )
+
+
+def _files(sources: Any) -> list[str]:
+    """Return the paths of the tables, for lines that link them again; none where one has no path."""
+    if isinstance(sources, Records):
+        return []
+    files = [file_of(source) for source in named_sources(sources).values()]
+    return files if all(files) else []
 
 
 def _read(sources: Any, *, fields: Sequence[str] | None, **reading: Any) -> tuple[Records, dict[str, str]]:

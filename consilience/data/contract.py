@@ -107,10 +107,21 @@ def ids(*dimensions: str, later: bool = False) -> Any:
     return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions, "later": later}, default=None)
 
 
+def file_of(source: Any) -> str:
+    """Return the path of a source, as lines that read it again need it; empty where it has none.
+
+    Of an absolute path it is the name alone: pages and saved fits go to others, who have other folders.
+    """
+    if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT or isinstance(source, Piped):
+        return ""
+    path = os.fspath(source)
+    return os.path.basename(path) if os.path.isabs(path) or "://" in path else path.removeprefix(f".{os.sep}")
+
+
 def named_after(data: Any, source: Any) -> Any:
-    """Return data that know the name of the file, or of the public data, that they were read from."""
-    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT and not isinstance(source, Piped):
-        vars(data)["file"] = os.path.basename(source)
+    """Return data that know the path of the file, or the name of the public data, that they were read from."""
+    if file := file_of(source):
+        vars(data)["file"] = file
     return data
 
 
@@ -133,7 +144,7 @@ class Contract:
     and ``unit`` that of the things whose truth is asked. What one asks of a fit first is in ``command``, and in
     ``agreements`` how the agreement of its annotators can be measured: ``left-out``, of each with the others of an
     item, and ``pairs``, of two annotators of an item. ``is_whole`` says that no other process holds more of the data.
-    ``file`` is the name of the file that they were read from, where it is known.
+    ``file`` is the path of the file that they were read from, where it is known; see `file_of`.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()

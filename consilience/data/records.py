@@ -321,7 +321,7 @@ def records_and_ids(
     missing_values: Sequence[str] = (), columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Records, dict[str, str]]:  # fmt: skip
     """Read records as `read_records` does; return also the column of each source that named them."""
-    named = _named_sources(sources)
+    named = named_sources(sources)
     tables = {name: read_table(source, all_columns) for name, source in named.items()}
     every = name_columns(tables, columns)
     id_columns = {name: _id_column(table, id) for name, table in tables.items()}
@@ -358,7 +358,8 @@ def _joined_vocabularies(vocabularies: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _named_sources(sources: Any) -> dict[str, Any]:
+def named_sources(sources: Any) -> dict[str, Any]:
+    """Return tables of records by name: as given, or else as their files are called, or by number."""
     if is_rows(sources):
         sources = [sources]
     if isinstance(sources, Mapping) and all(

@@ -73,7 +73,7 @@ def _actions(fit: Any) -> list[Action]:
     names = ",".join(f"{name}={_SIMILAR[kind]}" for name, kind in kinds.items() if kind in _SIMILAR)
     what = " and ".join(words for kind, words in _COMPARED.items() if kind in kinds.values())
     words = f"Compare {what} by similarity, so that typing errors count less, with the other options of this run:"
-    files = " ".join(shlex.quote(f"{name}.csv") for name in fit.data.parts) or "FILES"
+    files = " ".join(shlex.quote(one) for one in fit.attributes.get("files", [])) or "FILES"
     named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
     flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
     similar = Action(words, f"consilience link {files}{flags} --similar {names} -o linked-by-similarity")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -94,7 +95,7 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
 
 def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:
     """Return with what it was computed, and how long it took and how well it went."""
-    told = {"notes", "reason", "model", "method", "result", "priors", "data_hash", *_SOFTWARE}
+    told = {"files", "notes", "reason", "model", "method", "result", "priors", "data_hash", *_SOFTWARE}
     found = {
         name: value for name, value in fit.describe().items() if name not in told and not name.startswith("option_")
     }
@@ -222,7 +223,7 @@ def fit_word(fit: Fit) -> str:
 
 def name_of(fit: Fit) -> str:
     """Return what stands behind the title of a page: the names of the files that the data are of, where known."""
-    named = list(fit.data.parts) or [fit.attributes.get("data_file", "")]
+    named = list(fit.data.parts) or [os.path.basename(fit.attributes.get("data_file", ""))]
     return f", from {' and '.join(named)}" if named[0] and len(named) <= _MOST_NAMED else ""
 
 
@@ -304,7 +305,8 @@ def reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
 def _linked_from(fit: Fit) -> str:
     """Return what `link` was given of the data, as it wrote it down."""
     data: Any = fit.data
-    sources = ", ".join(f"{str(name)!r}: …" for name in data.sources)
+    files = [*map(repr, fit.attributes.get("files", []))] or ["…"] * len(data.sources)
+    sources = ", ".join(f"{str(name)!r}: {file}" for name, file in zip(data.sources, files, strict=True))
     kinds = {name: kinds_of(fit.attributes[name]) for name in ("fields", "similar") if name in fit.attributes}
     named = fit.attributes.get("id", "id")
     given = {} if named == "id" or ", " in named else {"id": named}

@@ -62,7 +62,7 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     said = f" Links between two files: {together.sum() - within}; links within one file: {within}."
     assert any(text.endswith(said) for text in page_of(one).findings) == told
     offered = [action.command for action in _actions(one) if action.words.startswith("If no file has an entity")]
-    assert offered == ["consilience link file_1.csv file_2.csv --restriction across -o linked-across"] * told
+    assert offered == ["consilience link FILES --restriction across -o linked-across"] * told
     assert len(page_of(one).findings) <= 4
 
 

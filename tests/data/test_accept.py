@@ -1,5 +1,8 @@
 """Anything in: sources are read by the one contract whose columns they have."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pandas
 import pytest
@@ -46,9 +49,14 @@ def test_every_source_is_read_as_the_same_annotations(source):
 
 
 @pytest.mark.parametrize("contract", TABLES, ids=lambda contract: contract.__name__)
-def test_data_know_the_name_of_their_file(contract, tmp_path):
-    path = tmp_path / "the table.csv"
+def test_data_know_the_path_of_their_file(contract, tmp_path, monkeypatch):
+    """As it was given; of an absolute one the name alone, since pages go to others."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "folder" / "the table.csv"
+    path.parent.mkdir()
     pandas.DataFrame(TABLES[contract]).to_csv(path, index=False)
+    for relative in ("folder/the table.csv", "./folder/the table.csv", Path("folder", "the table.csv")):
+        assert contract.read(relative).file == os.path.join("folder", "the table.csv")
     with open(path) as stream:
         sources = {path: path.name, str(path): path.name, stream: ""}
         for source, name in sources.items():
