@@ -162,7 +162,7 @@ def test_what_the_command_writes(folder):
     by_known = re.search(r"By the known entities, which the fit did not use, (\S+) % \[.*?\] of .*? and (\S+) %", shown)
     wanted = [100 * scores[f"pairwise-{one}"] for one in ("precision", "recall")]
     assert [float(one) for one in by_known.groups()] == pytest.approx(wanted, abs=0.05)
-    call = "cs.link({'file_1': 'file_1.csv', 'file_2': 'file_2.csv'}, fields={'field_1': 'category', 'field_2': 'category'"
+    call = "cs.link({'file_1': 'file_1.csv', 'file_2': 'file_2.csv'}, fields={'field_1': 'category', "
     assert call in html.unescape(page)
     assert "--similar field_1=string,field_2=string" in page
     similar = dataclasses.replace(fit, attributes=fit.attributes | {"similar": "field_1 (string)"})

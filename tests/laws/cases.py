@@ -229,7 +229,6 @@ CASES: dict[str, Case] = {
     "mpa": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
     "glad": Case(
         rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, refuses={"one class": UnsupportedRequest},
-        options={"tolerance": 1e-4},  # of so few labels its ascent takes thousands of steps
     ),
     "irn": Case(
         rows=_RANKINGS, sizes={"items": 3, "annotators": 3, "classes": 4},
