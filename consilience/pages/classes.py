@@ -60,11 +60,13 @@ from consilience.pages.next_steps import compare_again, fit_again, whose_columns
 from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, without_offsets
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
+    ahead_by_most,
     group_scores,
     in_words,
     is_open,
     leaderboard_numbers,
     leaderboard_section,
+    leaders,
     other_leaders,
     verdict,
 )
@@ -198,11 +200,15 @@ class _Found:
         return assumed.at_other_reliabilities(self.fit, self.systems, self.metrics)
 
     @property
-    def by_reliability(self) -> list[Any]:
-        """The same beside what follows from that one, as a table; none where no other was tried."""
+    def as_assumed(self) -> assumed.Assumed:
+        """What follows from that one."""
         scores = {name: own[self.metrics[0].name].value for name, own in self.scores.items()}
-        own = assumed.Assumed(self.fit.options.get("reliability", 0.0), self.top, scores)
-        return assumed.reliability_table(self.fit, own, self.at_others, self.metrics)
+        return assumed.Assumed(self.fit.options.get("reliability", 0.0), self.top, scores)
+
+    @property
+    def by_reliability(self) -> list[Any]:
+        """Both in a table; none where no other was tried."""
+        return assumed.reliability_table(self.fit, self.as_assumed, self.at_others, self.metrics)
 
     @functools.cached_property
     def gold(self) -> BesideGold | None:
@@ -231,6 +237,11 @@ class _Found:
             name: evaluate(self.truth, system, self.metrics, **self.policies)
             for name, system in self.systems.items()
         }
+
+    @functools.cached_property
+    def leaders(self) -> dict[str, list[Metric]]:
+        """The metrics by which each system leads."""
+        return leaders(self.scores, self.metrics, self.comparison)
 
     @property
     def by_group(self) -> dict[str, Score]:
@@ -292,7 +303,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         alike = "" if found.offsets.furthest is None else ", were annotators alike"
         numbers |= {f"of {counted(truth.num_units, 'items')} {side}{alike}": below(top)}
         if found.systems:
-            return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold)
+            return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
         if (without := found.without_offsets) is not None:
             alike += f"; {without.top.value:.3f} with their offsets taken off"
         return numbers | {f"mean certainty of the side{alike}": f"{top.value:.3f}"}
@@ -308,7 +319,8 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         of = counted(truth.num_units, f"{fit.data.unit}s")
         numbers |= {f"of {of} with a certainty below 0.9{rests}": below(top)}
     if found.systems:
-        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit, found.by_gold)
+        board = leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
+        return dict(list(numbers.items())[:2]) | board
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     numbers |= doubtful_annotators(fit, found.annotators) | accuracies(fit, found.annotators)
@@ -327,8 +339,9 @@ def _findings(found: _Found) -> list[str]:
         said = [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
     said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     if found.systems:
-        other = other_leaders(found.scores, found.metrics, found.comparison)
-        said.append(verdict(found.comparison, found.fit, found.by_gold) + other)
+        other = ahead_by_most(found.leaders, found.comparison.table["system"].iloc[0])
+        words = verdict(found.comparison, found.fit, found.by_gold, other)
+        said.append(words + other_leaders(found.scores, found.metrics, found.comparison))
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.insert(0, (
@@ -345,7 +358,7 @@ def _findings(found: _Found) -> list[str]:
             unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together)"
         unsure += "."
         said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
-    said += [words] if (words := assumed.finding(found.fit, found.top, found.at_others)) else []
+    said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
     if gold is None:
         checks = "the labels" if is_vote(found.fit) else "its probabilities"
         said.append(
@@ -429,7 +442,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
         actions.insert(0, Action(words, section="Annotator offsets"))
-    actions += assumed.actions(fit)
+    actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):
         systems = {name: found.systems[name] for name in found.comparison.table["system"]}
         words = f"If systems looked at the items themselves, say so{whose_columns(fit, systems)}:"

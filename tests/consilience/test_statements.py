@@ -18,11 +18,11 @@ import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.classes import resolve
-from consilience.pages.assumed import Assumed, at_other_reliabilities, finding, reliability_table
+from consilience.pages.assumed import Assumed, _order, actions, at_other_reliabilities, finding, reliability_table
 from consilience.pages.classes import _metrics
 from consilience.pages.linkage import _by_threshold, found_of_all
 from consilience.pages.ratings import _bars_alike, offsets_of, without_offsets, without_offsets_code
-from consilience.pages.systems import other_leaders
+from consilience.pages.systems import ahead_by_most, leaders, other_leaders
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
@@ -215,7 +215,8 @@ def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
 def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
-    assert {"truth and items, 95 %", "truth alone, 95 % from"} <= set(heads)
+    assert {"95 %, all items like these", "95 %, these items, from"} <= set(heads)
+    assert "and can be narrower: whether an uncertain item is hit" in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, _, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
@@ -378,10 +379,42 @@ def test_another_system_that_leads_by_other_metrics_is_named():
             metrics, own, strict=True)}
         for name, own in values.items()
     }  # fmt: skip
-    said = " By other metrics another leads: “b” has the higher mean in top-2 accuracy (0.65 to 0.60)."
+    said = " Which is best depends on the metric: “b” leads in top-2 accuracy (0.65 against 0.60)."
     assert other_leaders(scores, metrics, Ranked()) == said
     assert other_leaders(scores, metrics[:1], Ranked()) == other_leaders(scores, metrics[::2], Ranked()) == ""
+    # Of equal means the first of the comparison has the metric.
+    assert leaders(scores, metrics, Ranked()) == {"a": [metrics[0], metrics[2]], "b": [metrics[1]]}
 
+
+@pytest.mark.parametrize(
+    ("leads_in", "said"),
+    [({"a": [1], "b": [2, 3, 4]}, "b"), ({"a": [1, 2], "b": [3, 4]}, "b"), ({"a": [1, 2, 3], "b": [4]}, ""),
+     ({"a": [1, 2], "b": [3]}, ""), ({"a": [1], "b": []}, ""), ({"a": [1, 2], "b": [3], "c": [4]}, "")],
+)  # fmt: skip
+def test_a_system_that_leads_by_most_other_metrics_is_ahead(leads_in, said):
+    assert ahead_by_most(leads_in, "a") == said
+
+
+def test_no_system_is_called_the_best_where_another_leads_by_most_metrics(tmp_path):
+    """In rankings alike one has the first class right most often, and the other the first two."""
+    order = [list("abcde")] * 12
+    rows = [(item, who, rank, name) for item, own in enumerate(order) for who in "xyz" for rank, name in enumerate(own)]
+    item, who, rank, name = zip(*rows, strict=True)
+    data = cs.read_rankings({"item": item, "annotator": who, "rank": [1 + one for one in rank], "class": name})
+    systems = {
+        own: {"item": np.repeat(np.arange(12), 2), "class": list(said) * 12, "rank": [1, 2] * 12}
+        for own, said in (("first", "ae"), ("both", "ba"))
+    }
+    fit = cs.fit("plackett-luce", data, draws=50)
+    html = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    names = words(html, "dt")
+    assert "metrics in which “both” has the higher mean; “first” in 2" in names
+    assert "is best in" not in " ".join(names)
+    finding = next(one for one in words(html, "li") if one.startswith("“first” scores"))
+    assert " Which is best depends on the metric: “both” leads in " in finding
+    assert len(finding.split()) <= 60
+    assert "“first” leads at all of these." in words(html)
+    assert "See what rests on" not in words(html)
 
 def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     """Where it is as given, nothing is."""
@@ -463,13 +496,14 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
     assert "say so: cs.compare(fit, predictions, provenance='independent')" in text
-    assert "rests on the assumed reliability: cs.fit('plackett-luce', data, reliability=3)" in text
+    assert "See what rests on the assumed reliability" not in text  # the table has it
+    assert "In top-1 accuracy, as if predictions were made from the annotations, “" in text
     said = r"leave that out: at 0\.33 the mean certainty .*; at 3 it would be 0\.\d\d and \d; here it is 0\.\d\d and \d"
     assert re.search(said, text)
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert "Which of 2 systems is best stays open until somebody says" in text
+    assert "Which of 2 systems is best in top-1 accuracy stays open until somebody says" in text
     assert "whatever the annotators err, only the doubt of 2 items is left, up to ± 0.4" in text
     assert re.search(r"least certain is “[ab]”, by mean plausibility .*: \w+ is the most plausible class", text, re.I)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
@@ -477,7 +511,6 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))
     assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text
     assert "files with the columns item, class and rank" in text
-    assert "cs.fit('plackett-luce', data, reliability=3)" in text  # no file is known
     assert "RUN" not in text
 
 
@@ -496,8 +529,25 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
     assert table.frame["reliability"].tolist() == texts
     fit.attributes["seconds"] = 1e3  # which the page would wait for
     assert not at_other_reliabilities(fit, {}, [])
-    assert finding(fit, own.top, []).endswith("scores rest on it: fit with 3, say, to see how far.")
+    assert finding(fit, own, [], []).endswith("scores rest on it: fit with 3, say, to see how far.")
+    assert [one.command for one in actions(fit, [])] == ["cs.fit('plackett-luce', data, reliability=3)"]
+    assert not actions(fit, found)
 
+
+@pytest.mark.parametrize(
+    ("own", "other", "said"),
+    [
+        ({"a": 0.501, "b": 0.41}, {"a": 0.354, "b": 0.349}, "“a” and “b” tie at 0.33; “a” leads at 1."),
+        ({"a": 0.5, "b": 0.4}, {"a": 0.3, "b": 0.4}, "“b” leads at 0.33; “a” leads at 1."),
+        ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": 0.4}, "“a” leads at all of these."),
+        ({"a": 0.5}, {"a": 0.3}, ""),
+    ],
+)
+def test_whether_systems_change_places_where_annotators_are_trusted_less_is_said(own, other, said):
+    found = [Assumed(trusted, None, scores) for trusted, scores in ((1.0, own), (0.33, other))]
+    text = _order(*found[:1], found[1:], [resolve("top-1")])
+    assert text.endswith(said)
+    assert bool(text) is bool(said)
 
 # ---- in a browser ----
 
