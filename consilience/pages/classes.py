@@ -57,7 +57,7 @@ from consilience.pages.items import (
     too_high,
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
-from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, without_offsets
+from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, sides_words, without_offsets
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
     ahead_by_most,
@@ -300,13 +300,14 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         like = ", with other annotators like these"
         numbers = tile("mean of the items", middle, middle - half, middle + half, like) if known else {}
         side = f"the side of {fit.options['threshold']:g}, the threshold, is less than 90 % certain"
-        alike = "" if found.offsets.furthest is None else ", were annotators alike"
-        numbers |= {f"of {counted(truth.num_units, 'items')} {side}{alike}": below(top)}
+        like = "" if found.offsets.furthest is None else like
+        numbers |= {f"of {counted(truth.num_units, 'items')} {side}{like}": below(top)}
         if found.systems:
             return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
         if (without := found.without_offsets) is not None:
-            alike += f"; {without.top.value:.3f} with their offsets taken off"
-        return numbers | {f"mean certainty of the side{alike}": f"{top.value:.3f}"}
+            these = counted(fit.data.num_annotators, "annotators")
+            like += f"; {without.top.value:.3f} of the mean of these {these}, offsets taken off"
+        return numbers | {f"mean certainty of the side{like}": f"{top.value:.3f}"}
     numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
         numbers |= {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
@@ -336,7 +337,8 @@ def _findings(found: _Found) -> list[str]:
     if found.fit.data.rows == "rating":
         without = found.without_offsets
         told = [] if without is None else [without.words(found.fit, found.top)]
-        said = [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
+        said = [sides_words(found.fit, found.top)]
+        said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
     said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     if found.systems:
         other = ahead_by_most(found.leaders, found.comparison.table["system"].iloc[0])
@@ -399,7 +401,7 @@ def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
     titles = [note.title for note in fit.findings() if note.title and note.about != CALIBRATION]
     if gold is None or gold.vote is None or not titles:
         return []
-    return [Alert(titles[0], [f"{gold.vote.words(fit.data.unit)}."], Level.warning)]
+    return [Alert(titles[0], [f"{gold.vote.words}."], Level.warning)]
 
 
 def _by_gold(found: _Found, gold: BesideGold) -> str:
@@ -458,7 +460,9 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
             open_.append(Action(f"Have {which} {words}: whatever the annotators err, {left}"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
-        actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
+        of_ratings = fit.data.rows == "rating"  # whose sides few systems are for: no files to invent
+        command = "" if of_ratings else compare_again(fit, {})
+        actions.append(Action(f"Compare systems{whose_columns(fit, {})}{':' * bool(command)}", command))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer
@@ -533,10 +537,11 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         blocks[0] += " It uses no model; certainty should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     blocks += each
-    pairs, said = _pairwise_agreement(fit)
+    pairs, is_checked, said = _pairwise_agreement(fit)
     if not pairs:
         return [Section("Agreement with the others", blocks, gist)], said
-    return joined([Section("Agreement with the others", blocks), *pairs], "Agreement and model check", gist), said
+    title = "Agreement and model check" if is_checked else "Agreement of annotators"
+    return joined([Section("Agreement with the others", blocks), *pairs], title, gist), said
 
 
 def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
@@ -557,10 +562,12 @@ def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
     return gist, words, [f"{how}name {named}.", agreement_bars(each)]
 
 
-def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:
+def _pairwise_agreement(fit: Fit) -> tuple[list[Section], bool, list[Alert]]:
+    """Return sections on the agreement in pairs, whether one sets it beside what the fit expects, and what that says."""
     if "pairs" not in fit.data.agreements:
-        return [], []
+        return [], False, []
     data: Any = fit.data
+    is_checked = False
     parts: list[Section] = []
     said: list[Alert] = []
     # Weights of rows may be no numbers of annotations, and a truth may not say how often annotators agree.
@@ -571,7 +578,8 @@ def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:
         number = int(np.clip(_MOST_SIMULATED // max(data.num_annotations, 1), *_DATA_SETS))
         found = agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)
         parts.append(predictive_section(found))
+        is_checked = True
         if found.unexpected:
             about = ERRORS if found.predictive_p > 0.5 else ""  # what is agreed on more than expected
             said.append(Alert("The fit does not expect this agreement.", [found.verdict], Level.warning, about))
-    return parts, said
+    return parts, is_checked, said

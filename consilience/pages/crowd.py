@@ -209,8 +209,9 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         used = ", or the gold label where there is one," * (fit.options.get("gold") == "use")
         several = data.num_annotations / max(fit.truth.num_units, 1)
         words = (
-            f"“Share won” is how many of the annotator's own labels won the vote{used.removesuffix(',')}. That is no "
-            "accuracy: the annotator's own label is one of those that are counted, so the share is too high where few "
+            f"“Share won” is how many of the annotator's own labels won the vote{used.removesuffix(',')}; of labels "
+            "that tie each counts by its share, of two by 1/2. That is no accuracy: the annotator's own label is one "
+            "of those that are counted, so the share is too high where few "
             f"annotate an item, here {several:.1f} on average, and who errs with the others wins too. Intervals "
             "(Jeffreys, 95 %) do not know of that."
         )

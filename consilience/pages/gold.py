@@ -109,27 +109,33 @@ class Won(NamedTuple):
 
     @property
     def figures(self) -> dict[str, str]:
-        """The key figure of the page; none where all are tied."""
-        if not len(self.right):
-            return {}
-        of = counted(len(self.right), "gold labels")
-        left = f", {counted(self.ties, 'ties')} left out" * bool(self.ties)
-        interval = _wilson(self.right.mean(), len(self.right))
-        return tile(f"labels that won the vote, right on {of}{left}", self.right.mean(), *interval)
+        """The key figure of the page."""
+        return {f"gold labels that won the vote; {self._others}": f"{self._won:,} of {self._number:,}"}
 
-    def words(self, unit: str) -> str:
-        """Say how many are right, and what is left out."""
-        number = len(self.right)
-        won = f"Of {counted(number, f'{unit}s')} with a gold label whose vote is not tied, the label that won is right"
-        said = []
-        if number:
-            said = [f"{won} for {hits(self.right.sum())} ({_with_interval(self.right.mean(), number)}, 95 %)"]
-        if self.ties:
-            tied = f"{self.ties:,}{' more' * bool(number)} {'is' if self.ties == 1 else 'are'} tied and not scored"
-            which = "all" if self.held == self.ties else f"{self.held:,}"
-            held = f"; in {which} of them the gold label is among those that tie" if self.ties > 1 else ""
-            said.append(tied + held)
-        return ". ".join(said)
+    @property
+    def _won(self) -> int:
+        return int(self.right.sum())
+
+    @property
+    def _number(self) -> int:
+        return len(self.right) + self.ties
+
+    @property
+    def _others(self) -> str:
+        """How many gold labels are among those that tie, and how many lost."""
+        return f"{self.held:,} {'ties' if self.held == 1 else 'tie'}, {self._number - self._won - self.held:,} lost"
+
+    @property
+    def words(self) -> str:
+        """Say how many gold labels won."""
+        return f"Of {counted(self._number, 'gold labels')} {self._won:,} won the vote; {self._others}"
+
+    def untied(self, unit: str) -> str:
+        """Say how many of the labels that won are right, with an interval; empty where all tie."""
+        if not (number := len(self.right)):
+            return ""
+        of = f"Of the {counted(number, f'{unit}s')} with a gold label whose vote is not tied, the label that won is right"
+        return f" {of} for {self._won:,} ({_with_interval(self.right.mean(), number)}, 95 %)."
 
 
 def _won(fit: Fit, found: AgainstGold) -> Won:
@@ -253,7 +259,7 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any) -> Section:
 
     Ties are not scored: one of the tied labels at random would be right or not by luck.
     """
-    words = f"{vote.words(gold.unit)}."
+    words = f"{vote.words}.{vote.untied(gold.unit)}"
     if gold.wrong:
         words += f" Wrong: {_listed(gold, names)}."
     if not len(vote.right):
@@ -268,9 +274,8 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any) -> Section:
     }  # fmt: skip
     table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
     caption = "Labels that won, by their share of the votes, and how many are right."
-    ties = f", {counted(vote.ties, 'ties')} left out" * bool(vote.ties)
-    gist = f"labels that won right {_with_interval(vote.right.mean(), len(vote.right))}{ties}"
-    return Section("Against the gold labels", [words, Table(table, caption)], gist)
+    ((what, of),) = vote.figures.items()
+    return Section("Against the gold labels", [words, Table(table, caption)], f"{of} {what}")
 
 
 def _by_chance(table: Any) -> float:
@@ -345,7 +350,19 @@ class SystemsByGold(NamedTuple):
         named = [f"“{name}”" for name, one in self.right.items() if one.share == most]
         return " and ".join(named) if len(named) <= _MOST_EQUAL else f"each of {len(named)} systems"
 
+    @property
+    def equal(self) -> bool:
+        """Whether all are right as often."""
+        return len(self.right) > 1 and len({one.share for one in self.right.values()}) == 1
+
     def __str__(self) -> str:
+        if self.equal:
+            own, is_ = next(iter(self.right.values())), "are" if len(self.right) <= _MOST_EQUAL else "is"
+            words = f"Equal on gold labels: {self.first} {is_} right on {own.words}"
+            if not self.leads:
+                return words
+            held = "with 95 % in brackets if these items are a random sample"
+            return f"{words} ({own}, {held}). {_told_apart(self.right)}"
         named = [
             f"“{name}” {one.words}{f' ({one})' if self.leads else ''}"
             for name, one in itertools.islice(self.right.items(), _MOST_NAMED)

@@ -90,6 +90,8 @@ def leaderboard_section(
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
     caption = f"Systems by {'gold labels' if leads else comparison.title}, best first{'; the first are equal' * equal}"
+    if gold is not None and leads and gold.equal:
+        caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
     narrow = f"; by the {fit_word(fit)} the intervals are too narrow, and P(best) is too sure"
     caption += f"{narrow * bool(too_narrow(comparison, fit))}."
     blocks = [

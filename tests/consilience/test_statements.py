@@ -21,7 +21,7 @@ from consilience.evaluation.classes import resolve
 from consilience.pages.assumed import Assumed, _order, actions, at_other_reliabilities, finding, reliability_table
 from consilience.pages.classes import _metrics
 from consilience.pages.linkage import _by_threshold, found_of_all
-from consilience.pages.ratings import _bars_alike, offsets_of, without_offsets, without_offsets_code
+from consilience.pages.ratings import _bars_alike, off, offsets_of, without_offsets, without_offsets_code
 from consilience.pages.systems import ahead_by_most, leaders, other_leaders
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
@@ -343,8 +343,17 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, with other annotators like these\)", mean)
     unsure = f"of {fit.data.num_items} items the side of 0, the threshold, is less than 90 % certain"
     assert "exact given priors that were set from the same data" in words(section(html, "What was run"))
-    alike = "" if offsets_of(fit.data).furthest is None else ", were annotators alike"
-    assert others == [unsure, f"mean certainty of the side{alike}"]
+    assert offsets_of(fit.data).furthest is None  # else tiles say of whom they are
+    assert others == [unsure, "mean certainty of the side"]
+    first = words(html, "li")[0]
+    above = fit.means()["mean"] >= 0
+    assert first.startswith(f"{above.sum()} of {len(above)} items ")
+    assert f" above 0 and {(~above).sum()} below, by their estimated means; " in first
+    sure = cs.certainty(fit).items.round(3) >= 0.9
+    assert f"; {(sure & above).sum()} above and {(sure & ~above).sum()} below with a certainty of 0.9 or more." in first
+    high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
+    assert f"The highest is “{high}” (" in first
+    assert f"), the lowest “{low}” (" in first
     assert "nothing here checks the means" in words(html)
     assert {"ratings", "plain mean"} <= set(words(section(html, "Items"), "th"))
     items = section(html, "Items")
@@ -447,6 +456,20 @@ def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
     assert found.finding[0].startswith("“4” rates 6.750 higher than the others")
 
 
+def test_offsets_add_up_to_nothing_where_not_all_rate_all():
+    """They are those of least squares."""
+    random = np.random.default_rng(2)
+    item, who = np.nonzero(random.random((30, 5)) < 0.6)
+    offset = np.array([-4.0, -1, 0, 2, 9])
+    rows = {"item": item, "annotator": who, "rating": item + offset[who] + random.normal(size=len(item))}
+    data = cs.read_ratings(rows)
+    item, who, rating = (np.asarray(getattr(data, name)) for name in ("item", "annotator", "rating"))
+    design = np.hstack([np.eye(data.num_items)[item], np.eye(5)[who]])
+    known = np.linalg.lstsq(design, rating, rcond=None)[0][-5:]
+    np.testing.assert_allclose(off(data), known - known.mean(), atol=1e-4)
+    assert abs(off(data).sum()) < 1e-9
+
+
 def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     """Two of four rate an item, one of them 9 higher: without, items are alike, and the half that it rated moves."""
     pairs = np.array(list(itertools.combinations(range(4), 2)))
@@ -460,12 +483,18 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     unsure = int((best.items.round(3) < 0.9).sum())
     text = found.words(fit, best)
     assert ", 15 of 60 items would change sides, “" in text
-    assert text.endswith(f" instead of {unsure} would have a side less than 90 % certain.")
+    assert f" instead of {unsure} would have a side less than 90 % certain. These are means by these " in text
     page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     html = words(page)
     assert html.count(text) == 2  # a finding, and in the section
-    assert f"mean certainty of the side, were annotators alike; {found.top.value:.3f} with their offsets" in html
+    assert (
+        f"mean certainty of the side, with other annotators like these; {found.top.value:.3f} of the mean of these 4 "
+        "annotators, offsets taken off"
+    ) in html
+    assert "cs.compare(" not in html  # of no systems
     assert "What the model expects (priors), set from the same data." in html
+    assert "An inverse gamma distribution about the variance within items" in html
+    assert "moment_variance" not in html
     assert "; the data were given in memory, and … stands for them:" in html
     assert "the mean of many ratings of this item by annotators like these, were they alike" in html
     assert "files with the columns item and class, the class being above or below" in html
@@ -474,11 +503,11 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     assert fit.resolved.learned_priors == {"mean", "variance"}
     assert "moved from the mean of its ratings towards that of all items" in html
     assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
-    lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
+    lines = without_offsets_code(fit).splitlines()
     names = {"data": fit.data}
     assert "…" not in "".join(lines)  # they run as they are where the data are
     exec("\n".join(lines), names)
-    np.testing.assert_allclose(names["fit"].means()["mean"], found.mean, atol=0.02)  # of offsets with two digits
+    np.testing.assert_allclose(names["fit"].means()["mean"], found.mean, rtol=1e-4)
     moved = (names["fit"].means()["mean"] >= 4.8) != (fit.means()["mean"] >= 4.8)
     assert moved.sum() == 15
 
