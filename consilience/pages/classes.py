@@ -57,6 +57,7 @@ from consilience.pages.items import (
     too_high,
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
+from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, sides_words, without_offsets
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
@@ -110,7 +111,9 @@ def classes_page(
     numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
     parts = [
         *read, *scored.sections,
-        *([] if found.gold is None else [gold_section(found.gold, named.names())]),
+        *([] if found.gold is None else [
+            gold_section(found.gold, named.names(), found.decisive, unnamed_words(fit, named.names()))
+        ]),
         *(rated or [items_section(
             fit, named, found.certainties, found.annotators, found.too_high, found.by_reliability
         )]),
@@ -214,6 +217,11 @@ class _Found:
     def gold(self) -> BesideGold | None:
         """The fit beside gold labels that it did not use."""
         return beside_gold(self.fit)
+
+    @functools.cached_property
+    def decisive(self) -> Decisive | None:
+        """The gold label that tells most of the dependence that was learned from all."""
+        return decisive(self.fit)
 
     @functools.cached_property
     def by_gold(self) -> SystemsByGold | None:
@@ -357,7 +365,8 @@ def _findings(found: _Found) -> list[str]:
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
         unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}"
         if others := [int((one.round(3) < SURE).sum()) for one in at_other_dependence(truth, found.top).values()]:
-            unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together)"
+            one = "" if found.decisive is None else found.decisive.in_finding(truth.names())
+            unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together{one})"
         unsure += "."
         said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
@@ -563,7 +572,7 @@ def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
 
 
 def _pairwise_agreement(fit: Fit) -> tuple[list[Section], bool, list[Alert]]:
-    """Return sections on the agreement in pairs, whether one sets it beside what the fit expects, and what that says."""
+    """Return sections on the agreement in pairs, whether one has what the fit expects of it, and what that says."""
     if "pairs" not in fit.data.agreements:
         return [], False, []
     data: Any = fit.data

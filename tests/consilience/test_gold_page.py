@@ -11,6 +11,7 @@ import consilience as cs
 from consilience.cli import main
 from consilience.pages import annotators_by_gold
 from consilience.pages.gold import beside_gold, gold_section
+from consilience.pages.one_gold_label import decisive, unnamed_gold, unnamed_words
 
 ITEMS = 60
 
@@ -175,6 +176,7 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
     cs.report(fit, path=tmp_path / "page.html")
     shown = page(tmp_path / "page.html")
     assert "Wrong, with the certainty of the label: 0 (> 0.99), 1 (0.87)." in shown
+    assert "the gold label of" not in shown.lower()  # somebody gave each
     assert "Items, the least certain first; of 2 another label is gold." in shown
     assert shown.count("1, not 0") == 2
     vote = cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]] * 7 + [[1, 1]], gold=[1] * 8))
@@ -265,3 +267,35 @@ def test_nothing_is_compared_with_gold_labels_that_were_used_or_are_few():
     for other, options in ((data, {"gold": "use"}), (data.replace(gold=few), {})):
         fit = cs.fit("dawid-skene", other, **options)
         assert annotators_by_gold.halves(fit, fit.annotators()) is None
+
+
+def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_path):
+    """All agree on all items, and of one the gold label is another: without it nobody errs together."""
+    data = crowd([0.8] * 6, seed=3, items=30)
+    gold = np.asarray(data.gold)
+    fit = cs.fit("dawid-skene", data)
+    label, item = np.asarray(data.label), np.asarray(data.item)
+    first = int(np.argmax(fit.labels()["certainty"]))
+    absent = next(one for one in range(3) if one not in label[item == first])
+    other = data.replace(gold=np.where(np.arange(30) == first, absent, gold))
+    fit = cs.fit("dawid-skene", other)
+    found = decisive(fit)
+    assert (found.item, found.unnamed) == (first, True)
+    assert found.rho == fitted_rho(other, np.arange(30) != first)
+    assert found.rho < fit.truth.dependence.rho
+    at_rho = cs.fit("dawid-skene", other, dependence=found.rho).labels()["certainty"]
+    assert found.unsure == (at_rho.round(3) < 0.9).sum()
+    assert unnamed_gold(fit) == [one for one in range(30) if not (label[item == one] == other.gold[one]).any()]
+    names, said = fit.truth.names(), found._replace(far=True)
+    assert f"of “{names[first]}” (a label that no annotator of it gave) dependence would be" in said.words(names)
+    assert f"decides much of this: {found.unsure} without it" in said.in_finding(names)
+    assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)
+    shown = page(cs.report(fit, path=tmp_path / "page.html"))
+    assert found.words(names) in shown
+    assert unnamed_words(fit, names) in shown
+    assert decisive(cs.fit("dawid-skene", other, dependence=0.3)) is None
+
+
+def fitted_rho(data, kept):
+    """Return the dependence that is learned from some gold labels alone."""
+    return cs.fit("dawid-skene", data.replace(gold=np.where(kept, np.asarray(data.gold), -1))).truth.dependence.rho
