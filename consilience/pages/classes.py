@@ -313,7 +313,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         if found.systems:
             return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
         if (without := found.without_offsets) is not None:
-            these = counted(fit.data.num_annotators, "annotators")
+            these = counted(fit.data.counts["annotators"], "annotators")
             like += f"; {without.top.value:.3f} of the mean of these {these}, offsets taken off"
         return numbers | {f"mean certainty of the side{like}": f"{top.value:.3f}"}
     numbers = {} if found.gold is None else {**found.gold.figures}

@@ -59,7 +59,7 @@ def leaderboard_section(
         "interval": f"{100 * comparison.level:g} %, all items like these",
         "p_best": f"P(best){', too sure' * bool(too_narrow(comparison, fit))}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
-        "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
+        "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
@@ -371,8 +371,8 @@ def _how_to_read(
         )
     if gold is not None and gold.leads:
         read += (
-            "The share that is right on gold labels has an interval that takes items with a gold label for a "
-            f"random sample of all; it rests on no model. The figure is of the {fit_word(fit)} alone."
+            "The share that is right on gold labels has an interval in brackets, which takes items with a gold label "
+            f"for a random sample of all; it rests on no model. The figure is of the {fit_word(fit)} alone."
         )
     return why, read
 

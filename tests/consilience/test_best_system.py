@@ -62,24 +62,6 @@ def test_no_system_is_called_the_best_where_another_leads_by_most_metrics(tmp_pa
     assert "“first” leads at all of these." in words(html)
     assert "See what rests on" not in words(html)
 
-def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
-    """Where it is as given, nothing is."""
-    data = crowd().data
-    fit = cs.fit("dawid-skene", data)
-    rho = fit.truth.dependence
-    html = words(cs.report(fit, path=tmp_path / "page.html").read_text("utf-8"))
-    means, unsure = [], []
-    for z in (-1.96, 1.96):
-        given = cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"]
-        means.append(f"at {rho.at(z):.2f} they would be {given.mean():.3f}, {(given.round(3) < 0.9).sum()} below it")
-        unsure.append((given.round(3) < 0.9).sum())
-    assert f"{'; '.join(means)}." in html
-    assert f" ({min(unsure)} to {max(unsure)}, as it is not known how far annotators err together)." in html
-    fit = cs.fit("dawid-skene", data, dependence=0.3)
-    html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
-    assert "They suppose dependence" not in html
-    assert "not known how far" not in html
-
 
 @pytest.mark.parametrize(("ranks", "tried"), [([1, 2, 3], [0.33, 3.0]), ([1, 1, 2], [3.0])])
 def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried):

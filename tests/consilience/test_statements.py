@@ -374,6 +374,25 @@ def test_why_bars_are_as_wide_as_they_are_is_looked_at(half, number, said):
     assert said in _bars_alike(frame, np.repeat(np.arange(4), number))
 
 
+def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
+    """Where it is as given, nothing is."""
+    data = crowd().data
+    fit = cs.fit("dawid-skene", data)
+    rho = fit.truth.dependence
+    html = words(cs.report(fit, path=tmp_path / "page.html").read_text("utf-8"))
+    means, unsure = [], []
+    for z in (-1.96, 1.96):
+        given = cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"]
+        means.append(f"at {rho.at(z):.2f} they would be {given.mean():.3f}, {(given.round(3) < 0.9).sum()} below it")
+        unsure.append((given.round(3) < 0.9).sum())
+    assert f"{'; '.join(means)}." in html
+    assert f" ({min(unsure)} to {max(unsure)}, as it is not known how far annotators err together)." in html
+    fit = cs.fit("dawid-skene", data, dependence=0.3)
+    html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
+    assert "They suppose dependence" not in html
+    assert "not known how far" not in html
+
+
 def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
     """Where errors are none the offsets are all of the error, as the mean of a sample of them."""
     offset = np.array([-3.0, -1, 0, 1, 6])
