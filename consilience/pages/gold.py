@@ -371,7 +371,7 @@ class SystemsByGold(NamedTuple):
 
     def __str__(self) -> str:
         if self.equal:
-            own, is_ = next(iter(self.right.values())), "are" if len(self.right) <= _MOST_EQUAL else "is"
+            own, is_ = next(iter(self.right.values())), "are each" if len(self.right) <= _MOST_EQUAL else "is"
             words = f"Equal on gold labels: {self.first} {is_} right on {own.words}"
             if not self.leads:
                 return words

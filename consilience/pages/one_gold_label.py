@@ -15,6 +15,7 @@ from consilience.printing import counted
 
 _NEAR_ZERO = 0.001  # of a dependence, in logarithms
 _MOST_NAMED = 5
+_FEWEST = 2  # gold labels, of which one is left out
 
 
 class Decisive(NamedTuple):
@@ -63,6 +64,8 @@ def decisive(fit: Fit) -> Decisive | None:
     if truth.dependence is None or truth.dependence.source != "gold":
         return None
     known, weight = known_gold(fit.resolved), item_weights(fit.resolved)
+    if len(known) < _FEWEST:
+        return None
     codes, own = np.asarray(fit.data.gold_codes)[known], truth.dependence
     without, alone = learned_without_each(truth.untempered[known], weight[known], codes)
     apart = np.abs(np.log(without + _NEAR_ZERO) - np.log(own.rho + _NEAR_ZERO))

@@ -158,8 +158,8 @@ def test_systems_that_are_equal_on_gold_labels_are_called_so(files):
     cs.report(cs.load_fit(files / "run"), systems, path=files / "page.html")
     shown = page(files / "page.html")
     assert (
-        "Equal on gold labels: “copies” and “again” are right on 50 of 60 (0.833 [0.720, 0.907], with 95 % in brackets "
-        "if these items are a random sample). “copies” and “again” are right on the same ones."
+        "Equal on gold labels: “copies” and “again” are each right on 50 of 60 (0.833 [0.720, 0.907], with 95 % in "
+        "brackets if these items are a random sample). “copies” and “again” are right on the same ones."
     ) in shown.replace("“again” and “copies”", "“copies” and “again”")
     assert "Systems, equal on gold labels, in the order of the vote" in shown
     assert "Agreement of annotators leave-one-out agreement" in shown  # a vote expects none
@@ -270,25 +270,26 @@ def test_nothing_is_compared_with_gold_labels_that_were_used_or_are_few():
 
 
 def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_path):
-    """All agree on all items, and of one the gold label is another: without it nobody errs together."""
-    data = crowd([0.8] * 6, seed=3, items=30)
+    """Of the item that is surest the gold label is one that nobody gave: by the others alone nobody errs together."""
+    data = crowd([0.9] * 6, seed=3, items=40)
     gold = np.asarray(data.gold)
     fit = cs.fit("dawid-skene", data)
+    assert not decisive(fit).far
     label, item = np.asarray(data.label), np.asarray(data.item)
     first = int(np.argmax(fit.labels()["certainty"]))
     absent = next(one for one in range(3) if one not in label[item == first])
-    other = data.replace(gold=np.where(np.arange(30) == first, absent, gold))
+    other = data.replace(gold=np.where(np.arange(40) == first, absent, gold))
     fit = cs.fit("dawid-skene", other)
     found = decisive(fit)
-    assert (found.item, found.unnamed) == (first, True)
-    assert found.rho == fitted_rho(other, np.arange(30) != first)
+    assert (found.item, found.unnamed, found.alone, found.far) == (first, True, 0.0, True)
+    assert found.rho == fitted_rho(other, np.arange(40) != first)
     assert found.rho < fit.truth.dependence.rho
     at_rho = cs.fit("dawid-skene", other, dependence=found.rho).labels()["certainty"]
     assert found.unsure == (at_rho.round(3) < 0.9).sum()
-    assert unnamed_gold(fit) == [one for one in range(30) if not (label[item == one] == other.gold[one]).any()]
-    names, said = fit.truth.names(), found._replace(far=True)
-    assert f"of “{names[first]}” (a label that no annotator of it gave) dependence would be" in said.words(names)
-    assert f"decides much of this: {found.unsure} without it" in said.in_finding(names)
+    assert unnamed_gold(fit) == [one for one in range(40) if not (label[item == one] == other.gold[one]).any()]
+    names = fit.truth.names()
+    assert f"of “{names[first]}” (a label that no annotator of it gave) dependence would be" in found.words(names)
+    assert f"decides much of this: {found.unsure} without it" in found.in_finding(names)
     assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)
     shown = page(cs.report(fit, path=tmp_path / "page.html"))
     assert found.words(names) in shown
