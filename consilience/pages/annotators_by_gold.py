@@ -69,8 +69,17 @@ class Halves(NamedTuple):
         return (
             f" The annotators seem to differ {self._way} than the fit says: on gold labels the "
             f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high} (by chance "
-            f"with probability {probability(self.chance, 2)})."
+            f"with probability {probability(self.chance, 2)}). {self._so}"
         )
+
+    @property
+    def _so(self) -> str:
+        """Say what follows for labels, of the half that is further off."""
+        off = [(one.right - one.expected) / one.labels for one in self[:2]]
+        worst = int(np.argmax(np.abs(off)))
+        way = "high" if off[worst] < 0 else "low"
+        who = ("lower", "higher")[worst]
+        return f"Certainties of items that rest on those with {who} accuracies may be too {way}: see Annotators."
 
     @property
     def _way(self) -> str:

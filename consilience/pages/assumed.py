@@ -18,6 +18,7 @@ from consilience.inference.fitting import fit as infer
 from consilience.pages import SURE, Action, Table
 from consilience.pages.items import below, class_word
 from consilience.pages.next_steps import fit_again
+from consilience.pages.systems import in_a_row
 from consilience.printing import counted
 
 _FACTOR = 3.0  # by which annotators are trusted less, and more
@@ -95,8 +96,8 @@ def _to_try(fit: Fit) -> float:
     return more if fit.method == "gibbs" else less
 
 
-def finding(fit: Fit, top: Score, found: Sequence[Assumed]) -> str:
-    """Say what rests on the reliability; empty where none is assumed."""
+def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:
+    """Say what rests on the reliability; empty where none is assumed. Parameters are those of `reliability_table`."""
     if fit.options.get("reliability") is None:
         return ""
     settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
@@ -107,14 +108,37 @@ def finding(fit: Fit, top: Score, found: Sequence[Assumed]) -> str:
     )
     if not found:
         return f"{words}. All certainties and scores rest on it: fit with {_to_try(fit):g}, say, to see how far."
-    of = counted(len(top.items), "items")
+    top, of = own.top, counted(len(own.top.items), "items")
     told = [
         f"at {one.reliability:g} the mean certainty of the top {class_word(fit)} would be {one.top.value:.2f} and "
         f"{below(one.top):,} of {of} uncertain (below {SURE})" if not place else
         f"at {one.reliability:g} it would be {one.top.value:.2f} and {below(one.top):,}"
         for place, one in enumerate(found)
     ]  # fmt: skip
-    return f"{words}: {'; '.join(told)}; here it is {top.value:.2f} and {below(top):,}."
+    return f"{words}: {'; '.join(told)}; here it is {top.value:.2f} and {below(top):,}.{_order(own, found, metrics)}"
+
+
+def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:
+    """Say which system has the highest mean at which reliability, by the digits of the table; empty of one or none."""
+    if len(own.scores) < 2:
+        return ""
+    at: dict[tuple[str, ...], list[str]] = {}
+    for one in sorted([own, *found], key=lambda one: one.reliability):
+        shown = {name: f"{value:.2f}" for name, value in one.scores.items()}
+        first = tuple(name for name, text in shown.items() if text == max(shown.values()))
+        at.setdefault(first, []).append(f"{one.reliability:g}")
+    what = f" In {metrics[0].title}, as if predictions were made from the annotations,"
+    if len(at) == 1:
+        (first,) = at
+        return f"{what} {_who(first)} at all of these."
+    return f"{what} {'; '.join(f'{_who(first)} at {in_a_row(where)}' for first, where in at.items())}."
+
+
+def _who(first: Sequence[str]) -> str:
+    """Say who leads, or how many tie."""
+    if len(first) == 1:
+        return f"“{first[0]}” leads"
+    return f"{in_a_row([f'“{name}”' for name in first]) if len(first) == 2 else f'{len(first)} systems'} tie"
 
 
 def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> list[Any]:
@@ -147,9 +171,9 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
     return [Table(frame, f"What rests on the reliability{short}{scored}.", texts=texts)]
 
 
-def actions(fit: Fit) -> list[Action]:
-    """Return how to see what rests on it; none where nothing is assumed."""
-    if fit.options.get("reliability") is None:
+def actions(fit: Fit, found: Sequence[Assumed]) -> list[Action]:
+    """Return how to see what rests on it; none where nothing is assumed, or a table has what follows from others."""
+    if fit.options.get("reliability") is None or found:
         return []
     command = fit_again(fit, output="other", reliability=_to_try(fit))
     return [Action("See what rests on the assumed reliability:", command)]

@@ -57,14 +57,17 @@ from consilience.pages.items import (
     too_high,
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
-from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, without_offsets
+from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
+from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, sides_words, without_offsets
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
+    ahead_by_most,
     group_scores,
     in_words,
     is_open,
     leaderboard_numbers,
     leaderboard_section,
+    leaders,
     other_leaders,
     verdict,
 )
@@ -108,7 +111,9 @@ def classes_page(
     numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
     parts = [
         *read, *scored.sections,
-        *([] if found.gold is None else [gold_section(found.gold, named.names())]),
+        *([] if found.gold is None else [
+            gold_section(found.gold, named.names(), found.decisive, unnamed_words(fit, named.names()))
+        ]),
         *(rated or [items_section(
             fit, named, found.certainties, found.annotators, found.too_high, found.by_reliability
         )]),
@@ -198,16 +203,25 @@ class _Found:
         return assumed.at_other_reliabilities(self.fit, self.systems, self.metrics)
 
     @property
-    def by_reliability(self) -> list[Any]:
-        """The same beside what follows from that one, as a table; none where no other was tried."""
+    def as_assumed(self) -> assumed.Assumed:
+        """What follows from that one."""
         scores = {name: own[self.metrics[0].name].value for name, own in self.scores.items()}
-        own = assumed.Assumed(self.fit.options.get("reliability", 0.0), self.top, scores)
-        return assumed.reliability_table(self.fit, own, self.at_others, self.metrics)
+        return assumed.Assumed(self.fit.options.get("reliability", 0.0), self.top, scores)
+
+    @property
+    def by_reliability(self) -> list[Any]:
+        """Both in a table; none where no other was tried."""
+        return assumed.reliability_table(self.fit, self.as_assumed, self.at_others, self.metrics)
 
     @functools.cached_property
     def gold(self) -> BesideGold | None:
         """The fit beside gold labels that it did not use."""
         return beside_gold(self.fit)
+
+    @functools.cached_property
+    def decisive(self) -> Decisive | None:
+        """The gold label that tells most of the dependence that was learned from all."""
+        return decisive(self.fit)
 
     @functools.cached_property
     def by_gold(self) -> SystemsByGold | None:
@@ -231,6 +245,11 @@ class _Found:
             name: evaluate(self.truth, system, self.metrics, **self.policies)
             for name, system in self.systems.items()
         }
+
+    @functools.cached_property
+    def leaders(self) -> dict[str, list[Metric]]:
+        """The metrics by which each system leads."""
+        return leaders(self.scores, self.metrics, self.comparison)
 
     @property
     def by_group(self) -> dict[str, Score]:
@@ -289,13 +308,14 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         like = ", with other annotators like these"
         numbers = tile("mean of the items", middle, middle - half, middle + half, like) if known else {}
         side = f"the side of {fit.options['threshold']:g}, the threshold, is less than 90 % certain"
-        alike = "" if found.offsets.furthest is None else ", were annotators alike"
-        numbers |= {f"of {counted(truth.num_units, 'items')} {side}{alike}": below(top)}
+        like = "" if found.offsets.furthest is None else like
+        numbers |= {f"of {counted(truth.num_units, 'items')} {side}{like}": below(top)}
         if found.systems:
-            return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold)
+            return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
         if (without := found.without_offsets) is not None:
-            alike += f"; {without.top.value:.3f} with their offsets taken off"
-        return numbers | {f"mean certainty of the side{alike}": f"{top.value:.3f}"}
+            these = counted(fit.data.counts["annotators"], "annotators")
+            like += f"; {without.top.value:.3f} of the mean of these {these}, offsets taken off"
+        return numbers | {f"mean certainty of the side{like}": f"{top.value:.3f}"}
     numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
         numbers |= {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
@@ -308,7 +328,8 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         of = counted(truth.num_units, f"{fit.data.unit}s")
         numbers |= {f"of {of} with a certainty below 0.9{rests}": below(top)}
     if found.systems:
-        return dict(list(numbers.items())[:2]) | leaderboard_numbers(found.comparison, fit, found.by_gold)
+        board = leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
+        return dict(list(numbers.items())[:2]) | board
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
     numbers |= doubtful_annotators(fit, found.annotators) | accuracies(fit, found.annotators)
@@ -324,11 +345,13 @@ def _findings(found: _Found) -> list[str]:
     if found.fit.data.rows == "rating":
         without = found.without_offsets
         told = [] if without is None else [without.words(found.fit, found.top)]
-        said = [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
+        said = [sides_words(found.fit, found.top)]
+        said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
     said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     if found.systems:
-        other = other_leaders(found.scores, found.metrics, found.comparison)
-        said.append(verdict(found.comparison, found.fit, found.by_gold) + other)
+        other = ahead_by_most(found.leaders, found.comparison.table["system"].iloc[0])
+        words = verdict(found.comparison, found.fit, found.by_gold, other)
+        said.append(words + other_leaders(found.scores, found.metrics, found.comparison))
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.insert(0, (
@@ -342,10 +365,11 @@ def _findings(found: _Found) -> list[str]:
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
         unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}"
         if others := [int((one.round(3) < SURE).sum()) for one in at_other_dependence(truth, found.top).values()]:
-            unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together)"
+            one = "" if found.decisive is None else found.decisive.in_finding(truth.names())
+            unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together{one})"
         unsure += "."
         said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
-    said += [words] if (words := assumed.finding(found.fit, found.top, found.at_others)) else []
+    said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
     if gold is None:
         checks = "the labels" if is_vote(found.fit) else "its probabilities"
         said.append(
@@ -386,7 +410,7 @@ def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
     titles = [note.title for note in fit.findings() if note.title and note.about != CALIBRATION]
     if gold is None or gold.vote is None or not titles:
         return []
-    return [Alert(titles[0], [f"{gold.vote.words(fit.data.unit)}."], Level.warning)]
+    return [Alert(titles[0], [f"{gold.vote.words}."], Level.warning)]
 
 
 def _by_gold(found: _Found, gold: BesideGold) -> str:
@@ -429,7 +453,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
         actions.insert(0, Action(words, section="Annotator offsets"))
-    actions += assumed.actions(fit)
+    actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):
         systems = {name: found.systems[name] for name in found.comparison.table["system"]}
         words = f"If systems looked at the items themselves, say so{whose_columns(fit, systems)}:"
@@ -445,7 +469,9 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
             open_.append(Action(f"Have {which} {words}: whatever the annotators err, {left}"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
-        actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
+        of_ratings = fit.data.rows == "rating"  # whose sides few systems are for: no files to invent
+        command = "" if of_ratings else compare_again(fit, {})
+        actions.append(Action(f"Compare systems{whose_columns(fit, {})}{':' * bool(command)}", command))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer
@@ -520,10 +546,11 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section],
         blocks[0] += " It uses no model; certainty should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     blocks += each
-    pairs, said = _pairwise_agreement(fit)
+    pairs, is_checked, said = _pairwise_agreement(fit)
     if not pairs:
         return [Section("Agreement with the others", blocks, gist)], said
-    return joined([Section("Agreement with the others", blocks), *pairs], "Agreement and model check", gist), said
+    title = "Agreement and model check" if is_checked else "Agreement of annotators"
+    return joined([Section("Agreement with the others", blocks), *pairs], title, gist), said
 
 
 def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
@@ -544,10 +571,12 @@ def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
     return gist, words, [f"{how}name {named}.", agreement_bars(each)]
 
 
-def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:
+def _pairwise_agreement(fit: Fit) -> tuple[list[Section], bool, list[Alert]]:
+    """Return sections on the agreement in pairs, whether one has what the fit expects of it, and what that says."""
     if "pairs" not in fit.data.agreements:
-        return [], []
+        return [], False, []
     data: Any = fit.data
+    is_checked = False
     parts: list[Section] = []
     said: list[Alert] = []
     # Weights of rows may be no numbers of annotations, and a truth may not say how often annotators agree.
@@ -558,7 +587,8 @@ def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Alert]]:
         number = int(np.clip(_MOST_SIMULATED // max(data.num_annotations, 1), *_DATA_SETS))
         found = agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)
         parts.append(predictive_section(found))
+        is_checked = True
         if found.unexpected:
             about = ERRORS if found.predictive_p > 0.5 else ""  # what is agreed on more than expected
             said.append(Alert("The fit does not expect this agreement.", [found.verdict], Level.warning, about))
-    return parts, said
+    return parts, is_checked, said

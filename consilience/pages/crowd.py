@@ -177,6 +177,7 @@ def shown_annotators(frame: Any, value: str, ends: tuple[str, str], amount: str,
 def _accuracy(fit: Fit, frame: Any) -> Section:
     value, frame = _measure(fit), _named(fit, frame)
     title, short = _OF_EACH[value]
+    stated = frame
     if _leans(fit):
         frame = frame.drop(columns=["accuracy", "lower", "upper"])
         frame = frame.rename(columns={"share_lower": "share_right_lower", "share_upper": "share_right_upper"})
@@ -197,7 +198,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     caption = f"Annotators, the lowest {value.replace('_', ' ')} first."
     blocks.append(Table(table, caption, of="annotators", texts={"agreement z": z}))
-    blocks += by_gold_blocks(fit, frame, value)
+    blocks += by_gold_blocks(fit, stated, value)
     gist = [f"{short} {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
@@ -209,8 +210,9 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         used = ", or the gold label where there is one," * (fit.options.get("gold") == "use")
         several = data.num_annotations / max(fit.truth.num_units, 1)
         words = (
-            f"“Share won” is how many of the annotator's own labels won the vote{used.removesuffix(',')}. That is no "
-            "accuracy: the annotator's own label is one of those that are counted, so the share is too high where few "
+            f"“Share won” is how many of the annotator's own labels won the vote{used.removesuffix(',')}; of labels "
+            "that tie each counts by its share, of two by 1/2. That is no accuracy: the annotator's own label is one "
+            "of those that are counted, so the share is too high where few "
             f"annotate an item, here {several:.1f} on average, and who errs with the others wins too. Intervals "
             "(Jeffreys, 95 %) do not know of that."
         )

@@ -26,6 +26,7 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
+from consilience.pages.one_gold_label import Decisive
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import article, counted
 from consilience.rounding import decimals, probability, within
@@ -52,6 +53,7 @@ class BesideGold(NamedTuple):
     source : of the dependence; see `Dependence`.
     wrong : codes of the items of which another label is gold, and the certainties of theirs, the surest first.
     vote : what is right of labels that won a vote, where it is one.
+    in_table : certainties of the wrong labels that the table of items has, in which their gold labels may have a part.
     """
 
     score: CalibrationScore
@@ -62,6 +64,7 @@ class BesideGold(NamedTuple):
     source: str = ""
     wrong: tuple[tuple[int, float], ...] = ()
     vote: Won | None = None
+    in_table: tuple[float, ...] = ()
 
     @property
     def figures(self) -> dict[str, str]:
@@ -109,27 +112,33 @@ class Won(NamedTuple):
 
     @property
     def figures(self) -> dict[str, str]:
-        """The key figure of the page; none where all are tied."""
-        if not len(self.right):
-            return {}
-        of = counted(len(self.right), "gold labels")
-        left = f", {counted(self.ties, 'ties')} left out" * bool(self.ties)
-        interval = _wilson(self.right.mean(), len(self.right))
-        return tile(f"labels that won the vote, right on {of}{left}", self.right.mean(), *interval)
+        """The key figure of the page."""
+        return {f"gold labels that won the vote; {self._others}": f"{self._won:,} of {self._number:,}"}
 
-    def words(self, unit: str) -> str:
-        """Say how many are right, and what is left out."""
-        number = len(self.right)
-        won = f"Of {counted(number, f'{unit}s')} with a gold label whose vote is not tied, the label that won is right"
-        said = []
-        if number:
-            said = [f"{won} for {hits(self.right.sum())} ({_with_interval(self.right.mean(), number)}, 95 %)"]
-        if self.ties:
-            tied = f"{self.ties:,}{' more' * bool(number)} {'is' if self.ties == 1 else 'are'} tied and not scored"
-            which = "all" if self.held == self.ties else f"{self.held:,}"
-            held = f"; in {which} of them the gold label is among those that tie" if self.ties > 1 else ""
-            said.append(tied + held)
-        return ". ".join(said)
+    @property
+    def _won(self) -> int:
+        return int(self.right.sum())
+
+    @property
+    def _number(self) -> int:
+        return len(self.right) + self.ties
+
+    @property
+    def _others(self) -> str:
+        """How many gold labels are among those that tie, and how many lost."""
+        return f"{self.held:,} {'ties' if self.held == 1 else 'tie'}, {self._number - self._won - self.held:,} lost"
+
+    @property
+    def words(self) -> str:
+        """Say how many gold labels won."""
+        return f"Of {counted(self._number, 'gold labels')} {self._won:,} won the vote; {self._others}"
+
+    def untied(self, unit: str) -> str:
+        """Say how many of the labels that won are right, with an interval; empty where all tie."""
+        if not (number := len(self.right)):
+            return ""
+        of = f"Of the {counted(number, f'{unit}s')} with a gold label whose vote is not tied, the label that won is"
+        return f" {of} right for {self._won:,} ({_with_interval(self.right.mean(), number)}, 95 %)."
 
 
 def _won(fit: Fit, found: AgainstGold) -> Won:
@@ -156,7 +165,8 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     source = "" if truth.dependence is None else truth.dependence.source
     mean = float(truth.lead.certainty.mean())
     vote = _won(fit, found) if is_vote(fit) else None
-    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote)
+    shown = tuple(truth.lead.certainty[found.item[of_wrong]].tolist())
+    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown)
 
 
 def together_words(
@@ -189,13 +199,18 @@ _SOURCES = {
 }  # fmt: skip
 
 
-_WITHOUT = " without its own gold label, which the table of all does not leave out"
+def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None, unnamed: str = "") -> Section:
+    """Return the section on how right the fit is, by what it says.
 
-
-def gold_section(gold: BesideGold, names: Any) -> Section:
-    """Return the section on how right the fit is, by what it says; with the names of all items."""
+    Parameters
+    ----------
+    gold : the fit beside gold labels.
+    names : of all items.
+    decisive : the gold label that tells most of the dependence that was learned.
+    unnamed : what there is to say of gold labels that nobody gave.
+    """
     if gold.vote is not None:
-        return _of_a_vote(gold, gold.vote, names)
+        return _of_a_vote(gold, gold.vote, names, unnamed)
     score = gold.score
     right = hits(score.right * score.items)
     words = (
@@ -208,11 +223,15 @@ def gold_section(gold: BesideGold, names: Any) -> Section:
     words += together_words(
         gold.certainty, gold.if_independent, score.dependence, score.fitted_on, gold.source, gold.unit
     )  # fmt: skip
+    words += "" if decisive is None else decisive.words(names)
     if score.fitted_on:
-        words += f" Each {gold.unit} below is scored without its own gold label."
+        words += f" Each {gold.unit} below is scored by a dependence that was learned without its own gold label."
     if gold.wrong:
-        stated = f", with the certainty of the label{_WITHOUT * bool(score.fitted_on)}"
-        words += f" Wrong{stated}: {_listed(gold, names)}."
+        stated = "the certainty of the label"
+        if score.fitted_on:
+            stated = f"the certainty of the table of {gold.unit}s, and in brackets the one that is scored"
+        words += f" Wrong, with {stated}: {_listed(gold, names)}."
+    words += unnamed
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
@@ -240,22 +259,23 @@ def gold_section(gold: BesideGold, names: Any) -> Section:
 
 def _listed(gold: BesideGold, names: Any) -> str:
     """Name the items of which another label is gold, with the certainty of theirs where they have one."""
-    listed = [
-        f"{names[item]}{f' ({probability(certainty, 2)})' if gold.vote is None else ''}"
-        for item, certainty in gold.wrong[:_MOST_WRONG]
-    ]
+    listed = []
+    for place, (item, certainty) in enumerate(gold.wrong[:_MOST_WRONG]):
+        shown = f" {probability(gold.in_table[place], 2)}" * bool(gold.score.fitted_on)
+        listed.append(f"{names[item]}{shown}{f' ({probability(certainty, 2)})' if gold.vote is None else ''}")
     more = [f"{len(gold.wrong) - _MOST_WRONG:,} more"] if len(gold.wrong) > _MOST_WRONG else []
     return ", ".join([*listed, *more])
 
 
-def _of_a_vote(gold: BesideGold, vote: Won, names: Any) -> Section:
+def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section:
     """Return the section on how often labels that won are right: by their share of the votes, which are no certainties.
 
     Ties are not scored: one of the tied labels at random would be right or not by luck.
     """
-    words = f"{vote.words(gold.unit)}."
+    words = f"{vote.words}.{vote.untied(gold.unit)}"
     if gold.wrong:
         words += f" Wrong: {_listed(gold, names)}."
+    words += unnamed
     if not len(vote.right):
         return Section("Against the gold labels", [words], "all are tied")
     words += (
@@ -268,9 +288,8 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any) -> Section:
     }  # fmt: skip
     table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
     caption = "Labels that won, by their share of the votes, and how many are right."
-    ties = f", {counted(vote.ties, 'ties')} left out" * bool(vote.ties)
-    gist = f"labels that won right {_with_interval(vote.right.mean(), len(vote.right))}{ties}"
-    return Section("Against the gold labels", [words, Table(table, caption)], gist)
+    ((what, of),) = vote.figures.items()
+    return Section("Against the gold labels", [words, Table(table, caption)], f"{of} {what}")
 
 
 def _by_chance(table: Any) -> float:
@@ -345,7 +364,19 @@ class SystemsByGold(NamedTuple):
         named = [f"“{name}”" for name, one in self.right.items() if one.share == most]
         return " and ".join(named) if len(named) <= _MOST_EQUAL else f"each of {len(named)} systems"
 
+    @property
+    def equal(self) -> bool:
+        """Whether all are right as often."""
+        return len(self.right) > 1 and len({one.share for one in self.right.values()}) == 1
+
     def __str__(self) -> str:
+        if self.equal:
+            own, is_ = next(iter(self.right.values())), "are each" if len(self.right) <= _MOST_EQUAL else "is"
+            words = f"Equal on gold labels: {self.first} {is_} right on {own.words}"
+            if not self.leads:
+                return words
+            held = "with 95 % in brackets if these items are a random sample"
+            return f"{words} ({own}, {held}). {_told_apart(self.right)}"
         named = [
             f"“{name}” {one.words}{f' ({one})' if self.leads else ''}"
             for name, one in itertools.islice(self.right.items(), _MOST_NAMED)

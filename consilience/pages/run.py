@@ -33,7 +33,11 @@ def run_section(fit: Fit, systems: Mapping[str, Any], method: str = "") -> Secti
     if fit.priors is not None and "link" not in fit.posterior.hidden:  # whole chains have none of them
         caption, idle = _caption_of_priors(fit), fit.resolved.idle_priors
         said = priors_in_words(fit.priors).items()
-        own = [(_spaced(name), *words) for name, words in said if name not in idle]
+        # The name of a function of the library is no code that anyone types: what it believes stands beside it.
+        own = [
+            (_spaced(name), belief, "" if code.isidentifier() else code) for name, (belief, code) in said
+            if name not in idle
+        ]  # fmt: skip
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
     blocks += [_diagnosis(fit), *[method] * bool(method)]
     blocks += [f"To reproduce it{_of_memory(fit)}:", Code(reproduction(fit, systems), "To reproduce it")]
@@ -284,7 +288,18 @@ def _how_it_ended(fit: Fit) -> str:
 
 
 def reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
-    """Return the lines of Python that make a fit and its page again."""
+    """Return the lines of Python that make a fit and its page again, of these systems by name."""
+    given = ""
+    if systems:
+        files = [f"{name!r}: {system.file!r}" for name, system in systems.items() if system.file]
+        own = f"{{{', '.join(files)}}}" if len(files) == len(systems) else "…  # those of this page, by name"
+        given = f"predictions = {own}\n"
+    report = f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
+    return f"import consilience as cs\n\n{fitting_lines(fit)}\n{given}{report}"
+
+
+def fitting_lines(fit: Fit) -> str:
+    """Return the lines of Python that make a fit again: its priors where they are own, its data, and itself, a line."""
     before = own_priors(fit)
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
     given = [f"{name}={value!r}" for name, value in (driver | changed(fit)).items()]
@@ -299,7 +314,7 @@ def reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
         source = fit.data.read_from.replace("…", repr(file), 1) if file else fit.data.read_from
         read = f"data = cs.{fit.data.reader or 'load'}({source})"
         made = f"{read}  {data_hash}\nfit = cs.fit({model}, data, {run}"
-    return f"{before}{made}\ncs.report(fit{', predictions' if systems else ''}, path='report.html')"
+    return f"{before}{made}"
 
 
 def _linked_from(fit: Fit) -> str:

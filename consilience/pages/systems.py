@@ -29,6 +29,9 @@ _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _FROM_ANNOTATIONS = "if made from the annotations"
 _MOST_NAMED = 4  # systems in a sentence
 _BY_SOURCE = ", by where predictions come from"
+_EVENS_OUT = (
+    "whether an uncertain item is hit is open for each, but among many that evens out, but for what items share"
+)
 
 
 def leaderboard_section(
@@ -53,10 +56,10 @@ def leaderboard_section(
     names = {
         "system": "system", **({"by_gold": ""} if leads else {}),
         "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
-        "interval": f"truth and items, {100 * comparison.level:g} %",
+        "interval": f"{100 * comparison.level:g} %, all items like these",
         "p_best": f"P(best){', too sure' * bool(too_narrow(comparison, fit))}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
-        "by_gold": f"right on {_gold_labels(right)}, with 95 %" if leads else "right on gold",
+        "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
@@ -87,6 +90,8 @@ def leaderboard_section(
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
     caption = f"Systems by {'gold labels' if leads else comparison.title}, best first{'; the first are equal' * equal}"
+    if gold is not None and leads and gold.equal:
+        caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
     narrow = f"; by the {fit_word(fit)} the intervals are too narrow, and P(best) is too sure"
     caption += f"{narrow * bool(too_narrow(comparison, fit))}."
     blocks = [
@@ -118,8 +123,13 @@ def _score(comparison: Comparison, name: str = "") -> tuple[str, str, str]:
     return comparison.value_texts(decimals(row["lower"], row["upper"]))[place], low, high
 
 
-def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> dict[str, str]:
-    """Return the key figures of a leaderboard: by gold labels first, where there are enough."""
+def leaderboard_numbers(
+    comparison: Comparison, fit: Fit, gold: SystemsByGold | None, leads_in: Mapping[str, Sequence[Metric]]
+) -> dict[str, str]:
+    """Return the key figures of a leaderboard: by gold labels first, where there are enough.
+
+    Where another system than the first is ahead by most metrics, how many these are stands for P(best); see `leaders`.
+    """
     leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, leads)
     narrow = ", too narrow" if too_narrow(comparison, fit) else ""
@@ -132,12 +142,17 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold | 
         return tile(what, right.share, *right.interval) | score
     if len(comparison.table) == 1:
         return score
+    if other := ahead_by_most(leads_in, first["system"]):
+        most, number = "highest" if len(comparison.table) > 2 else "higher", sum(map(len, leads_in.values()))
+        first_in = f"; “{first['system']}” in {len(leads_in[first['system']]):,}"
+        what = f"metrics in which “{other}” has the {most} mean{first_in}"
+        return score | {what: f"{len(leads_in[other])} of {number}"}
     one_kind, comparison = comparison, _apart(comparison)
     text, sure = comparison.p_best_texts[0], ", too sure" * bool(narrow)
     by = _BY_SOURCE if _is_range(text) else ""
     if _tells_nothing(comparison):
         text, by = one_kind.p_best_texts[0], " if all predictions come from one kind of source, open if not"
-    best = {f"P(“{first['system']}” is the best system){by}{sure and f';{sure[1:]}'}": in_words(text)}
+    best = {f"P(“{first['system']}” is best in {comparison.title}){by}{sure and f';{sure[1:]}'}": in_words(text)}
     if len(comparison.table) == 2:  # where that it beats the other is the same
         return score | best
     pair = comparison.pairs.iloc[0]
@@ -163,13 +178,14 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other: str = "") -> str:
     """Say in words which system is the best, and how sure that is.
 
     Parameters
     ----------
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
+    other : a system that is ahead by most other metrics; none is the best where there is one.
     """
     table = comparison.table
     first, (value, low, high) = table.iloc[0], _score(comparison)
@@ -177,18 +193,18 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     words = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
     meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
-    meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" else ""
+    meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" and not other else ""
     between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', too narrow' if why else ''})"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
         own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
         words += (
             f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
-            "itself; the annotations do not say which."
+            f"itself{'' if other else '; the annotations do not say which'}."
         )
     else:
         words += f"{between}."
-    if len(table) > 1:
+    if len(table) > 1 and not other:
         pair = comparison.pairs.iloc[0]
         best, beats = (in_words(comparison.probability_text(*ends)) for ends in (
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
@@ -198,20 +214,21 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         runner, apart = runner * (len(table) > 2), in_words(_apart(comparison).p_best_texts[0])
         of_one_kind = "" if apart == best else f"; {best}{runner} if all come from one kind of source"
-        sure = f" (too sure: {why})" * bool(why)
+        sure, best_in = " (too sure)" * bool(why), f"best in {comparison.title}"
         if _turns(comparison) and of_one_kind and _tells_nothing(_apart(comparison)):
             words += (
-                f" Which of {len(table)} systems is best stays open until somebody says where predictions come "
+                f" Which of {len(table)} systems is {best_in} stays open until somebody says where predictions come "
                 f"from; if all come from one kind of source, it is “{first['system']}” with probability "
                 f"{best}{runner}{sure}."
             )
         elif _turns(comparison):
             words += (
-                f" Which of {len(table)} systems is best stays open until somebody says where predictions come "
+                f" Which of {len(table)} systems is {best_in} stays open until somebody says where predictions come "
                 f"from: “{first['system']}” is it with probability {apart}{of_one_kind}{sure}."
             )
         else:
-            words += f" {it} the best of {len(table)} systems with probability {apart}{of_one_kind or runner}{sure}."
+            words += f" {it} the {best_in} of {len(table)} systems with probability {apart}"
+            words += f"{of_one_kind or runner}{sure}."
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
             point = within(first["point_estimate"], first["lower"], first["upper"])[0]
@@ -242,23 +259,44 @@ def _turns(comparison: Comparison) -> bool:
     )
 
 
+def leaders(
+    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison
+) -> dict[str, list[Metric]]:  # fmt: skip
+    """Return the metrics by which each system has the highest mean: of equal ones the first of the comparison has it.
+
+    That one has the metric of the comparison in any case, by its middle and not this mean.
+    """
+    first = comparison.table["system"].iloc[0]
+    found: dict[str, list[Metric]] = {name: [] for name in scores} | {first: metrics[:1]}
+    for metric in metrics[1:]:
+        means = {name: one[metric.name].value for name, one in scores.items()}
+        best = max(means, key=lambda name: means[name])
+        found[best if means[best] > means[first] + _TIE else first] += [metric]
+    return found
+
+
+def ahead_by_most(leads_in: Mapping[str, Sequence[Metric]], first: str) -> str:
+    """Return the system that leads by most metrics other than that of the comparison; empty if that is its first."""
+    others = sum(map(len, leads_in.values())) - 1
+    return next((name for name, own in leads_in.items() if name != first and 2 * len(own) > others), "")
+
+
 def other_leaders(
     scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison
 ) -> str:  # fmt: skip
     """Say in which other metrics another system has a higher mean than the first of a comparison; empty if in none."""
     first = comparison.table["system"].iloc[0]
-    found: dict[str, list[str]] = {}
-    for metric in metrics[1:]:
-        means = {name: one[metric.name].value for name, one in scores.items()}
-        best = max(means, key=lambda name: means[name])
-        if means[best] > means[first] + _TIE:
-            found.setdefault(best, []).append(f"{metric.title} ({means[best]:.2f} to {means[first]:.2f})")
-    if not found:
+    named = [
+        f"“{name}” leads in " + in_a_row([
+            f"{metric.title} ({scores[name][metric.name].value:.2f} against {scores[first][metric.name].value:.2f})"
+            for metric in own
+        ])
+        for name, own in leaders(scores, metrics, comparison).items() if own and name != first
+    ]  # fmt: skip
+    if not named:
         return ""
-    most = "highest" if len(scores) > 2 else "higher"
-    named = [f"“{name}” has the {most} mean in {in_a_row(own)}" for name, own in found.items()]
-    copied = ", as if predictions were made from these annotations" * (comparison.own_draws is not None)
-    return f" By other metrics another leads: {'; '.join(named)}{copied}."
+    copied = ", if made from the annotations" * (comparison.own_draws is not None)
+    return f" Which is best depends on the metric: {'; '.join(named)}{copied}."
 
 
 def _is_range(text: str) -> bool:
@@ -333,8 +371,8 @@ def _how_to_read(
         )
     if gold is not None and gold.leads:
         read += (
-            "The share that is right on gold labels has an interval that takes items with a gold label for a "
-            f"random sample of all; it rests on no model. The figure is of the {fit_word(fit)} alone."
+            "The share that is right on gold labels has an interval in brackets, which takes items with a gold label "
+            f"for a random sample of all; it rests on no model. The figure is of the {fit_word(fit)} alone."
         )
     return why, read
 
@@ -364,7 +402,8 @@ def _scores(
         drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
         words = (
             "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted). Its standard "
-            "deviation (“sd”) and the interval “truth alone” are on these items, over draws of the truth."
+            "deviation (“sd”) and the interval “95 %, these items” are of the score on these very items, over draws of "
+            f"the truth. That of the leaderboard is of all items like these, and can be narrower: {_EVENS_OUT}."
         )
         if "worst draw" in frame:
             words += (
@@ -406,7 +445,7 @@ def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:
     low, high = score.interval
     point = np.nan if score.point is None else score.point
     row = {"metric": title, "system": system, "value": score.value, "sd over draws": score.sd}
-    row |= {"truth alone, 95 % from": low, "to": high, "worst draw": score.worst, "best draw": score.best}
+    row |= {"95 %, these items, from": low, "to": high, "worst draw": score.worst, "best draw": score.best}
     return row | {"against point estimate": point, "items": int(np.isfinite(score.items).sum())}
 
 

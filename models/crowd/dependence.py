@@ -122,7 +122,39 @@ def learned(
     number : shape ``(gold item,)``; the sums of their weights.
     gold : shape ``(gold item,)``; the known labels.
     """
-    score = -((np.log(_GRID + _OFFSET) - np.log(DEFAULT)) ** 2) / (2 * _SPREAD**2)
+    score = _log_prior() + _log_likelihoods(q, number, gold).sum(axis=1)
+    weight, log_rho = np.exp(score - score.max()), np.log(_GRID + _OFFSET)
+    mean = np.average(log_rho, weights=weight)
+    return float(_GRID[np.argmax(score)]), float(np.sqrt(np.average((log_rho - mean) ** 2, weights=weight)))
+
+
+def learned_without_each(
+    q: Float[np.ndarray, "gold_item class"], number: Float[np.ndarray, " gold_item"],
+    gold: Int[np.ndarray, " gold_item"],
+) -> tuple[Float[np.ndarray, " gold_item"], Float[np.ndarray, " gold_item"]]:  # fmt: skip
+    """Return the rho of `learned` without each item, and the same by the gold labels alone, without the prior.
+
+    Where one is far from that of all, a single gold label decides.
+
+    Parameters
+    ----------
+    q, number, gold : as of `learned`.
+    """
+    each = _log_likelihoods(q, number, gold)
+    others = each.sum(axis=1, keepdims=True) - each
+    return _GRID[np.argmax(_log_prior()[:, None] + others, axis=0)], _GRID[np.argmax(others, axis=0)]
+
+
+def _log_prior() -> Float[np.ndarray, " rho"]:
+    return -((np.log(_GRID + _OFFSET) - np.log(DEFAULT)) ** 2) / (2 * _SPREAD**2)
+
+
+def _log_likelihoods(
+    q: Float[np.ndarray, "gold_item class"], number: Float[np.ndarray, " gold_item"],
+    gold: Int[np.ndarray, " gold_item"],
+) -> Float[np.ndarray, "rho gold_item"]:  # fmt: skip
+    """Return the logarithms of the tempered probabilities of the gold labels, for each rho of the grid."""
+    found = np.empty((len(_GRID), len(gold)))
     step = max(_BLOCK // (len(_GRID) * q.shape[1]), 1)
     for begin in range(0, len(gold), step):
         rows = slice(begin, begin + step)
@@ -130,10 +162,8 @@ def learned(
         log_q -= log_q.max(axis=1, keepdims=True)
         power = np.stack([exponents(number[rows], rho) for rho in _GRID])
         of_gold = power * np.take_along_axis(log_q, np.asarray(gold)[rows, None], axis=1)[:, 0]
-        score += (of_gold - np.log(np.exp(power[:, :, None] * log_q).sum(axis=2))).sum(axis=1)
-    weight, log_rho = np.exp(score - score.max()), np.log(_GRID + _OFFSET)
-    mean = np.average(log_rho, weights=weight)
-    return float(_GRID[np.argmax(score)]), float(np.sqrt(np.average((log_rho - mean) ** 2, weights=weight)))
+        found[:, rows] = of_gold - np.log(np.exp(power[:, :, None] * log_q).sum(axis=2))
+    return found
 
 
 def cross_fitted(

@@ -11,6 +11,7 @@ import consilience as cs
 from consilience.cli import main
 from consilience.pages import annotators_by_gold
 from consilience.pages.gold import beside_gold, gold_section
+from consilience.pages.one_gold_label import decisive, unnamed_gold, unnamed_words
 
 ITEMS = 60
 
@@ -77,8 +78,8 @@ def test_the_page_begins_with_gold_labels(files):
         shown.index(words) for words in (
             "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
             "however narrowly, is taken for certain.",
-            "Of 60 items with a gold label whose vote is not tied, the label that won is right for 50 (0.833 [0.720, ",
-            "labels that won the vote, right on 60 gold labels (0.72", "ties, of 60 items 0",
+            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost.",
+            "gold labels that won the vote; 0 tie, 10 lost 50 of 60", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
             "top-1 accuracy of “knows” by the vote, by where predictions come from (",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
@@ -86,8 +87,9 @@ def test_the_page_begins_with_gold_labels(files):
             "with probability 0.002",
             "By the vote, on all 60 items, “copies” scores",
             "looked at the items itself; the annotations do not say which.",
-            "Against the gold labels labels that won right 0.833",
-            "Of 60 items with a gold label whose vote is not tied, the label that won is right for 50 (0.833 [0.720, "
+            "Against the gold labels 50 of 60 gold labels that won the vote; 0 tie, 10 lost",
+            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost. Of the 60 items with a gold label whose vote is not "
+            "tied, the label that won is right for 50 (0.833 [0.720, "
             "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
             "The gold labels say otherwise.",
             "“copies” scores 0.833 against the gold labels of 60 items, and more by the vote: 0.992 to 1.000",
@@ -133,11 +135,11 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     [
         (
             [[2, 2, 0], [2, 2, 0], [2, 0, 2], [3, 0, 1], [0, 3, 0]], [0, 1, 1, 0, 0],
-            "Of 2 items with a gold label whose vote is not tied, the label that won is right for 1 "
-            "(0.50 [0.09, 0.91], 95 %). 3 more are tied and not scored; in 2 of them the gold label is among those "
-            "that tie. ",
+            "Of 5 gold labels 1 won the vote; 2 tie, 2 lost. Of the 2 items with a gold label whose vote is not tied, "
+            "the label that won is right for 1 (0.50 [0.09, 0.91], 95 %).",
         ),
-        ([[2, 2], [1, 1]], [0, 1], "2 are tied and not scored; in all of them the gold label is among those that tie."),
+        ([[2, 2], [1, 1]], [0, 1], "Of 2 gold labels 0 won the vote; 2 tie, 0 lost."),
+        ([[2, 2], [1, 3]], [0, 1], "Of 2 gold labels 1 won the vote; 1 ties, 0 lost. Of the 1 item with"),
     ],
 )  # fmt: skip
 def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
@@ -145,7 +147,24 @@ def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
     found = beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=gold)))
     section = gold_section(found, range(5))
     assert section.blocks[0].startswith(words)
-    assert bool(found.figures) is (len(section.blocks) > 1)
+    ((what, of),) = found.figures.items()
+    assert words.startswith(f"Of {of.split()[-1]} gold labels {of.split()[0]} won the vote; {what.split('; ')[1]}.")
+
+
+def test_systems_that_are_equal_on_gold_labels_are_called_so(files):
+    fitted(files)
+    (files / "again.csv").write_text((files / "copies.csv").read_text())
+    systems = {name: str(files / f"{name}.csv") for name in ("copies", "again")}
+    cs.report(cs.load_fit(files / "run"), systems, path=files / "page.html")
+    shown = page(files / "page.html")
+    assert (
+        "Equal on gold labels: “copies” and “again” are each right on 50 of 60 (0.833 [0.720, 0.907], with 95 % in "
+        "brackets if these items are a random sample). “copies” and “again” are right on the same ones."
+    ) in shown.replace("“again” and “copies”", "“copies” and “again”")
+    assert "Systems, equal on gold labels, in the order of the vote" in shown
+    assert "Agreement of annotators leave-one-out agreement" in shown  # a vote expects none
+    assert "model check" not in shown
+    assert "; of labels that tie each counts by its share, of two by 1/2." in shown
 
 
 def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
@@ -157,6 +176,7 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
     cs.report(fit, path=tmp_path / "page.html")
     shown = page(tmp_path / "page.html")
     assert "Wrong, with the certainty of the label: 0 (> 0.99), 1 (0.87)." in shown
+    assert "the gold label of" not in shown.lower()  # somebody gave each
     assert "Items, the least certain first; of 2 another label is gold." in shown
     assert shown.count("1, not 0") == 2
     vote = cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]] * 7 + [[1, 1]], gold=[1] * 8))
@@ -247,3 +267,36 @@ def test_nothing_is_compared_with_gold_labels_that_were_used_or_are_few():
     for other, options in ((data, {"gold": "use"}), (data.replace(gold=few), {})):
         fit = cs.fit("dawid-skene", other, **options)
         assert annotators_by_gold.halves(fit, fit.annotators()) is None
+
+
+def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_path):
+    """Of the item that is surest the gold label is one that nobody gave: by the others alone nobody errs together."""
+    data = crowd([0.9] * 6, seed=3, items=40)
+    gold = np.asarray(data.gold)
+    fit = cs.fit("dawid-skene", data)
+    assert not decisive(fit).far
+    label, item = np.asarray(data.label), np.asarray(data.item)
+    first = int(np.argmax(fit.labels()["certainty"]))
+    absent = next(one for one in range(3) if one not in label[item == first])
+    other = data.replace(gold=np.where(np.arange(40) == first, absent, gold))
+    fit = cs.fit("dawid-skene", other)
+    found = decisive(fit)
+    assert (found.item, found.unnamed, found.alone, found.far) == (first, True, 0.0, True)
+    assert found.rho == fitted_rho(other, np.arange(40) != first)
+    assert found.rho < fit.truth.dependence.rho
+    at_rho = cs.fit("dawid-skene", other, dependence=found.rho).labels()["certainty"]
+    assert found.unsure == (at_rho.round(3) < 0.9).sum()
+    assert unnamed_gold(fit) == [one for one in range(40) if not (label[item == one] == other.gold[one]).any()]
+    names = fit.truth.names()
+    assert f"of “{names[first]}” (a label that no annotator of it gave) dependence would be" in found.words(names)
+    assert f"decides much of this: {found.unsure} without it" in found.in_finding(names)
+    assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)
+    shown = page(cs.report(fit, path=tmp_path / "page.html"))
+    assert found.words(names) in shown
+    assert unnamed_words(fit, names) in shown
+    assert decisive(cs.fit("dawid-skene", other, dependence=0.3)) is None
+
+
+def fitted_rho(data, kept):
+    """Return the dependence that is learned from some gold labels alone."""
+    return cs.fit("dawid-skene", data.replace(gold=np.where(kept, np.asarray(data.gold), -1))).truth.dependence.rho

@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import hashlib
+import html
 import os
 import re
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ from markupsafe import Markup
 
 import consilience as cs
 from consilience import pages
+from consilience.cli import main
 from consilience.errors import OutputRefused, UnsupportedRequest
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.inference.generic import GenericRun
@@ -264,6 +266,25 @@ def test_the_code_to_reproduce_names_what_was_run(fit):
     assert "draws=64, reliability=0.5, seed=0)" in run.reproduction(half, {})
 
 
+def test_the_code_to_reproduce_runs_as_typed(tmp_path, monkeypatch):
+    """Of files; what was in memory it leaves to the reader."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels.csv").write_text("item,annotator,label\n1,a,x\n1,b,x\n2,a,y\n2,b,x\n")
+    (tmp_path / "system.csv").write_text("item,label\n1,x\n2,y\n")
+    (tmp_path / "other.csv").write_text("item,label\n1,y\n2,y\n")
+    assert main(["fit", "majority-vote", "labels.csv", "-o", "run"]) == 0
+    files = ["--predictions", "system.csv", "--predictions", "other.csv"]
+    assert main(["report", "run", *files, "-o", "page.html"]) == 0
+    code = html.unescape(re.search(r"<code>(import consilience.*?)</code>", (tmp_path / "page.html").read_text("utf-8"),
+                                   re.DOTALL)[1])  # fmt: skip
+    exec(code, {})
+    made = (tmp_path / "report.html").read_text("utf-8")
+    assert "“other”" in made
+    assert "“system”" in made
+    fit = cs.load_fit("run")
+    assert "predictions = …" in run.reproduction(fit, {"a": SimpleNamespace(file="")})
+
+
 def test_every_kind_of_block_is_rendered(tmp_path):
     from matplotlib.figure import Figure
 
@@ -424,7 +445,7 @@ def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, s
     sampled = dataclasses.replace(fit, attributes={**fit.attributes, "chains": 4})
     theta = Quantity("theta", ())
     vars(sampled)["worst"] = Worst(9, 9, 800, 1.014, disagreeing, theta, size, short, theta)
-    found = SimpleNamespace(systems={}, gold=None, annotators=pd.DataFrame())
+    found = SimpleNamespace(systems={}, gold=None, annotators=pd.DataFrame(), at_others=[])
     actions = classes._actions(sampled, found)
     shown = {one.words: re.search(r"draws=(\d+)", one.command)[1] for one in actions if "draws=" in one.command}
     assert shown == ({} if said is None else {said[0]: str(said[1])})
@@ -448,4 +469,4 @@ def test_the_code_of_priors_can_be_run(fit, priors):
     exec("\n".join(line for line in lines if line.startswith(("from", "priors"))), names)
     assert names["priors"] == own.priors
     by_hand = with_priors(fit, dirichlet.Priors(plausibility=lambda data: None))
-    assert run.reproduction(by_hand, {}).startswith("priors = …  # plausibility: <lambda>\n")
+    assert "\npriors = …  # plausibility: <lambda>\n" in run.reproduction(by_hand, {})

@@ -17,12 +17,9 @@ from matplotlib.textpath import TextPath
 import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
-from consilience.evaluation.classes import resolve
-from consilience.pages.assumed import Assumed, at_other_reliabilities, finding, reliability_table
 from consilience.pages.classes import _metrics
 from consilience.pages.linkage import _by_threshold, found_of_all
-from consilience.pages.ratings import _bars_alike, offsets_of, without_offsets, without_offsets_code
-from consilience.pages.systems import other_leaders
+from consilience.pages.ratings import _bars_alike, off, offsets_of, without_offsets, without_offsets_code
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
@@ -215,7 +212,8 @@ def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
 def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
-    assert {"truth and items, 95 %", "truth alone, 95 % from"} <= set(heads)
+    assert {"95 %, all items like these", "95 %, these items, from"} <= set(heads)
+    assert "and can be narrower: whether an uncertain item is hit" in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, _, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
@@ -342,8 +340,17 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, with other annotators like these\)", mean)
     unsure = f"of {fit.data.num_items} items the side of 0, the threshold, is less than 90 % certain"
     assert "exact given priors that were set from the same data" in words(section(html, "What was run"))
-    alike = "" if offsets_of(fit.data).furthest is None else ", were annotators alike"
-    assert others == [unsure, f"mean certainty of the side{alike}"]
+    assert offsets_of(fit.data).furthest is None  # else tiles say of whom they are
+    assert others == [unsure, "mean certainty of the side"]
+    first = words(html, "li")[0]
+    above = fit.means()["mean"] >= 0
+    assert first.startswith(f"{above.sum()} of {len(above)} items ")
+    assert f" above 0 and {(~above).sum()} below, by their estimated means; " in first
+    sure = cs.certainty(fit).items.round(3) >= 0.9
+    assert f"; {(sure & above).sum()} above and {(sure & ~above).sum()} below with a certainty of 0.9 or more." in first
+    high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
+    assert f"The highest is “{high}” (" in first
+    assert f"), the lowest “{low}” (" in first
     assert "nothing here checks the means" in words(html)
     assert {"ratings", "plain mean"} <= set(words(section(html, "Items"), "th"))
     items = section(html, "Items")
@@ -365,22 +372,6 @@ def test_why_bars_are_as_wide_as_they_are_is_looked_at(half, number, said):
     half = np.array(half)
     frame = pandas.DataFrame({"lower": -half, "upper": half})
     assert said in _bars_alike(frame, np.repeat(np.arange(4), number))
-
-
-def test_another_system_that_leads_by_other_metrics_is_named():
-    class Ranked:
-        table, own_draws = pandas.DataFrame({"system": ["a", "b"]}), None
-
-    metrics = [resolve(name) for name in ("top-1", "top-2", "set-2")]
-    values = {"a": (0.5, 0.6, 0.7), "b": (0.4, 0.65, 0.7)}
-    scores = {
-        name: {one.name: cs.Score(title="t", items=np.full(2, value), draws=np.zeros(0)) for one, value in zip(
-            metrics, own, strict=True)}
-        for name, own in values.items()
-    }  # fmt: skip
-    said = " By other metrics another leads: “b” has the higher mean in top-2 accuracy (0.65 to 0.60)."
-    assert other_leaders(scores, metrics, Ranked()) == said
-    assert other_leaders(scores, metrics[:1], Ranked()) == other_leaders(scores, metrics[::2], Ranked()) == ""
 
 
 def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
@@ -414,6 +405,20 @@ def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
     assert found.finding[0].startswith("“4” rates 6.750 higher than the others")
 
 
+def test_offsets_add_up_to_nothing_where_not_all_rate_all():
+    """They are those of least squares."""
+    random = np.random.default_rng(2)
+    item, who = np.nonzero(random.random((30, 5)) < 0.6)
+    offset = np.array([-4.0, -1, 0, 2, 9])
+    rows = {"item": item, "annotator": who, "rating": item + offset[who] + random.normal(size=len(item))}
+    data = cs.read_ratings(rows)
+    item, who, rating = (np.asarray(getattr(data, name)) for name in ("item", "annotator", "rating"))
+    design = np.hstack([np.eye(data.num_items)[item], np.eye(5)[who]])
+    known = np.linalg.lstsq(design, rating, rcond=None)[0][-5:]
+    np.testing.assert_allclose(off(data), known - known.mean(), atol=1e-4)
+    assert abs(off(data).sum()) < 1e-9
+
+
 def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     """Two of four rate an item, one of them 9 higher: without, items are alike, and the half that it rated moves."""
     pairs = np.array(list(itertools.combinations(range(4), 2)))
@@ -427,12 +432,18 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     unsure = int((best.items.round(3) < 0.9).sum())
     text = found.words(fit, best)
     assert ", 15 of 60 items would change sides, “" in text
-    assert text.endswith(f" instead of {unsure} would have a side less than 90 % certain.")
+    assert f" instead of {unsure} would have a side less than 90 % certain. These are means by these " in text
     page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     html = words(page)
     assert html.count(text) == 2  # a finding, and in the section
-    assert f"mean certainty of the side, were annotators alike; {found.top.value:.3f} with their offsets" in html
+    assert (
+        f"mean certainty of the side, with other annotators like these; {found.top.value:.3f} of the mean of these 4 "
+        "annotators, offsets taken off"
+    ) in html
+    assert "cs.compare(" not in html  # of no systems
     assert "What the model expects (priors), set from the same data." in html
+    assert "An inverse gamma distribution about the variance within items" in html
+    assert "moment_variance" not in html
     assert "; the data were given in memory, and … stands for them:" in html
     assert "the mean of many ratings of this item by annotators like these, were they alike" in html
     assert "files with the columns item and class, the class being above or below" in html
@@ -441,11 +452,11 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path):
     assert fit.resolved.learned_priors == {"mean", "variance"}
     assert "moved from the mean of its ratings towards that of all items" in html
     assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
-    lines = without_offsets_code(fit, offsets_of(fit.data)).splitlines()
+    lines = without_offsets_code(fit).splitlines()
     names = {"data": fit.data}
     assert "…" not in "".join(lines)  # they run as they are where the data are
     exec("\n".join(lines), names)
-    np.testing.assert_allclose(names["fit"].means()["mean"], found.mean, atol=0.02)  # of offsets with two digits
+    np.testing.assert_allclose(names["fit"].means()["mean"], found.mean, rtol=1e-4)
     moved = (names["fit"].means()["mean"] >= 4.8) != (fit.means()["mean"] >= 4.8)
     assert moved.sum() == 15
 
@@ -463,13 +474,14 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
     assert "say so: cs.compare(fit, predictions, provenance='independent')" in text
-    assert "rests on the assumed reliability: cs.fit('plackett-luce', data, reliability=3)" in text
+    assert "See what rests on the assumed reliability" not in text  # the table has it
+    assert "In top-1 accuracy, as if predictions were made from the annotations, “" in text
     said = r"leave that out: at 0\.33 the mean certainty .*; at 3 it would be 0\.\d\d and \d; here it is 0\.\d\d and \d"
     assert re.search(said, text)
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert "Which of 2 systems is best stays open until somebody says" in text
+    assert "Which of 2 systems is best in top-1 accuracy stays open until somebody says" in text
     assert "whatever the annotators err, only the doubt of 2 items is left, up to ± 0.4" in text
     assert re.search(r"least certain is “[ab]”, by mean plausibility .*: \w+ is the most plausible class", text, re.I)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
@@ -477,46 +489,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))
     assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text
     assert "files with the columns item, class and rank" in text
-    assert "cs.fit('plackett-luce', data, reliability=3)" in text  # no file is known
     assert "RUN" not in text
-
-
-@pytest.mark.parametrize(("ranks", "tried"), [([1, 2, 3], [0.33, 3.0]), ([1, 1, 2], [3.0])])
-def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried):
-    """Of ties the Gibbs sampler takes whole copies alone. Where annotators are trusted more, all is more certain."""
-    rows = {"item": list("aaabbb"), "annotator": list("xxxxxx"), "class": list("rstrst"), "rank": ranks * 2}
-    fit = cs.fit("plackett-luce", cs.read_rankings(rows), draws=200)
-    found = at_other_reliabilities(fit, {}, [])
-    assert [one.reliability for one in found] == tried
-    own = Assumed(1.0, cs.certainty(fit), {})
-    in_order = sorted([own, *found], key=lambda one: one.reliability)
-    assert [one.top.value for one in in_order] == sorted(one.top.value for one in in_order)
-    (table,) = reliability_table(fit, own, found, [])
-    texts = [f"{one.reliability:g}{' (assumed)' * (one is own)}" for one in in_order]
-    assert table.frame["reliability"].tolist() == texts
-    fit.attributes["seconds"] = 1e3  # which the page would wait for
-    assert not at_other_reliabilities(fit, {}, [])
-    assert finding(fit, own.top, []).endswith("scores rest on it: fit with 3, say, to see how far.")
-
-
-# ---- in a browser ----
-
-MEASURE = """<script>
-const frame = document.createElement("iframe");
-frame.style = "border:0;width:WIDTHpx;height:900px"; frame.srcdoc = document.getElementById("page").textContent;
-frame.onload = () => {
-  const page = frame.contentDocument, root = page.documentElement, sort = page.querySelector("button.sort");
-  page.querySelectorAll("details").forEach((one) => { one.open = true; });
-  sort.click();
-  const unnamed = [...page.querySelectorAll("button, input, a, summary")].filter((one) =>
-    !(one.textContent.trim() || one.getAttribute("aria-label")));
-  document.body.textContent = [
-    root.scrollWidth, root.clientWidth, page.querySelectorAll("script").length, "hit" in frame.contentWindow,
-    unnamed.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
-    sort.parentElement.getAttribute("aria-sort")].join(" ");
-};
-document.body.append(frame);
-</script>"""
 
 
 @pytest.mark.slow

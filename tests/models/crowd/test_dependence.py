@@ -13,6 +13,7 @@ from consilience.models.crowd.dependence import (
     Dependence,
     cross_fitted,
     learned,
+    learned_without_each,
     tempered,
 )
 from consilience.models.crowd.dependence import exponents as exponents_of
@@ -126,6 +127,17 @@ def test_what_is_learned_maximises_its_definition(rho, items, monkeypatch):
     assert learned(*data)[0] == pytest.approx(expected)
     monkeypatch.setattr(dependence, "_BLOCK", 25 * 3 * 7)
     assert learned(*data)[0] == pytest.approx(expected)
+
+
+def test_what_is_learned_without_each_is_learned_from_the_others():
+    q, number, gold = simulated(0.3, 30, 4)
+    q[7], number[7], gold[7] = [0.999, 0.0005, 0.0005], 8, 2
+    found, alone = learned_without_each(q, number, gold)
+    for item in range(30):
+        kept = np.arange(30) != item
+        assert found[item] == learned(q[kept], number[kept], gold[kept])[0]
+    assert np.argmin(found) == 7
+    assert alone[7] < found[7]  # other crowds hold it up
 
 
 def test_twenty_right_of_twenty_leave_rho_positive():

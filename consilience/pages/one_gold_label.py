@@ -1,0 +1,107 @@
+"""What a report says of single gold labels: those that nobody gave, and the one that decides how all err together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.inference.fitting import Fit
+from consilience.models.crowd.dependence import exponents, learned_without_each, tempered
+from consilience.models.crowd.truth import item_weights
+from consilience.models.gold import known_gold
+from consilience.pages import SURE
+from consilience.printing import counted
+
+_NEAR_ZERO = 0.001  # of a dependence, in logarithms
+_MOST_NAMED = 5
+_FEWEST = 2  # gold labels, of which one is left out
+
+
+class Decisive(NamedTuple):
+    """The gold label without which the dependence that is learned from all would move furthest.
+
+    Parameters
+    ----------
+    item : code of its item.
+    rho : what would be learned without it.
+    alone : the same by the other gold labels alone, without what is known of other crowds.
+    lowest, highest : what would be learned without any one.
+    far : whether the other gold labels alone say 0, or what is learned is further than its standard error.
+    unsure : how many items would have a certainty below `SURE`.
+    unnamed : whether no annotator of the item gave the label.
+    """
+
+    item: int
+    rho: float
+    alone: float
+    lowest: float
+    highest: float
+    far: bool
+    unsure: int
+    unnamed: bool
+
+    def words(self, names: Any) -> str:
+        """Say how far what is learned rests on one gold label."""
+        if not self.far:
+            return f" Without any one of these gold labels it would be {self.lowest:.2f} to {self.highest:.2f}."
+        nobody = " (a label that no annotator of it gave)" * self.unnamed
+        return (
+            f" One gold label decides this: without that of “{names[self.item]}”{nobody} dependence would be "
+            f"{self.rho:.2f}; by the other gold labels alone, without what is known of other crowds, {self.alone:.2g}."
+        )
+
+    def in_finding(self, names: Any) -> str:
+        """Say in a clause what that does to the number of uncertain items; empty where it is not far."""
+        if not self.far:
+            return ""
+        return f"; one gold label, of “{names[self.item]}”, decides much of this: {self.unsure:,} without it"
+
+
+def decisive(fit: Fit) -> Decisive | None:
+    """Return the gold label that tells most of how far annotators err together; None where that was not learned."""
+    truth: Any = fit.truth
+    if truth.dependence is None or truth.dependence.source != "gold":
+        return None
+    known, weight = known_gold(fit.resolved), item_weights(fit.resolved)
+    if len(known) < _FEWEST:
+        return None
+    codes, own = np.asarray(fit.data.gold_codes)[known], truth.dependence
+    without, alone = learned_without_each(truth.untempered[known], weight[known], codes)
+    apart = np.abs(np.log(without + _NEAR_ZERO) - np.log(own.rho + _NEAR_ZERO))
+    most = int(np.argmax(apart))
+    rho, by_others = float(without[most]), float(alone[most])
+    far = own.rho > 0 and bool(by_others == 0 < np.median(alone) or apart[most] > own.spread)
+    sure = tempered(truth.untempered, exponents(weight, rho)).max(axis=1)
+    item = int(known[most])
+    return Decisive(
+        item, rho, by_others, float(without.min()), float(without.max()), far, int((sure.round(3) < SURE).sum()),
+        item in unnamed_gold(fit),
+    )  # fmt: skip
+
+
+def unnamed_gold(fit: Fit) -> list[int]:
+    """Return the codes of the items whose gold label none of their annotators gave."""
+    data: Any = fit.data
+    if "pairs" not in data.agreements:
+        return []
+    gold, item = np.asarray(data.gold_codes), np.asarray(data.item)
+    given = np.zeros(len(gold), bool)
+    given[item[np.asarray(data.label) == gold[item]]] = True
+    labelled = np.bincount(item, minlength=len(gold)) > 0
+    return np.flatnonzero((gold >= 0) & labelled & ~given).tolist()
+
+
+def unnamed_words(fit: Fit, names: Any) -> str:
+    """Name these as perhaps wrong; empty where there are none."""
+    found = unnamed_gold(fit)
+    if not found:
+        return ""
+    named = ", ".join([f"{names[item]}" for item in found[:_MOST_NAMED]])
+    more = f", {len(found) - _MOST_NAMED:,} more" * (len(found) > _MOST_NAMED)
+    one = len(found) == 1
+    of = counted(len(found), f"{fit.data.unit}s")
+    if one:
+        return f" The gold label of {of} was given by none of its annotators, and may be wrong itself: {named}."
+    given = "were given by none of their annotators, and may be wrong themselves"
+    return f" The gold labels of {of} {given}: {named}{more}."
