@@ -21,6 +21,7 @@ array([[0.797907, 0.202093]])
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,7 +123,9 @@ def learned(
     number : shape ``(gold item,)``; the sums of their weights.
     gold : shape ``(gold item,)``; the known labels.
     """
-    score = _log_prior() + _log_likelihoods(q, number, gold).sum(axis=1)
+    score = _log_prior()
+    for block in _log_likelihoods(q, number, gold):
+        score += block.sum(axis=1)
     weight, log_rho = np.exp(score - score.max()), np.log(_GRID + _OFFSET)
     mean = np.average(log_rho, weights=weight)
     return float(_GRID[np.argmax(score)]), float(np.sqrt(np.average((log_rho - mean) ** 2, weights=weight)))
@@ -140,7 +143,7 @@ def learned_without_each(
     ----------
     q, number, gold : as of `learned`.
     """
-    each = _log_likelihoods(q, number, gold)
+    each = np.concatenate([*_log_likelihoods(q, number, gold)], axis=1)
     others = each.sum(axis=1, keepdims=True) - each
     return _GRID[np.argmax(_log_prior()[:, None] + others, axis=0)], _GRID[np.argmax(others, axis=0)]
 
@@ -152,9 +155,8 @@ def _log_prior() -> Float[np.ndarray, " rho"]:
 def _log_likelihoods(
     q: Float[np.ndarray, "gold_item class"], number: Float[np.ndarray, " gold_item"],
     gold: Int[np.ndarray, " gold_item"],
-) -> Float[np.ndarray, "rho gold_item"]:  # fmt: skip
-    """Return the logarithms of the tempered probabilities of the gold labels, for each rho of the grid."""
-    found = np.empty((len(_GRID), len(gold)))
+) -> Iterator[Float[np.ndarray, "rho _"]]:  # fmt: skip
+    """Yield the logarithms of the tempered probabilities of the gold labels, for each rho of the grid, by blocks."""
     step = max(_BLOCK // (len(_GRID) * q.shape[1]), 1)
     for begin in range(0, len(gold), step):
         rows = slice(begin, begin + step)
@@ -162,8 +164,7 @@ def _log_likelihoods(
         log_q -= log_q.max(axis=1, keepdims=True)
         power = np.stack([exponents(number[rows], rho) for rho in _GRID])
         of_gold = power * np.take_along_axis(log_q, np.asarray(gold)[rows, None], axis=1)[:, 0]
-        found[:, rows] = of_gold - np.log(np.exp(power[:, :, None] * log_q).sum(axis=2))
-    return found
+        yield of_gold - np.log(np.exp(power[:, :, None] * log_q).sum(axis=2))
 
 
 def cross_fitted(
