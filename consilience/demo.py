@@ -142,8 +142,8 @@ def anaesthetists() -> Study:
         f"those who look at one patient to err together to some degree (dependence {rho:g}, which is assumed, as there "
         f"are no right grades to learn it from): so {sure} patients have a grade with a certainty (a probability) of "
         f"{SURE} or more, and {size - sure} do not. That number rests on the assumption: {in_turn(by_others)}. {alike} "
-        f"{other_grades}{named} The grade of patient {worst['patient']} is the least certain ({worst['certainty']:.2f}): a "
-        "majority vote would have hidden that. The least certain patients:"
+        f"{other_grades}{named} The grade of patient {worst['patient']} is the least certain "
+        f"({worst['certainty']:.2f}): a majority vote would have hidden that. The least certain patients:"
     )
     fewest, most = min(every.values()), max(every.values())
     known = f"{fewest} to {most} of {size} patients have a grade with a certainty of {SURE} or more"
