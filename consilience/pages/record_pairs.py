@@ -79,8 +79,8 @@ def _begun(fit: Any) -> str:
     alone, paired = expected * share[:2]
     begun = float(np.log(2 * paired / alone**2))
     return (
-        f" ({_signed(begun)}, the logarithm of 2 × {paired:,.1f} / {alone:,.1f}²: the model expects so many entities of "
-        "two records and of one)"
+        f" ({_signed(begun)}, the logarithm of 2 × {paired:,.1f} / {alone:,.1f}²: the model expects so many entities "
+        "of two records and of one)"
     )
 
 
