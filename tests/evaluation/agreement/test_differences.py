@@ -63,7 +63,7 @@ def test_one_who_labels_at_random_is_told_from_all():
 @pytest.mark.parametrize(("counts", "lower"), [([[4, 0, 0]] * 40 + [[0, 4, 0]] * 40 + [[1, 1, 2]] * 40, 2), (None, 0)])
 def test_labels_that_agree_less_are_told(counts, lower):
     if counts is None:
-        counts = np.random.default_rng(0).multinomial(4, [0.34, 0.33, 0.33], 100)
+        counts = np.random.default_rng(0).multinomial(4, [1 / 3] * 3, 100)
     found = cs.agreement(cs.Annotations.from_counts(counts))
     lowest = lowest_label(found.counts, found._weight(found.weights))
     assert lowest.group == found.labels()["agreement"].idxmin()
