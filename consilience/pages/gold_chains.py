@@ -11,7 +11,7 @@ from scipy import special
 
 from consilience.data import Chains
 from consilience.data.mentions import MENTION_TYPES
-from consilience.drawing import GREEN, legend_below
+from consilience.drawing import GREEN, legend_below, styled
 from consilience.errors import InputWarning
 from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson
 from consilience.evaluation.chains import value_of
@@ -148,7 +148,8 @@ def gold_entities(fit: Any) -> int | None:
     return int(follow_links(links_of(fit.data.label_codes())[codes][None])[0].max(initial=-1)) + 1
 
 
-def mark_gold(ax: Any, scores: Sequence[float]) -> None:
+@styled
+def mark_gold(ax: Any, scores: Sequence[float]) -> Any:
     """Mark the scores of systems against gold, in the order of its rows, in the figure of a leaderboard."""
     legend = ax.get_legend()
     names = [text.get_text() for text in legend.get_texts()]
@@ -157,6 +158,7 @@ def mark_gold(ax: Any, scores: Sequence[float]) -> None:
     low, high = ax.get_xlim()
     room = 0.05 * (high - low)
     ax.set_xlim(min(low, min(scores) - room), max(high, max(scores) + room))
+    return ax
 
 
 def gold_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], singletons: bool) -> GoldScores | None:
