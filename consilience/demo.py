@@ -31,8 +31,10 @@ from consilience.demo_words import (
     YOURS,
     doubts,
     in_turn,
+    of_the_prior,
     sure_of_another,
     truth_among,
+    under_other_assumptions,
     who_is_first,
 )
 from consilience.drawing import BLUE, GREEN, INK, VERMILLION, WIDTH, axes_of, styled
@@ -43,7 +45,7 @@ from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.models.intervals import ends
 from consilience.output import check_output
-from consilience.pages import Action, Code, Page, Section, Table, capital, write_page
+from consilience.pages import SURE, Action, Code, Page, Section, Table, capital, write_page
 from consilience.pages.run import METHODS
 from consilience.printing import percent, percents, rows_of, table_text
 from consilience.rounding import probability
@@ -130,19 +132,21 @@ def anaesthetists() -> Study:
     table = fit.labels()[["item", "label", "certainty"]].assign(votes=[_tally(row, fit.data.labels) for row in votes])
     table = table.rename(columns={"item": "patient", "label": "grade"})
     least = table.sort_values("certainty", kind="stable").head(8).reset_index(drop=True)
-    sure, size, worst = int((certainty.items >= 0.99).sum()), fit.data.num_items, least.iloc[0]
-    rho, others = fit.dependence.rho, {value: _number_sure(value) for value in _DEPENDENCES}
+    size, worst, rho = fit.data.num_items, least.iloc[0], fit.dependence.rho
+    others, alike, (other_grades, named) = under_other_assumptions(fit)
+    every = {value: int((sure >= SURE).sum()) for value, sure in (others | {rho: certainty.items}).items()}
+    sure, by_others = every[rho], {value: every[value] for value in others}
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
         "Nobody knows the right grades. From how the five agree a model learns what each of them confuses. It takes "
         f"those who look at one patient to err together to some degree (dependence {rho:g}, which is assumed, as there "
         f"are no right grades to learn it from): so {sure} patients have a grade with a certainty (a probability) of "
-        f"0.99 or more, and {size - sure} do not. That number rests on the assumption: {in_turn(others)}. The "
-        f"grade of patient {worst['patient']} is the least certain ({worst['certainty']:.2f}): a majority vote would "
-        "have hidden that. The least certain patients:"
+        f"{SURE} or more, and {size - sure} do not. That number rests on the assumption: {in_turn(by_others)}. {alike} "
+        f"{other_grades}{named} The grade of patient {worst['patient']} is the least certain "
+        f"({worst['certainty']:.2f}): a majority vote would have hidden that. The least certain patients:"
     )
-    every, known = others | {rho: sure}, "a certainty of 0.99 or more"
     fewest, most = min(every.values()), max(every.values())
+    known = f"{fewest} to {most} of {size} patients have a grade with a certainty of {SURE} or more"
     shown = Table(least, "The patients whose grade is least certain.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     section = Section(
@@ -151,29 +155,18 @@ def anaesthetists() -> Study:
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
             *(f"{capital(one.words())}. The prior is what it expects before any data." for one in fit.findings()),
             "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"),
-            "What to do with this: have patients below 0.99 looked at again, the least certain first, and take the "
+            f"What to do with this: have patients below {SURE} looked at again, the least certain first, and take the "
             f"other {sure} grades for known only if you believe that looks hang together no more than assumed.",
         ],
-        f"{fewest} to {most} of {size} patients have a grade with {known}, by the dependence that is assumed",
+        f"{known}, by the dependence that is assumed",
     )  # fmt: skip
-    ends_ = f"at dependence {max(every):g} to {min(every):g}; {sure} at {rho:g}, which is assumed"
-    number = {f"of {size} patients have a grade with {known}, {ends_}": f"{fewest} to {most}"}
+    what = f"{known.partition(' patients ')[2]}, at dependence {max(every):g} to {min(every):g}; {sure} at {rho:g}"
+    number = {f"of {size} patients {what}, which is assumed. {alike}": f"{fewest} to {most}"}
     finding = (
-        f"Of {size} patients whom five anaesthetists graded {fewest} to {most} have a grade with {known}, by how far "
-        f"looks at one patient err together: {sure} at dependence {rho:g}, which is assumed; {in_turn(others)}. These "
-        "data do not tell which holds."
+        f"{known}, by how far looks at one patient err together: {sure} at dependence {rho:g}, which is assumed; "
+        f"{in_turn(by_others)}. {alike} {other_grades}"
     )
     return Study(section, shown, words, number, finding, _ran(fit, "printed table"))
-
-
-_DEPENDENCES = (0.0, 0.1, 0.5)
-"""Others than the one that the model assumes."""
-
-
-def _number_sure(dependence: float) -> int:
-    """Return how many grades are certain at another dependence."""
-    fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"), dependence=dependence)
-    return int((cs.certainty(fit).items >= 0.99).sum())
 
 
 def _votes(data: Annotations) -> np.ndarray:
@@ -224,7 +217,8 @@ def dermatologists() -> Study:
         f"{gap:.3f}; with the weights of the paper's equation 14, which share a rank between ties, by up to "
         f"{other:.2f}. Uncertainty-adjusted top-3 accuracy:"
     )
-    shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.")
+    as_printed = {"printed in the paper": [f"{value:.2f}" for value in table["printed in the paper"]]}
+    shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.", texts=as_printed)
     drawn = [figures.plausibility_bars(fits["published-code"], item, unit="case") for item in cases.items]
     section = Section(
         "Three differential diagnoses",
@@ -411,12 +405,16 @@ def toy() -> Study:
         ]
     )  # fmt: skip
     most = f"γ = {_RELIABILITIES[-1]:g}"
+    flat = cs.certainty(cs.fit("dirichlet", data, reliability=_RELIABILITIES[0], alpha=1), exact=True).items
+    prior = float(np.ravel(fits[1.0].resolved.concentration("plausibility"))[0])
+    first = marked["(i) unambiguous"]
     another = sure_of_another(_TOY_LABELS, votes[list(marked.values())], table, most)
     words = (
         "Five annotators look at examples along a line x, on which three conditions overlap. Certainty depends on how "
         "far one trusts an annotator, the reliability γ: some examples become certain when one trusts more, others "
         "stay open whatever one believes, because the annotators themselves disagree. "
-        f"{another}Certainty of the top condition:"
+        f"{another}{of_the_prior(prior, _RELIABILITIES[0], certainty[0, first], flat[first])} Certainty of the top "
+        "condition:"
     )
     drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
     triangles = [_triangle(name, drawn[:, split], plausibility[place[name]]) for name, split in marked.items()]
@@ -506,9 +504,10 @@ def ratings() -> Study:
     figure = _intervals(means, certainty, values["mean"])
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
     how = Code(CODE["ratings"], "This study in Python")
+    *_, worst = table.itertuples(index=False)
     advice = (
         "What to do with this: get more ratings of the items below 0.75, of which the mean rating put "
-        f"{percent(table['mean rating on the right side'].iloc[-1])} on the right side, before you act on them."
+        f"{percent(worst[3])} ({percents(*worst[4:])}, 95 %) on the right side, before you act on them."
     )
     gist = f"95 % intervals hold the true mean of {share}{spread} of {data.num_items} items"
     section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how, advice], gist)

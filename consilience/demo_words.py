@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+import consilience as cs
+from consilience.errors import ConsilienceWarning
 from consilience.notes import Level
 from consilience.pages import capital
-from consilience.printing import percent
+from consilience.printing import counted, percent
 from consilience.rounding import probability
 
 FIRST = 4
@@ -38,7 +41,8 @@ fit = cs.fit("prirn", cases, reliability=30, rank_weights="published-code", draw
 print(cs.evaluate(fit, systems["A"], "top-3", missing="drop").table)""",
     "leaderboard": """from consilience.demo import simulated_leaderboard
 found = simulated_leaderboard(seed=0)
-print(found.comparison.table, found.true_scores)""",
+table, order = found.comparison.table, found.comparison.order
+print(table.assign(true_accuracy=found.true_scores[order]))""",
     "toy": """import consilience as cs
 votes = [[0, 0, 5], [1, 2, 2], [1, 1, 3]]
 data = cs.Annotations.from_counts(votes, labels=["Benign 1", "Benign 2", "Cancer"])
@@ -76,6 +80,54 @@ def in_turn(numbers: Mapping[float, int]) -> str:
     words = {value: f"{value:g}{'' if value else ' (independent looks)'}" for value in numbers}
     *first, last = (f"{number} at {words[value]}" for value, number in numbers.items())
     return f"it would be {', '.join(first)} and {last}"
+
+
+_DEPENDENCES = (0.0, 0.1, 0.5)
+"""Others than the one that the model assumes."""
+
+
+def under_other_assumptions(fit: Any) -> tuple[dict[float, np.ndarray], str, tuple[str, str]]:
+    """Return certainties at other dependences, and say which grades are others there, and which by EM."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)  # the page says it
+        fits: dict[float, Any] = {value: cs.fit("dawid-skene", fit.data, dependence=value) for value in _DEPENDENCES}
+        without: Any = cs.fit("dawid-skene", fit.data, method="em")
+    grades = [one.labels()["label"] for one in (fit, *fits.values())]
+    certainties = {value: cs.certainty(one).items for value, one in fits.items()}
+    return certainties, same_grades(grades), grades_without_prior(fit.labels(), without.labels())
+
+
+def same_grades(grades: Sequence[Any]) -> str:
+    """Say of how many patients the grade depends on what is assumed; ``grades`` has those of each assumption."""
+    first, *others = (np.asarray(one) for one in grades)
+    changed = int(np.any([one != first for one in others], axis=0).sum())
+    if changed:
+        return f"{changed} of {len(first)} grades differ between these dependences."
+    number = {3: "three", 4: "four"}.get(len(grades), len(grades))
+    return f"The grades are the same at all {number}; how sure they are is what differs."
+
+
+def grades_without_prior(own: Any, other: Any) -> tuple[str, str]:
+    """Say how many patients get another grade by maximum likelihood, and which; of two tables of labels."""
+    table = own.assign(other=other["label"], sure=other["certainty"])
+    table = table[table["label"] != table["other"]]
+    without = "EM, the maximum likelihood of 1979, which has no prior,"
+    if not len(table):
+        return f"{without} gives the same grades.", ""
+    named = [
+        f"{row.item} ({row.other}, not {row.label}, with {probability(row.sure, 2)})" for row in table.itertuples()
+    ]
+    number = counted(len(table), "patients")
+    return f"{without} gives {number} another grade.", f" They are {', '.join(named)}: the votes alone do not decide."
+
+
+def of_the_prior(prior: float, reliability: float, value: float, flat: float) -> str:
+    """Say what the prior of the plausibilities is, and what a flat one gives of example (i)."""
+    return (
+        f"Before any annotation the plausibilities have a Dirichlet prior with {prior:g} for each condition, which "
+        f"expects one of them to have nearly all; with a flat prior, 1 for each, example (i) has {probability(flat)} "
+        f"at γ = {reliability:g} and not {probability(value)}."
+    )
 
 
 def who_is_first(table: Any, columns: Sequence[str]) -> str:

@@ -263,7 +263,8 @@ def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, ti
     ax.set_yticks(middle, names)
     ax.tick_params(length=0)
     ax.set(title=title, xlabel="cluster", ylabel="cluster")
-    looks = (("together", BLUE), ("said apart", VERMILLION))
+    looks = [("together", BLUE), ("said apart", VERMILLION)]
+    looks += [("divided", "0.5")] * bool((below & (said == 0.5)).any())
     handles = [Patch(facecolor=colour, alpha=0.6) for _, colour in looks]
     legend_below(ax, handles, [name for name, _ in looks])
     return ax

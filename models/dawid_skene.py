@@ -137,8 +137,8 @@ def _says(account: Account) -> Iterator[Note]:
             Level.warning,
             f"accuracies lean towards the prior: before any data it expects {expected:.2f} of the labels to be right, "
             f"and weighs as much as {weight:.0f} labels of each annotator, who gave {np.median(number):,.0f} (the "
-            "median); their intervals hold the truth too rarely. The model one-coin learns from the crowd what to "
-            "expect",
+            "median); their 95 % intervals hold the true accuracies in fewer than 95 % of cases. The model one-coin "
+            "learns from all annotators together how accurate to expect each",
             title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
         )
 

@@ -11,6 +11,7 @@ from consilience import agreement_figures
 from consilience._version import __version__
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
+from consilience.evaluation.agreement.differences import Lowest, lowest_annotator, lowest_label
 from consilience.evaluation.agreement.jackknife import jackknife_of_ratios, wilson_interval
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.models import FIRST
@@ -35,11 +36,26 @@ _MOST_ROWS, _MOST_ITEMS = 30, 10
 _FEWEST_SHARED = 5
 
 _CONVENTIONS = {
-    "different items": "two labels of different items", "bias-reduced": "corrected for the bias of a ratio",
+    "bias-reduced": "corrected for the bias of a ratio",
     "pooled": "shares among all labels", "item-mean": "shares in an item, averaged over items",
     "pairable": "shares among labels of items with two or more", "nominal": "labels are the same or not",
+    "ordinal": "labels disagree the more the further apart they are in their order",
+    "interval": "labels disagree by the square of the difference of their values",
+    "ratio": "labels disagree by the square of that difference over the sum of the values",
 }  # fmt: skip
 """What conventions of coefficients mean."""
+
+_COEFFICIENTS = {
+    "percent agreement": "How often two annotations of an item are the same label: SPA without weights.",
+    "kappa": "By chance is as often as two labels of different items are the same.",
+    "Fleiss' kappa": "By chance is as often as two labels drawn by the shares of all are the same.",
+    "Conger's kappa": "By chance is as often as two annotators agree who each draw labels by their own shares.",
+    "Cohen's kappa": "Of two annotators, who by chance each draw labels by their own shares.",
+    "Scott's pi": "Of two annotators, who by chance both draw labels by the shares of the two together.",
+    "Gwet's AC1": "By chance is taken to be less where one label is frequent.",
+    "Krippendorff's alpha": "By chance is as often as two labels drawn from all, and not put back, are the same.",
+}
+"""What coefficients call chance."""
 
 # Values of schemes that differ by less are one.
 _SAME = 1e-12
@@ -94,8 +110,8 @@ def agreement_page(found: Agreement) -> Page:
     with contextlib.suppress(UnsupportedRequest):
         each = found.annotators()
         if len(each := each[each["pairs"] > 0]) > 1:
-            least = _least(each, "annotator", "").strip()
-            findings.append(f"Who agrees least with the others: {least} (intervals for these annotators).")
+            least = _least(each, "annotator", "", _lowest_annotator(found)).strip()
+            findings.append(f"Who agrees least with the others: {least}.{_how_told(found, 'annotators')}")
     command = f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run"
     beside = "; the report sets them beside the gold ones" if _known_gold(found).any() else ""
     command += " && consilience report run -o labels.html" if beside else ""
@@ -103,7 +119,7 @@ def agreement_page(found: Agreement) -> Page:
         Action("See which labels agree least", section="Agreement by label"),
         Action("See the items on which annotators agree least", section=_LEAST),
         Action("See who agrees least with the others", section="Annotators"),
-        Action("Plan how many more annotations are needed", section=_PLANNING),
+        Action("Plan how many annotations a narrower interval for these annotators takes", section=_PLANNING),
         Action(
             f"Infer the labels{'' if file else ', from the table of annotations in labels.csv'}{beside}:", command,
         ),
@@ -152,7 +168,8 @@ def _schemes(found: Agreement) -> Section:
         gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of the {found.num_usable:,} items with two "
-        f"annotations or more, of {found.counts.num_items:,}. Intervals hold {100 * found.level:g} % for items like "
+        f"annotations or more, of {found.counts.num_items:,}. It is called sparse as not every annotator need label "
+        f"every item.{_without_weights(found)} Intervals hold {100 * found.level:g} % for items like "
         "these "
         + ("and annotators like these." if found.annotators_random else "and the annotators that are named.")
         + f" It is {gist}."
@@ -165,6 +182,14 @@ def _schemes(found: Agreement) -> Section:
         shown = [Table(_words(schemes, found), "Agreement by weighting scheme.")]
         shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme"))
     return Section("Agreement", [*said, *shown], f"SPA {gist}")
+
+
+def _without_weights(found: Agreement) -> str:
+    """Say what SPA is without weights, and whether weights make a difference here."""
+    flat = within(found.flat.value, *found.interval)[0]
+    said = f" Without weights of items it is the percent agreement, {flat}"
+    alike = abs(found.flat.value - found.value) < _SAME
+    return f"{said}; weights make no difference here." if alike else f"{said} here."
 
 
 def _alike(schemes: Any) -> bool:
@@ -183,7 +208,9 @@ def _labels(found: Agreement) -> Section:
         ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first", chance="share"
     )
     table = Table(_words(ordered, found), "Labels, the most frequent first.")
-    gist = _least(labels, "label", "least on")
+    lowest = lowest_label(found.counts, found._weight(found.weights), found.level)
+    gist = _least(labels, "label", "least on", lowest)
+    words += f" It is {gist}.{_how_told(found, 'labels')}" * (lowest is not None)
     return Section("Agreement by label", [words, table, drawn, *_left_out(ordered, "labels")], gist)
 
 
@@ -283,16 +310,31 @@ def _annotators(found: Agreement) -> Section | None:
         random += f" Two of those who share most items have {few}: too few for a matrix of pairs."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every = busiest.sort_values("agreement", kind="stable")
+    gist = _least(every, "annotator", "lowest:", _lowest_annotator(found))
     table = Table(_words(every, found), "Annotators, the lowest agreement first.")
-    return Section("Annotators", [words, random, table, *rest, drawn], _least(every, "annotator", "lowest:"))
+    return Section("Annotators", [words, random, table, *rest, drawn], gist)
 
 
-def _least(frame: Any, name: str, what: str) -> str:
-    """Say which row agrees least, and whether that is clear of the next one's interval."""
-    first, *others = frame.sort_values("agreement", kind="stable").itertuples()
-    text = f"{what} “{getattr(first, name)}”, {_with_ends(first.agreement, first.lower, first.upper)}"
-    near = sum(one.lower <= first.upper for one in others)
-    return f"{text}, whose interval overlaps that of {near} of {len(others)} others" if near else text
+def _least(frame: Any, name: str, what: str, lowest: Lowest | None) -> str:
+    """Say which row agrees least, and than how many others it does so beyond chance, where that was tested."""
+    first = frame.loc[frame["agreement"].idxmin()]
+    text = f"{what} “{first[name]}”, {_with_ends(first['agreement'], first['lower'], first['upper'])}"
+    if lowest is None or lowest.group != first.name:
+        return text
+    return f"{text}, lower than {lowest.lower or 'none'} of {lowest.others} others beyond chance"
+
+
+def _lowest_annotator(found: Agreement) -> Lowest | None:
+    data: Any = found.annotations
+    return lowest_annotator(found.counts, data, found.level)
+
+
+def _how_told(found: Agreement, what: str) -> str:
+    """Say how one is told to be lower than others."""
+    return (
+        f" This is told by differences over the items: of all pairs of {what}, any is told apart by chance alone in "
+        f"{100 * (1 - found.level):.3g} % of such data at most (Bonferroni)."
+    )
 
 
 def _with_ends(value: float, low: float, high: float) -> str:
@@ -331,16 +373,27 @@ def _chance(found: Agreement) -> Section:
     alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(", ".join)
     frame = frame.assign(convention=alike)[~pandas.Series(rows, frame.index).duplicated()]
     table = Table(_words(frame, found), "Coefficients.")
-    meant = [f"{name}, {what}" for name, what in _CONVENTIONS.items() if frame["convention"].str.contains(name).any()]
     words = (
-        "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
-        "in how they treat items with few annotations; compare values of one coefficient only. For most, it is what "
-        "labels drawn by the shares of all would reach, for Conger's kappa by those of each annotator; Gwet's AC1 "
-        f"takes it lower where one label is frequent. Conventions: {'; '.join(meant)}."
+        "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, as "
+        "the second table says, and in how they treat items with few annotations; compare values of one coefficient "
+        "only."
     )
+    meant = Table(_meaning(frame), "What the coefficients are.", of="")
     alpha = frame.loc[frame["coefficient"].str.contains("alpha"), ["value", "lower", "upper"]]
     gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
-    return Section("Corrected for chance", [words, *map(str, found.notes), table], gist)
+    return Section("Corrected for chance", [words, *map(str, found.notes), table, meant], gist)
+
+
+def _meaning(frame: Any) -> Any:
+    """Say of each coefficient of a table what it calls chance, and what its conventions mean."""
+    import pandas
+
+    rows = []
+    for coefficient, convention in zip(frame["coefficient"], frame["convention"], strict=True):
+        told = [f"{name}: {what}" for name, what in _CONVENTIONS.items() if name in str(convention).split(", ")]
+        own = f" ({'; '.join(told)})" * bool(told)
+        rows.append((coefficient, f"{_COEFFICIENTS[coefficient].removesuffix('.')}{own}."))
+    return pandas.DataFrame(rows, columns=["coefficient", "what it is"]).drop_duplicates()
 
 
 def _planning(found: Agreement) -> Section | None:

@@ -25,7 +25,7 @@ from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
-from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_scores
+from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, effective_draws, leading_classes
 from consilience.pages.systems import in_words, rounded
 from consilience.printing import counted
@@ -41,12 +41,16 @@ _SCORES = (
 _OF_PARTITIONS = (
     "They are of systems that know no more than the crowd; one that looked at the text is as a rule better than that. "
     "Intervals of the truth alone are what the annotations leave open, and too narrow. That was measured in 40 "
-    "simulated crowds on LitBank, fiction with known chains, by the score of the most likely chains. Of single "
-    "documents, 79 to 93 % of the intervals of 90 % held the true score (those here are of 95 %). Of all documents "
-    "together, 7 of 40 intervals "
-    "held it, and scores against the crowd were 0.001 to 0.012 too high on average. To count a system as a witness "
-    "that looked at the text itself:"
+    "simulated crowds on LitBank, fiction with known chains, by the score of the most likely chains: {} To count a "
+    "system as a witness that looked at the text itself:"
 )
+_MEASURED = {
+    True: "of single documents, as here, 79 to 93 % of the intervals of 90 % held the true score (those here are of "
+    "95 %).",
+    False: "of all documents together, 7 of 40 intervals of 90 % held the true score, and scores against the crowd "
+    "were 0.001 to 0.012 too high on average (intervals here are of 95 %).",
+}
+"""What was measured, by whether there is a single document."""
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
     "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to "
@@ -57,10 +61,9 @@ _MEAN = "mean F of MUC, B³ and CEAF-e", "the mean of the scores MUC, B³ and CE
 _ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
-    True: "They are right only for systems that know no more than the crowd, and their intervals are too narrow: see "
-    "Systems.",
+    True: "They are right only for systems that know no more than the crowd, and their intervals are too narrow.",
     False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to "
-    "0.16 below 1. Compare systems with each other: see Systems.",
+    "0.16 below 1. Compare systems with each other.",
 }
 """What a reader must know of them, by whether whole chains were drawn."""
 
@@ -113,6 +116,8 @@ def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
     if chains.together is not None:
         low, high = np.quantile(np.asarray(fit.posterior.value("num_entities"), float), ends())
         name += f" ({low:,.0f} to {high:,.0f} in 95 % of draws)"
+    if (known := gold_entities(fit)) is not None:
+        name += f"; {known:,} by the gold labels"
     return {name: f"{chains.num_entities:,}"}
 
 
@@ -260,9 +265,10 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
         blocks = _by_crowd(board, named, digits, metrics[0], gold)
+    measured = _OF_PARTITIONS.format(_MEASURED[alone])
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
-        f"Scores against the crowd are means over draws of its chains. {_OF_PARTITIONS if of_chains else _OF_LINKS}",
+        f"Scores against the crowd are means over draws of its chains. {measured if of_chains else _OF_LINKS}",
         *[Code(_WITNESS, "To count a system as a witness")] * of_chains,
     ]
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
@@ -270,7 +276,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     of_crowd = [str(one) for one in every if one not in ("system", "metric", "against gold")]
     by_gold = _gold_texts(scores, metrics, gold)
     by_all = Table(every, caption, texts=rounded(every, digits, *of_crowd) | by_gold)
-    alert = Alert("Scores against the crowd's chains have limits.", [_FIRST_OF[of_chains]], Level.warning)
+    limits = "Scores against the crowd's chains have limits.", _FIRST_OF[of_chains]
+    alerts = [Alert(limits[0], [f"{limits[1]} See Systems."], Level.warning)]
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
         before = gold.before(metrics[0], named, meaning, table if of_chains else None)
@@ -281,10 +288,10 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         which = f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}"
         number = {f"{which}; against the crowd {by_crowd:.{digits}f}": value}
         said = [f"{before[0]} {gold.how}"]
-        if of_chains and (other := gold.otherwise(metrics[0], f"{named}{meaning}", table, digits)):
-            alert = Alert(other[0], [*other[1:], *alert.texts], Level.warning)
+        other = gold.otherwise(metrics[0], f"{named}{meaning}", table, digits) if of_chains else []
+        before, alerts = [*before, " ".join([*other, *limits])], []  # of no haste, as the first screen is by gold
     section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
-    return ChainScores([section, *annotators_by_gold(fit)], number, said, [alert])
+    return ChainScores([section, *annotators_by_gold(fit)], number, said, alerts)
 
 
 def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores | None) -> list[Any]:
@@ -299,7 +306,10 @@ def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores
     caption = "Systems against the crowd's chains, the best first; the intervals are too narrow"
     caption += ", and P(best), of the same draws, is too sure." if several else "."
     texts = rounded(shown, digits, named, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
-    return [Table(shown, caption, texts=texts), figures.leaderboard(board)]
+    drawn = figures.leaderboard(board)
+    if gold is not None:
+        mark_gold(drawn, [gold.scores[name][metric] for name in table["system"]])
+    return [Table(shown, caption, texts=texts), drawn]
 
 
 def _gold_texts(names: Iterable[str], metrics: Sequence[str], gold: GoldScores | None) -> dict[str, list[str]]:

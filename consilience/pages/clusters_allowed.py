@@ -14,6 +14,9 @@ from consilience.rounding import probability, written
 _ERRORS, _NATS = 2.0, 3.0
 """Standard errors, and nats (odds of 20 to 1), by which log evidences must differ for numbers to be told apart."""
 
+_SMALL = 0.2
+"""Nats: with smaller standard errors of log evidences, probabilities have two digits."""
+
 _FIXED = "\N{NO-BREAK SPACE}"
 
 
@@ -27,7 +30,7 @@ def clusters_allowed(fit: Any) -> str:
     tried = f"Of 2 to {compared['clusters'].max()} clusters, the most that a view may have,"
     near = compared["clusters"][~_apart(compared, most)]
     if len(near) == 1:
-        known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0])))
+        known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0]), 2))
         return f"{tried} {most} have the most evidence (probability {known})"
     return (
         f"{tried} the evidence cannot tell {_listed(near.tolist())} apart: it differs by less than "
@@ -69,16 +72,20 @@ def evidence(fit: Any) -> list[Any]:
         "clusters at most": compared["clusters"], "log evidence": _with_errors(value, error),
         f"less than with {most}": np.where(taken, "–", _with_errors(value[taken] - value, below)),
         "told apart": np.where(taken, "taken", np.where(_apart(compared, most), "yes", "no")),
-        "probability": compared["probability"],
     })  # fmt: skip
     shown.attrs["numbers"] = tuple(shown.columns[1:3])
-    texts = {"probability": list(map(probability, shown["probability"]))}
     words = (
         f"{clusters_allowed(fit)}. Before any answer all are as probable. Log evidence is the logarithm of how "
         "probable the answers are with so many clusters, in nats; ± is the standard error that the sampler leaves, "
-        "from its runs, and itself rough where these are few. “Probability” is averaged over these errors: where they "
-        "are wide, it says how the estimates fell as much as what the answers tell."
+        "from its runs, and itself rough where these are few. "
     )
+    near, texts = ~_apart(compared, most), {}
+    if near.sum() == 1 or error[near].max() < _SMALL:
+        words += "“Probability” is averaged over these errors."
+        shown["probability"] = compared["probability"].to_numpy()
+        texts = {"probability": [probability(value, 2) for value in shown["probability"]]}
+    else:
+        words += "With such errors no probability of these numbers is known."
     return [words, Table(shown, "How many clusters a view may have.", texts=texts)]
 
 

@@ -11,6 +11,7 @@ from scipy import special
 
 from consilience.data import Chains
 from consilience.data.mentions import MENTION_TYPES
+from consilience.drawing import GREEN, legend_below, styled
 from consilience.errors import InputWarning
 from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson
 from consilience.evaluation.chains import value_of
@@ -137,6 +138,27 @@ class GoldScores(NamedTuple):
         order = f"the order of systems is {'the same' if by_gold == table['system'].tolist() else 'another'}"
         heading = f"{whose} lie {' or '.join(sorted(sides))} the crowd's intervals, which are too narrow"
         return [f"{heading}{f'; {order}' if len(table) > 1 else ''}.", *said]
+
+
+def gold_entities(fit: Any) -> int | None:
+    """Return how many entities the gold labels make that the fit did not use; None where not all mentions have one."""
+    codes = unused_gold(fit.resolved)
+    if codes is None or not len(codes) or (codes < 0).any():
+        return None
+    return int(follow_links(links_of(fit.data.label_codes())[codes][None])[0].max(initial=-1)) + 1
+
+
+@styled
+def mark_gold(ax: Any, scores: Sequence[float]) -> Any:
+    """Mark the scores of systems against gold, in the order of its rows, in the figure of a leaderboard."""
+    legend = ax.get_legend()
+    names = [text.get_text() for text in legend.get_texts()]
+    marks = ax.plot(scores, np.arange(len(scores)), "D", color=GREEN, markersize=7, markeredgecolor="white", zorder=4)
+    legend_below(ax, [*legend.legend_handles, *marks], [*names, "against gold"])
+    low, high = ax.get_xlim()
+    room = 0.05 * (high - low)
+    ax.set_xlim(min(low, min(scores) - room), max(high, max(scores) + room))
+    return ax
 
 
 def gold_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], singletons: bool) -> GoldScores | None:

@@ -22,6 +22,7 @@ from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.notes import Remedy
 from consilience.pages import Action, Page, Section, Table
+from consilience.pages.links_within import between_and_within, in_doubt, rarely_within, within_too
 from consilience.pages.record_pairs import fields_section, review_list
 from consilience.pages.run import changed, kinds_of, line_of
 from consilience.printing import counted, percent, percents
@@ -63,7 +64,7 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[*_by_known(fit), _account(fit) + _between_and_within(fit)], actions=_actions(fit),
+        findings=[*_by_known(fit), _account(fit), *between_and_within(fit), *in_doubt(fit)], actions=_actions(fit),
     )  # fmt: skip
 
 
@@ -82,11 +83,13 @@ def _actions(fit: Any) -> list[Action]:
     answered *= fit.method == "em" and "labels" not in fit.attributes
     words = f"If no file has {_ONE_ENTITY} twice, link only between files, with the other options of this run:"
     across = Action(words, f"consilience link {files}{flags} --restriction across -o linked-across")
+    first, later = ([across], []) if within_too(fit) and rarely_within(fit) else ([], [across] * within_too(fit))
     return [
+        *first,
         Action("Decide on the least certain pairs by hand", section="Review list"),
         Action("Write the list of pairs to answer:", "consilience review RUN -o review.csv"),
         *answered,
-        *([across] if _within_too(fit) else []),
+        *later,
         *([similar] if names and "similar" not in fit.attributes else []),
         Action("See what fields weigh", section="Match weights"),
         Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
@@ -206,13 +209,21 @@ def _among(fit: Any) -> str:
 
 
 def expected_words(fit: Any) -> str:
-    """Say how right and how complete the links are, as the model expects; empty where there are none."""
+    """Say how right and how complete the links are, as the model expects, with what a page has; empty of no links."""
     expected, (found, of), doubt = expected_scores(fit), found_of_all(fit), num_entities(fit).doubt
     if not expected.predicted_pairs:
         return ""
+    links = counted(expected.predicted_pairs, "linked pairs")
+    drawn = _shares_of_draws(fit) if _known_interval(num_entities(fit)) else [_UNKNOWN] * 2
+    if np.isfinite(drawn[0][1]) and np.isfinite(drawn[1][1]):
+        (right, *ends_), (known, *others) = drawn
+        return (
+            f"{percent(right)} of the {links} to be correct ({percents(*ends_)}, 95 %), and to have found "
+            f"{percent(known)} of {of} ({percents(*others)}, 95 %)"
+        )
     seen = f" ({percent(expected.recall)} of those among the pairs looked at)" if of == "all links" else ""
     return (
-        f"{percent(expected.precision)} of the {counted(expected.predicted_pairs, 'linked pairs')} to be correct, and "
+        f"{percent(expected.precision)} of the {links} to be correct, and "
         f"to have found {percent(found)} of {of}{seen}{f': {doubt}' if doubt else ''}"
     )
 
@@ -229,20 +240,6 @@ def _account(fit: Any) -> str:
     checked = "" if fit.data.entity is not None else " No known link checks that."
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
     return f"The model expects {expect} of {links} to be correct{spread}{doubt}.{checked}"
-
-
-def _within_too(fit: Any) -> bool:
-    """Return whether records of one file may be linked as well as those of several."""
-    return fit.data.num_sources > 1 and fit.resolved.settings.as_dict().get("restriction") == "none"
-
-
-def _between_and_within(fit: Any) -> str:
-    """Say how many links are between files and how many within one, where both may be."""
-    if not _within_too(fit) or not len(pairs := pairs_together(np.asarray(fit.truth.estimate()))):
-        return ""
-    one, other = (np.asarray(fit.data.source)[records] for records in np.divmod(pairs, fit.data.num_records))
-    within = int((one == other).sum())
-    return f" Links between two files: {len(pairs) - within:,}; links within one file: {within:,}."
 
 
 def _by_known(fit: Any) -> list[str]:

@@ -52,7 +52,7 @@ def review_list(fit: Any) -> Section | None:
     )
     how = (
         "How the probability of a pair comes about: its log odds begin with those of any two records before their "
-        f"fields are compared, if neither belongs with a third one; each field adds to them. {_LOG_ODDS}"
+        f"fields are compared, if neither belongs with a third one{_begun(fit)}; each field adds to them. {_LOG_ODDS}"
     )
     more = (
         f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
@@ -67,6 +67,21 @@ def review_list(fit: Any) -> Section | None:
     blocks = [words, shown, *([more] if left_out else []), *([how] if bars else []), *bars]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} with an entity of certainty below {DOUBTFUL}"
     return Section("Review list", blocks, gist)
+
+
+def _begun(fit: Any) -> str:
+    """Say how the log odds before comparing come about; empty of a model that has them otherwise."""
+    try:
+        expected, share = (fit.posterior.value(site) for site in ("intensity", "size_share"))
+    except KeyError:
+        return ""
+    expected, share = float(np.mean(expected)), np.atleast_2d(share).mean(axis=0)
+    alone, paired = expected * share[:2]
+    begun = float(np.log(2 * paired / alone**2))
+    return (
+        f" ({_signed(begun)}, the logarithm of 2 × {paired:,.1f} / {alone:,.1f}²: the model expects so many entities "
+        "of two records and of one)"
+    )
 
 
 def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
@@ -220,12 +235,27 @@ def _weights(fit: Any) -> list[Any]:
         weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
-    return [how, linkage_figures.weights_of_fields(weights), table, *_by_chance(weights), *_by_prior(weights)]
+    notes = [*_of_model(weights), *_by_chance(weights), *_by_prior(weights)]
+    return [how, linkage_figures.weights_of_fields(weights), table, *notes]
 
 
 def _share(value: float) -> str:
     """Write a share; it is estimated, so none is nothing."""
     return f"{value:.3f}" if value >= 0.0005 else "< 0.001"
+
+
+def _of_model(weights: Any) -> list[str]:
+    """Say of which two shares weights are the logarithms."""
+    known = weights[(weights["outcome"] == "equal") & np.isfinite(weights["weight"])]
+    if not len(known):
+        return []
+    row = known.iloc[0]
+    return [
+        "What is added does not follow from the two shares that are counted: it is the logarithm of the quotient of "
+        f"those that the model has, for “{row['field']}” equal of {row['m']:.4f} / {row['u']:.4f}, which is "
+        f"{_signed(row['weight'])}. The first is drawn towards what the model expects of errors before any data, and "
+        "the second follows from how common each value is."
+    ]
 
 
 def _by_chance(weights: Any) -> list[str]:

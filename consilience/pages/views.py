@@ -14,6 +14,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
 from consilience.models.intervals import ends
 from consilience.pages import SURE, Action, Page, Section, Table
+from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, fewest
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.clusters_together import together_blocks
@@ -80,7 +81,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
             f"{clusters_allowed(fit)}.",
             *_mute(found),
-            _surer(found),
+            _contrary(found) + _surer(found),
         ],
         actions=[
             *_more_draws(fit),
@@ -105,6 +106,8 @@ class _Found:
         again = self.against[self.against["gain"] >= _LEAST_GAIN]
         self.again = again.sort_values("gain", ascending=False, kind="stable")
         self.worth = int((again["gain"] >= _WORTH).sum())
+        # Not counted where not all are known.
+        self.of_whom = by_expert(self.experts, self.against if len(self.against) < _LOOKED_AT else self.against[:0])
         self.asked = fit.table("questions")
         self.most = int(np.bincount(np.asarray(self.count.draws, int)).argmax())
         # Those of coordinate ascent are in closed form.
@@ -152,17 +155,28 @@ def _without_view(found: _Found) -> str:
     return f"{who} an uncertain view (probability below {SURE}): {'; '.join(texts[:_MOST_FOUND])}{more}."
 
 
+def _contrary(found: _Found) -> str:
+    """Say whose answers go against the others, where one expert has clearly more of them; empty otherwise."""
+    if not (who := most_contrary(found.of_whom)):
+        return ""
+    return (
+        f"{len(found.against):,} of {counted(found.fit.data.num_constraints, 'answers')} go against what all together "
+        f"say; {who}. "
+    )
+
+
 def _surer(found: _Found) -> str:
     """Say which answers would make clusters surer, as far as the model tells."""
     best = found.asked.head(1)
     if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
         none = _NOTHING.format(_LEAST_GAIN)
-        return f"No single answer is expected to make clusters much surer: of the pairs looked at {none}."
+        return f"By this model no single answer makes clusters much surer: of the pairs looked at {none}."
     one = best.iloc[0]
     if not found.open and one["gain"] < _WORTH:
         return (
-            "Little is left to gain by more answers: every item has a sure cluster, and of the pairs looked at the "
-            f"best answer is expected to tell {one['gain']:.2f} of at most 0.69 nats (units of information)."
+            "By this model little is left to gain by more answers: every item has a sure cluster, and of the pairs "
+            f"looked at the best answer is expected to tell {one['gain']:.2f} of at most 0.69 nats (units of "
+            "information)."
         )
     return (
         f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
@@ -466,34 +480,34 @@ def _contradictions(found: _Found) -> Section:
         "say: so often experts err, if that is right. “Probability” is that of the answer as it stands, from this "
         "expert, who errs at times; “together” that the two items are in one cluster of this expert's view."
     )
-    which = f"{_the('least probable', table['probability'])}:"
+    which = f"{_the('least probable', table['probability'], 'probability')}:"
+    whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
     first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
     none = _NOTHING.format(_WORTH if len(again) else _LEAST_GAIN)
-    settled = f"There is no need to ask again: of another answer, by the model, {none}."
+    settled = f"By this model there is no need to ask again: of another answer {none}."
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
-                                                else "none worth asking again")  # fmt: skip
+                                                else "none worth asking again by this model")  # fmt: skip
     if not found.worth:
-        return Section(title, [words, settled, which, first], gist)
+        return Section(title, [words, *whose, settled, which, first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
         f"“Gain” is what another answer is expected to tell of the pair, {_NATS}. It is that of the best expert of the "
         f"view, as if asked anew, with an error of its own. Of {looked} answers {found.worth:,} "
         f"{'has' if found.worth == 1 else 'have'} a gain of {_WORTH} or more; where it is less the others have all but "
-        f"settled the matter. {_the('with the largest gain', again['gain'])}:"
+        f"settled the matter. {_the('with the largest gain', again['gain'], 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
-    return Section(title, [words, gain, most, which, first], gist)
+    return Section(title, [words, *whose, gain, most, which, first], gist)
 
 
-def _the(which: str, values: Any) -> str:
-    """Name the rows of a sorted table that are shown; where others are like the last of them, among how many."""
+def _the(which: str, values: Any, what: str) -> str:
+    """Name the rows of a sorted table that are shown, and say how many more are like the last of them."""
     if len(values) < 2:
         return f"The one {which}"
     number = min(len(values), _FEW_ROWS)
     alike = int((values.iloc[number:].round(3) == round(values.iloc[number - 1], 3)).sum())  # as it is written
-    if alike:
-        return f"{number} of the {number + alike} {which}, of which the last are as much so"
-    return f"The {number} {which}"
+    more = f"; {alike:,} more {'has' if alike == 1 else 'have'} the {what} of the last one shown" if alike else ""
+    return f"The {number} {which}{more}"
 
 
 def _questions(found: _Found) -> Section:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.evaluation.agreement.differences import lowest_annotator
 from consilience.pages.agreement import _about, _best_number, _by_convention, _is_better, _planning, agreement_page
 from tests.golden.cases import crowd
 
@@ -83,3 +84,39 @@ def test_gold_labels_are_told_with_what_they_say_of_annotations(known):
     assert ("gold labels of 3 of 4 items, which agreement does not use" in said) is known
     assert ("41.7 % of their 12 annotations are the gold label (" in said) is known
     assert any("beside the gold ones" in one.words for one in page.actions) is known
+
+
+def test_who_agrees_least_is_set_beside_the_others_by_differences():
+    data = crowd().data
+    found = cs.agreement(data)
+    lowest = lowest_annotator(found.counts, data)
+    (said,) = (text for text in agreement_page(found).findings if text.startswith("Who agrees least"))
+    name = found.annotators()["annotator"][lowest.group]
+    assert said.startswith(f"Who agrees least with the others: “{name}”, ")
+    assert f", lower than {lowest.lower or 'none'} of {lowest.others} others beyond chance." in said
+    assert said.endswith("any is told apart by chance alone in 5 % of such data at most (Bonferroni).")
+
+
+@pytest.mark.parametrize(("counts", "alike"), [([[3, 1], [0, 4], [2, 2]], True), ([[3, 1], [0, 2], [9, 3]], False)])
+def test_spa_is_set_beside_the_percent_agreement(counts, alike):
+    found = cs.agreement(cs.Annotations.from_counts(counts))
+    part = next(part for part in agreement_page(found).sections if part.title == "Agreement")
+    assert re.search(r"the percent agreement, [\d.]+(; weights make no difference)? here\.", part.blocks[0])
+    value = float(re.search(r"the percent agreement, ([\d.]+\d)", part.blocks[0])[1])
+    assert value == pytest.approx(found.flat.value, abs=0.01)
+    assert ("weights make no difference" in part.blocks[0]) is alike
+
+
+def test_every_coefficient_is_explained():
+    random = np.random.default_rng(0)
+    for per_item in (2, 3):
+        who = np.tile(np.arange(per_item), 20)
+        data = cs.Annotations.from_codes(np.arange(20).repeat(per_item), who, random.integers(0, 3, len(who)))
+        found = cs.agreement(data, values=[1.0, 2.0, 4.0])
+        part = next(part for part in agreement_page(found).sections if part.title == "Corrected for chance")
+        shown, meant = (block.frame for block in part.blocks if hasattr(block, "frame"))
+        assert set(meant["coefficient"]) == set(found.coefficients()["coefficient"])
+        alpha = meant[meant["coefficient"] == "Krippendorff's alpha"]
+        told = " ".join(alpha["what it is"])
+        assert all(f"{name}: labels" in told for name in ("nominal", "ordinal", "interval", "ratio"))
+        assert len(shown) >= len(meant)

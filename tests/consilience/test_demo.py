@@ -4,12 +4,13 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
 import consilience as cs
 from consilience import demo
 from consilience.cli import main
-from consilience.demo_words import truth_among, who_is_first
+from consilience.demo_words import grades_without_prior, same_grades, truth_among, who_is_first
 from consilience.drawing import WIDTH
 from consilience.pages import Code
 
@@ -84,20 +85,26 @@ def test_the_least_certain_patients_come_first(studies):
     certainty = cs.certainty(fit)
     assert table["certainty"].is_monotonic_increasing
     assert table["certainty"][0] == pytest.approx(certainty.items.min())
-    study, sure = studies["anaesthetists"], (certainty.items >= 0.99).sum()
-    others = [
-        (cs.certainty(cs.fit("dawid-skene", cs.load("dawid-skene-1979"), dependence=value)).items >= 0.99).sum()
-        for value in (0, 0.1, 0.5)
-    ]
-    said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5.".format(*others)
+    study, sure = studies["anaesthetists"], (certainty.items >= 0.9).sum()
+    fits = [cs.fit("dawid-skene", fit.data, dependence=value) for value in (0, 0.1, 0.5)]
+    others = [(cs.certainty(one).items >= 0.9).sum() for one in fits]
+    assert all((one.labels()["label"] == fit.labels()["label"]).all() for one in fits)
+    alike = "The grades are the same at all four; how sure they are is what differs."
+    said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5. ".format(*others) + alike
     assert f"so {sure} patients" in study.words
     assert said in study.words
-    assert study.finding.endswith(f"{said} These data do not tell which holds.")
+    assert said in study.finding
     assert others[0] >= others[1] > sure > others[2]
     every = [*others, sure]
-    name = f"of 45 patients have a grade with a certainty of 0.99 or more, at dependence 0.5 to 0; {sure} at 0.3, which"
-    assert study.number == {f"{name} is assumed": f"{min(every)} to {max(every)}"}
+    name = f"of 45 patients have a grade with a certainty of 0.9 or more, at dependence 0.5 to 0; {sure} at 0.3, which"
+    assert study.number == {f"{name} is assumed. {alike}": f"{min(every)} to {max(every)}"}
     assert study.section.gist.startswith(f"{min(every)} to {max(every)} of 45 patients")
+    own, without = fit.labels(), cs.fit("dawid-skene", fit.data, method="em").labels()
+    changed = own["item"][own["label"] != without["label"]]
+    assert changed.tolist() == ["2", "12", "36", "38"]
+    assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d, with", study.words)
+    assert "36 (4, not 3, with > 0.99)" in study.words
+    assert study.finding.endswith("1979, which has no prior, gives 4 patients another grade.")
     # Every patient was graded seven times, three times by the first anaesthetist.
     assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}
 
@@ -156,7 +163,37 @@ def test_the_toy_has_an_example_of_each_kind(studies):
     assert table["truly on top"].tolist() == nearest
     assert (nearest[2], table["votes"][2]) == ("Benign 2", "1× Benign 1, 1× Benign 2, 3× Cancer")
     said = "Trust makes sure and not right: in example (iii) most say Cancer, which is given 0.999 at γ = 10, but "
-    assert said + "Benign 2 is the most plausible in truth. Certainty" in studies["toy"].words
+    assert said + "Benign 2 is the most plausible in truth. " in studies["toy"].words
+    # Half of five votes, and as much of each prior: how probably the first of three plausibilities is the largest.
+    random = np.random.default_rng(0)
+    for prior, value in ((0.1, certainty[0, 0]), (1, 0.845)):
+        largest = random.dirichlet([2.5 + prior, prior, prior], 100_000).argmax(axis=1)
+        assert (largest == 0).mean() == pytest.approx(value, abs=0.005)
+    assert "with 0.1 for each condition" in studies["toy"].words
+    assert "1 for each, example (i) has 0.845 at γ = 0.5 and not 0.978." in studies["toy"].words
+
+
+@pytest.mark.parametrize(
+    ("grades", "said"),
+    [
+        ([[1, 2, 3]] * 3, "The grades are the same at all three; how sure they are is what differs."),
+        ([[1, 2, 3], [1, 2, 2], [1, 1, 3]], "2 of 3 grades differ between these dependences."),
+    ],
+)
+def test_whether_grades_depend_on_what_is_assumed_is_said(grades, said):
+    assert same_grades(grades) == said
+
+
+def test_grades_of_maximum_likelihood_that_are_others_are_named():
+    own = pandas.DataFrame({"item": ["1", "2"], "label": ["a", "b"]})
+    other = own.assign(label=["a", "a"], certainty=[0.9, 0.7])
+    said, named = grades_without_prior(own, other)
+    assert said.endswith("gives 1 patient another grade.")
+    assert "2 (a, not b, with 0.70)" in named
+    assert "1 (" not in named
+    said, named = grades_without_prior(own, own.assign(certainty=1.0))
+    assert said.endswith("gives the same grades.")
+    assert not named
 
 
 @pytest.mark.parametrize(
@@ -178,6 +215,7 @@ def test_where_the_true_number_lies_is_said(draws, said):
 def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):
     table = studies["ratings"].table.frame
     assert table["items"].sum() == 120
+    assert "put 50.0 % (32.1 to 67.9 %, 95 %) on the right side" in studies["ratings"].section.blocks[-1]
     (name,) = studies["ratings"].number
     share = re.search(r"([\d.]+) to ([\d.]+) %", name).groups()
     np.testing.assert_allclose(np.array(share, float), [88.4, 97.1])  # Wilson's of 113 of 120, by hand

@@ -16,7 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import consilience as cs
-from consilience import figures
+from consilience import figures, views_figures
 from consilience.drawing import MOST_POINTS
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.truth import Entries, LabelDraws, PlausibilityDraws, PointTruth
@@ -307,3 +307,9 @@ def test_a_fit_in_five_lines_errors_first(crowd):
     assert lines[:2] == ["error: one", "… and 1 more"]
     assert len(lines) == 5
     assert lines[4] == "1 note: fit.findings()"
+
+
+@pytest.mark.parametrize(("said", "names"), [(0.5, ["divided"]), (1.0, [])])
+def test_grey_is_in_the_legend_of_pairs_where_it_is_drawn(said, names):
+    axes = drawn(views_figures.pairs_of_items(np.eye(2), np.array([[np.nan, said], [said, np.nan]]), [0, 1], "View 1"))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["together", "said apart", *names]

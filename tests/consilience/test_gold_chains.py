@@ -5,8 +5,9 @@ import pytest
 from scipy import stats
 
 import consilience as cs
-from consilience.pages.chains import chain_scores
-from consilience.pages.gold_chains import annotators_by_gold, gold_scores
+from consilience import figures
+from consilience.pages.chains import chain_scores, chain_sections
+from consilience.pages.gold_chains import annotators_by_gold, gold_entities, gold_scores, mark_gold
 
 _SIZE = 4  # mentions of a document
 
@@ -107,3 +108,39 @@ def test_annotators_without_gold_labels_have_no_such_table():
     assert annotators_by_gold(cs.fit("majority-vote", cs.read_mentions(labels))) == []
     counts = cs.Annotations.from_counts([[2, 1]], gold=[0])
     assert annotators_by_gold(cs.fit("majority-vote", counts)) == []
+
+
+@pytest.mark.parametrize(("known", "number"), [(12, 6), (11, None)])
+def test_entities_of_the_gold_labels_are_counted_where_all_mentions_have_one(known, number):
+    """Of three documents with two entities each; of the last mention the gold label is known or not."""
+    gold = (["DN", "DO(m0)", "DN", "DO(m2)"] * 3)[:known] + [""] * (12 - known)
+    document = np.repeat(["d0", "d1", "d2"], _SIZE).tolist()
+    mention = [f"m{place}" for place in range(_SIZE)] * 3
+    rows = {"document_id": document * 2, "mention_id": mention * 2, "annotator_id": ["a"] * 12 + ["b"] * 12}
+    fit = cs.fit("majority-vote", cs.read_mentions(rows | {"annotation": ["DN"] * 24, "gold": gold * 2}))
+    assert gold_entities(fit) == number
+    _, numbers = chain_sections(fit, fit.truth, cs.certainty(fit), {})
+    assert any(name.endswith(f"; {number} by the gold labels") for name in numbers) is (number is not None)
+
+
+def test_scores_against_gold_are_marked_in_the_figure_and_named(monkeypatch):
+    """Where they are known no alert stands before them, and what to know of the others stands in the section."""
+    fit, systems, _ = crowd(2)
+    found = gold_scores(fit, systems, ["conll"], singletons=True)
+    board = cs.compare(fit, systems, metric="conll")
+    axes = figures.leaderboard(board)
+    before = [text.get_text() for text in axes.get_legend().get_texts()]
+    order = board.table["system"].tolist()
+    scores = [found.scores[name]["conll"] for name in order]
+    mark_gold(axes, scores)
+    np.testing.assert_allclose(axes.get_lines()[-1].get_xdata(), scores)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [*before, "against gold"]
+    low, high = axes.get_xlim()
+    assert low < min(scores)
+    assert high > max(scores)
+    page = chain_scores(fit, systems, ["conll"], singletons=True)
+    assert page.alerts == []
+    assert any("Scores against the crowd's chains have limits." in str(block) for block in page.sections[0].blocks)
+    monkeypatch.setattr("consilience.pages.chains.gold_scores", lambda *_: None)
+    (alert,) = chain_scores(fit, systems, ["conll"], singletons=True).alerts
+    assert alert.title == "Scores against the crowd's chains have limits."

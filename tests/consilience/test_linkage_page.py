@@ -1,6 +1,8 @@
 """The page of linked records: its tiles, findings and next steps say what was computed."""
 
 import dataclasses
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,10 +17,12 @@ from consilience.pages.linkage import (
     _seen_of_draws,
     _shares_of_draws,
     _thresholds,
+    expected_words,
     linkage_page,
 )
-from consilience.pages.record_pairs import _signed, review_list
-from consilience.printing import percent
+from consilience.pages.links_within import between_and_within, links_and_pairs, rarely_within
+from consilience.pages.record_pairs import _signed, doubtful_records, fields_section, review_list
+from consilience.printing import percent, percents
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -59,11 +63,82 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     first, second = np.triu_indices(len(entity), 1)
     together = entity[first] == entity[second]
     within = int((together & (source[first] == source[second])).sum())
-    said = f" Links between two files: {together.sum() - within}; links within one file: {within}."
-    assert any(text.endswith(said) for text in page_of(one).findings) == told
+    pairs = [int((source[first] != source[second]).sum()), int((source[first] == source[second]).sum())]
+    said = f"Links between two files: {together.sum() - within} of {pairs[0]:,} pairs of records; links within one file"
+    found = [text for text in page_of(one).findings if text.startswith(f"{said}: {within} of {pairs[1]:,}")]
+    assert len(found) == told
     offered = [action.command for action in _actions(one) if action.words.startswith("If no file has an entity")]
     assert offered == ["consilience link FILES --restriction across -o linked-across"] * told
     assert len(page_of(one).findings) <= 4
+
+
+def of_entities(entity, source, probability=0.7):
+    """Return a fit by hand, with a pair of records linked where both are of one entity."""
+    entity, source = np.asarray(entity), np.asarray(source)
+    first, second = np.nonzero(np.triu(entity[:, None] == entity, 1))
+    pairs = SimpleNamespace(first=first, second=second, of=lambda a, b: np.full(len(a), probability))
+    data = SimpleNamespace(
+        num_records=len(entity), num_sources=len(set(source)), source=source,
+        records=[f"r{number}" for number in range(len(entity))],
+    )  # fmt: skip
+    settings = SimpleNamespace(as_dict=lambda: {"restriction": "none"})
+    truth = SimpleNamespace(estimate=lambda: entity, pairs=lambda: pairs)
+    return SimpleNamespace(data=data, truth=truth, resolved=SimpleNamespace(settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("linked_within", "rare", "named"),
+    [(0, True, ""), (1, True, " (r0 and r1 with 0.70)"), (2, False, " (r0 and r1 with 0.70; r2 and r3 with 0.70)"),
+     (3, False, "")],
+)  # fmt: skip
+def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, rare, named):
+    """Of 20 records in each of two files, 12 are in both: 12 of 400 pairs, and as many as given of 2 × 190."""
+    entity = np.concatenate([np.arange(20), np.arange(20) + 8])
+    for pair in range(linked_within):
+        entity[2 * pair + 1] = entity[2 * pair]
+    fit = of_entities(entity, np.repeat([0, 1], 20))
+    assert links_and_pairs(fit) == ((12, 400), (linked_within, 380))
+    assert rarely_within(fit) is rare
+    (said,) = between_and_within(fit)
+    assert said.startswith("Links between two files: 12 of 400 pairs of records; links within one file: ")
+    assert f" {linked_within} of 380{named}. Before" in said
+    assert ("link by --restriction across" in said) is rare
+
+
+def test_linking_across_files_is_the_first_step_where_links_within_are_rare(fit, monkeypatch):
+    for rare in (True, False):
+        monkeypatch.setattr("consilience.pages.linkage.rarely_within", lambda fit, rare=rare: rare)
+        places = [place for place, one in enumerate(_actions(fit)) if "--restriction across" in one.command]
+        assert len(places) == 1
+        assert (places[0] == 0) is rare
+
+
+def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
+    (right, *ends), (found, *_) = _shares_of_draws(fit)
+    words = expected_words(fit)
+    assert words.startswith(f"{percent(right)} of the ")
+    assert f"to be correct ({percents(*ends)}, 95 %), and to have found {percent(found)} of all links (" in words
+
+
+def test_odds_before_comparing_and_weights_can_be_computed_again(fit):
+    begun = fit.explain(*fit.data.records[:2])["log_odds"].iloc[0]
+    told = re.search(r"\((\S+), the logarithm of 2 × (\S+) / (\S+)²", " ".join(map(str, review_list(fit).blocks)))
+    assert told[1] == _signed(begun)
+    assert np.log(2 * float(told[2]) / float(told[3]) ** 2) == pytest.approx(begun, abs=0.01)
+    words = " ".join(block for block in fields_section(fit).blocks if isinstance(block, str))
+    field, m, u, weight = re.search(r"“(\w+)” equal of (\S+) / (\S+), which is (\S+)\.", words).groups()
+    assert np.log(float(m) / float(u)) == pytest.approx(float(weight), abs=0.01)
+    weights = fit.weights().set_index(["field", "outcome"])["weight"]
+    assert float(weight) == pytest.approx(weights[field, "equal"], abs=0.005)
+
+
+def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
+    number = len(doubtful_records(fit))
+    pairs = fit.truth.pairs()
+    least = np.abs(pairs.probability - 0.5).argmin()
+    one, other = (fit.data.records[codes[least]] for codes in (pairs.first, pairs.second))
+    said = f"{number} of 200 records have an entity with a certainty below 0.99. Most in doubt are {one} and {other}, "
+    assert page_of(fit).findings[-1].startswith(said)
 
 
 def fit_codes(fit):

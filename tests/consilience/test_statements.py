@@ -318,7 +318,7 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
         "entities, by the most probable links", "of 16 mentions with a certainty below 0.9"
     ]  # fmt: skip
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %, too narrow\)$", conll)
-    assert "their intervals are too narrow: see Systems" in words(html)
+    assert "their intervals are too narrow. See Systems." in words(html)
     assert "truth alone, 95 % from" in words(section(html, "Systems"), "th")
     assert "leave open, and too narrow" in words(section(html, "Systems"))
 

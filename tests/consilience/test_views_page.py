@@ -364,9 +364,11 @@ def test_long_tables_say_how_much_was_cut():
     assert f"{len(crowd.truth.silent)} of 400 items" in words(silent)
     assert "The 15 least certain" in words(silent)
     again = section(parts, "Answers worth asking again")
-    assert [len(table) for table in tables(again)] == [8, 8]
-    assert tables(again)[0]["gain"].is_monotonic_decreasing
-    assert tables(again)[1]["probability"].is_monotonic_increasing
+    assert [len(table) for table in tables(again)] == [15, 8, 8]
+    assert "of 50 experts the 15 with the largest share" in words(again)
+    assert tables(again)[0]["share"].is_monotonic_decreasing
+    assert tables(again)[1]["gain"].is_monotonic_decreasing
+    assert tables(again)[2]["probability"].is_monotonic_increasing
     number = len(crowd.table("contradictions", limit=10_000))
     assert f"{number:,} of 1,500 answers ({number / 15:.1f} %) go against" in words(again)
 
@@ -377,12 +379,13 @@ def test_long_tables_say_how_much_was_cut():
         ([0.1], "The one least probable"),
         ([0.1, 0.2], "The 2 least probable"),
         ([*range(8), 9, 9], "The 8 least probable"),
-        ([*range(7), 8, 8, 8.0001, 9], "8 of the 10 least probable, of which the last are as much so"),
+        ([*range(7), 8, 8, 9], "The 8 least probable; 1 more has the probability of the last one shown"),
+        ([*range(7), 8, 8, 8.0001, 9], "The 8 least probable; 2 more have the probability of the last one shown"),
     ],
 )
 def test_rows_that_cut_through_ties_say_so(values, said):
     shuffled = pandas.Series(values, dtype=float).sample(frac=1, random_state=0)  # so that the index is in no order
-    assert _the("least probable", shuffled.sort_values()) == said
+    assert _the("least probable", shuffled.sort_values(), "probability") == said
 
 
 @pytest.mark.parametrize("unsure", [False, True])
@@ -406,7 +409,7 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
 @pytest.mark.parametrize(
     ("values", "errors", "said", "least"),
     [
-        ([-90, -10, -30], [1, 1, 1], "3 have the most evidence (probability above 0.999)", 3),
+        ([-90, -10, -30], [1, 1, 1], "3 have the most evidence (probability above 0.99)", 3),
         ([-90, -10, -12], [0.1, 0.1, 0.1], "the evidence cannot tell 3 and 4 apart: it differs by less than 2 sta", 3),
         ([-90, -10, -30, -80], [1, 9, 9, 1], "the evidence cannot tell 3 and 4 apart", 3),
         ([-14, -10, -30, -22], [9, 9, 1, 9], "the evidence cannot tell 2, 3 and 5 apart", 2),
@@ -430,6 +433,11 @@ def test_numbers_of_clusters_that_the_evidence_cannot_tell_apart_are_named(value
     assert gap == pytest.approx(values[1] - values[0])
     clear = values[1] - np.array(values) > np.maximum(2 * np.hypot(errors, errors[1]), 3)
     assert (shown["told apart"] == "yes").tolist() == clear.tolist()
+    # Probabilities stand where they tell anything: of one number alone, or of small errors.
+    told = bool((~clear).sum() == 1 or max(errors) < 0.2)
+    assert ("probability" in shown) is told
+    assert ("no probability of these numbers is known" in text) is not told
+    assert all(len(one.split(".")[1]) == 2 for one in table.texts.get("probability", []))
 
 
 def test_pairs_of_items_are_drawn_by_cluster_beside_what_was_said():
@@ -484,7 +492,15 @@ def test_answers_are_called_worth_asking_again_only_where_that_tells_something(m
     assert any("may be worth asking again" in name for name in page.numbers) is told
     title = "Answers worth asking again" if told else "Answers against the others"
     said = words(section(page.sections, title))
-    assert ("There is no need to ask again" in said) is not told
+    assert ("By this model there is no need to ask again" in said) is not told
+    assert ("none worth asking again by this model" in section(page.sections, title).gist) is not told
+
+
+def test_answers_against_the_others_are_counted_by_expert(fit):
+    counted_by = tables(section(views_sections(fit), "Answers worth asking again"))[0].set_index("expert")
+    known = fit.table("contradictions", limit=10_000)["expert"].value_counts()
+    assert counted_by["against the others"].sum() == len(fit.table("contradictions", limit=10_000))
+    assert counted_by["against the others"].to_dict() == {name: known.get(name, 0) for name in STRANGE}
 
 
 def test_questions_ask_of_every_view_and_of_no_item_twice():

@@ -1,0 +1,72 @@
+"""What a report of views says of whose answers go against what all answers together say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy import special
+
+from consilience.evaluation.agreement.jackknife import wilson
+from consilience.models.intervals import LEVEL
+from consilience.pages import Table
+from consilience.printing import counted, percent
+
+_MOST_EXPERTS = 15
+_FEWEST = 5  # Answers of an expert who is named.
+
+
+def by_expert(experts: Any, against: Any) -> Any:
+    """Count the answers of each expert that go against the others, the largest share first.
+
+    Parameters
+    ----------
+    experts : table of the experts, with the number of their answers.
+    against : table of all answers that go against the others.
+    """
+    import pandas
+
+    number = experts["answers"].to_numpy(float)
+    contrary = against["expert"].value_counts().reindex(experts["expert"], fill_value=0).to_numpy()
+    known = number > 0
+    share = contrary[known] / number[known]
+    low, high = wilson(share, number[known])
+    frame = pandas.DataFrame({
+        "expert": experts["expert"].to_numpy()[known], "answers": number[known].astype(int),
+        "against the others": contrary[known], "share": share, "95 % from": low, "to": high,
+    })  # fmt: skip
+    return frame.sort_values(["share", "answers"], ascending=[False, False], kind="stable", ignore_index=True)
+
+
+def table_by_expert(frame: Any) -> list[Any]:
+    """Return the table of `by_expert` with what to know of it; nothing of one expert."""
+    if len(frame) < 2:
+        return []
+    shown = frame.head(_MOST_EXPERTS)
+    cut = f", of {len(frame):,} experts the {len(shown)} with the largest share" * (len(shown) < len(frame))
+    words = (
+        f"Whose they are{cut}; intervals are Wilson's, for independent answers. An expert whom the model takes to err "
+        "more counts less in what all answers together say:"
+    )
+    texts = {name: [f"{value:.2f}" for value in shown[name]] for name in ("share", "95 % from", "to")}
+    return [words, Table(shown, "Answers against the others, by expert.", of="", texts=texts)]
+
+
+def most_contrary(frame: Any) -> str:
+    """Say who clearly gave more of them than the others; empty where nobody did.
+
+    That is so where the interval of the share lies above that of all others together; both hold 95 % for as many
+    experts as there are at once (Bonferroni).
+    """
+    if len(frame) < 2:
+        return ""
+    first, rest = frame.iloc[0], frame.iloc[1:]
+    others = float(rest["against the others"].sum() / rest["answers"].sum())
+    quantile = special.ndtri(1 - (1 - LEVEL) / 2 / len(frame))
+    low, _ = wilson(first["share"], first["answers"], quantile)
+    _, high = wilson(others, rest["answers"].sum(), quantile)
+    if low <= high or first["against the others"] < _FEWEST:
+        return ""
+    return (
+        f"{first['expert']} gave {first['against the others']:,} of them, {percent(first['share'])} of "
+        f"{counted(int(first['answers']), 'answers')}, against {percent(others)} of those of all others"
+    )

@@ -1,0 +1,73 @@
+"""What a report says of links between files and within one, and of the records in doubt, on its first screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consilience.models.truth.partitions import pairs_together
+from consilience.pages.record_pairs import DOUBTFUL, doubtful_records
+from consilience.printing import counted
+from consilience.rounding import probability
+
+_RARE = 0.1  # Of the rate of links between files: links within a file that are as rare may be chance.
+_MOST_NAMED = 2
+
+
+def within_too(fit: Any) -> bool:
+    """Return whether records of one file may be linked as well as those of several."""
+    return fit.data.num_sources > 1 and fit.resolved.settings.as_dict().get("restriction") == "none"
+
+
+def between_and_within(fit: Any) -> list[str]:
+    """Say how many links, of how many pairs, are between files and within one, where both may be."""
+    if not within_too(fit) or not len(pairs := pairs_together(np.asarray(fit.truth.estimate()))):
+        return []
+    one, other = np.divmod(pairs, fit.data.num_records)
+    source = np.asarray(fit.data.source)
+    own = source[one] == source[other]
+    (between, of_between), (within, of_within) = links_and_pairs(fit)
+    said = (
+        f"Links between two files: {between:,} of {counted(of_between, 'pairs')} of records; links within one file: "
+        f"{within:,} of {of_within:,}"
+    )
+    if 0 < within <= _MOST_NAMED:
+        chance = fit.truth.pairs().of(one[own], other[own])
+        names = np.asarray(fit.data.records, object)
+        named = zip(names[one[own]], names[other[own]], chance, strict=True)
+        said += f" ({'; '.join(f'{a} and {b} with {probability(p, 2)}' for a, b, p in named)})"
+    said += ". Before it compares them the model takes either kind of pair to be a link as often"
+    if rarely_within(fit):
+        said += ", though links within are far rarer here: if no file has an entity twice, link by --restriction across"
+    return [f"{said}."]
+
+
+def links_and_pairs(fit: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the links of the estimate and all pairs of records, between files and within one."""
+    source, size = np.asarray(fit.data.source), fit.data.num_records
+    one, other = (source[records] for records in np.divmod(pairs_together(np.asarray(fit.truth.estimate())), size))
+    within, in_file = int((one == other).sum()), np.bincount(source).astype(int)
+    of_within = int((in_file * (in_file - 1) // 2).sum())
+    return (len(one) - within, size * (size - 1) // 2 - of_within), (within, of_within)
+
+
+def rarely_within(fit: Any) -> bool:
+    """Return whether a pair within a file is linked at most a tenth as often as one between files."""
+    (between, of_between), (within, of_within) = links_and_pairs(fit)
+    return between > 0 and within * of_between <= _RARE * between * of_within
+
+
+def in_doubt(fit: Any) -> list[str]:
+    """Say how many records are in doubt, and which pair most."""
+    number = len(doubtful_records(fit))
+    pairs = fit.truth.pairs()
+    if not number or not len(pairs.probability):
+        return []
+    least = int(np.abs(pairs.probability - 0.5).argmin())
+    names = np.asarray(fit.data.records, object)
+    return [
+        f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} an entity with a "
+        f"certainty below {DOUBTFUL}. Most in doubt are {names[pairs.first[least]]} and {names[pairs.second[least]]}, "
+        f"of one entity with probability {probability(float(pairs.probability[least]), 2)}."
+    ]

@@ -1,0 +1,26 @@
+"""Whose answers go against what all answers together say."""
+
+import numpy as np
+import pandas
+import pytest
+
+from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert
+
+
+@pytest.mark.parametrize(
+    ("contrary", "answers", "told"),
+    [
+        ([6, 12, 37, 9], [150] * 4, "c gave 37 of them, 24.7 % of 150 answers, against 6.0 % of those of all others"),
+        ([6, 12, 16, 9], [150] * 4, ""),  # more than the others, and by chance
+        ([0, 0, 1, 0], [150, 150, 2, 150], ""),  # a half of two answers
+        ([0, 0, 0, 0], [150] * 4, ""),
+        ([37], [150], ""),
+    ],
+)
+def test_who_contradicts_the_others_more_than_by_chance_is_named(contrary, answers, told):
+    names = list("abcd")[: len(answers)]
+    experts = pandas.DataFrame({"expert": names, "answers": answers})
+    found = by_expert(experts, pandas.DataFrame({"expert": np.repeat(names, contrary)}))
+    assert most_contrary(found) == told
+    assert found.set_index("expert").loc[names, "against the others"].tolist() == contrary
+    assert bool(table_by_expert(found)) is (len(answers) > 1)
