@@ -359,7 +359,12 @@ def _joined_vocabularies(vocabularies: Sequence[Any]) -> dict[str, Any]:
 
 
 def named_sources(sources: Any) -> dict[str, Any]:
-    """Return tables of records by name: as given, or else as their files are called, or by number."""
+    """Return tables of records by name: as given, or else as their files are called, or by number.
+
+    Raises
+    ------
+    InputError : there is none.
+    """
     if is_rows(sources):
         sources = [sources]
     if isinstance(sources, Mapping) and all(
