@@ -435,7 +435,8 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     if "chains" in fit.attributes and (worst := fit.worst) is not None:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
-        words = "Ask for more draws of each run:" if worst.short else "Run longer:"
+        few = f"Ask for more draws of each run (fewest effective draws: {worst.size:,.0f}):"
+        words = few if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
