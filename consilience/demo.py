@@ -156,7 +156,8 @@ def anaesthetists() -> Study:
             *(f"{capital(one.words())}. The prior is what it expects before any data." for one in fit.findings()),
             "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"),
             f"What to do with this: have patients below {SURE} looked at again, the least certain first, and take the "
-            f"other {sure} grades for known only if you believe that looks hang together no more than assumed.",
+            f"other {sure} grades for known only if you believe in the prior, and that looks hang together no more "
+            "than assumed.",
         ],
         f"{known}, by the dependence that is assumed",
     )  # fmt: skip
@@ -498,7 +499,7 @@ def ratings() -> Study:
     words = (
         f"Five people rate each of {data.num_items} items; does an item lie above or below the threshold 0? The mean "
         "rating always says yes or no. The model adds how certain that is, and as these ratings are simulated one can "
-        f"check it: the 95 % intervals hold the true mean of {share}{spread} of {data.num_items} items, and how often "
+        f"check it: of {data.num_items} items {share}{spread} have their true mean in its 95 % interval, and how often "
         "the mean rating is on the right side stands beside the certainty:"
     )
     figure = _intervals(means, certainty, values["mean"])
@@ -509,7 +510,7 @@ def ratings() -> Study:
         "What to do with this: get more ratings of the items below 0.75, of which the mean rating put "
         f"{percent(worst[3])} ({percents(*worst[4:])}, 95 %) on the right side, before you act on them."
     )
-    gist = f"95 % intervals hold the true mean of {share}{spread} of {data.num_items} items"
+    gist = f"of {data.num_items} items {share}{spread} have their true mean in its 95 % interval"
     section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how, advice], gist)
     number = {f"of rated items have their true mean in its 95 % interval{spread}": share}
     finding = (

@@ -33,7 +33,7 @@ YOURS = (
 
 CODE = {
     "anaesthetists": """import consilience as cs
-fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"))  # dependence=0: independent looks
+fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"))  # with dependence=0 looks are independent
 print(fit.labels())""",
     "dermatologists": """import consilience as cs
 cases, systems = cs.load("stutz-2023-cases"), cs.load("stutz-2023-predictions")
@@ -104,7 +104,7 @@ def same_grades(grades: Sequence[Any]) -> str:
     if changed:
         return f"{changed} of {len(first)} grades differ between these dependences."
     number = {3: "three", 4: "four"}.get(len(grades), len(grades))
-    return f"The grades are the same at all {number}; how sure they are is what differs."
+    return f"With its prior the grades are the same at all {number}; how sure they are is what differs."
 
 
 def grades_without_prior(own: Any, other: Any) -> tuple[str, str]:

@@ -466,7 +466,7 @@ def _run(found: Agreement) -> Section:
     read = f"data = cs.read_annotations({file!r})" if file else "data = …"
     lines = f"{read}{f'  # hash {hashed}' if hashed else ''}\nfound = cs.agreement(data{given})\n"
     table = Table(pandas.DataFrame(rows, columns=["what", "value", IN_CODE]), "What was measured.")
-    code = Code(f"{lines}cs.report(found, path='agreement.html')", "To reproduce it")
+    code = Code(f"import consilience as cs\n\n{lines}cs.report(found, path='agreement.html')", "To reproduce it")
     return Section(
         "What was run", [table, "To reproduce it:", code, "Please cite:", Code(_PAPER, "To cite it")],
         f"SPA by consilience {__version__}",

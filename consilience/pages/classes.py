@@ -82,7 +82,7 @@ _MOST_REMEMBERED = 1 << 26
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
-_MOST_NAMED = 3  # annotators to look at
+_MOST_NAMED = 3  # annotators to look at, and wrong labels
 
 _SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
 
@@ -416,11 +416,13 @@ def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
 def _by_gold(found: _Found, gold: BesideGold) -> str:
     """Say how right labels are by gold labels that the fit did not use, and whether annotators are as it says."""
     apart = halves(found.fit, found.annotators)
+    names, wrong = found.fit.truth.names(), [place for place, _ in gold.wrong]
+    listed = f" Wrong: {', '.join(str(names[place]) for place in wrong)}." if 0 < len(wrong) <= _MOST_NAMED else ""
     return (
         f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were not used in the fit"
         f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
         f"of the fit is right for {gold.right_text} of them (95 %), and the fit expects {gold.score.certainty:.3f}, "
-        f"{gold.beside}.{'' if apart is None else apart.finding}"
+        f"{gold.beside}.{listed}{'' if apart is None else apart.finding}"
     )
 
 
@@ -435,8 +437,8 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     if "chains" in fit.attributes and (worst := fit.worst) is not None:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
-        few = f"Ask for more draws of each run (fewest effective draws: {worst.size:,.0f}):"
-        words = few if worst.short else "Run longer:"
+        draws = f"Ask for more draws of each run (fewest effective draws: {worst.size:,.0f}):"
+        words = draws if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
@@ -453,6 +455,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
+        words += ", to compare items by these annotators alone: of others like them its intervals are far too narrow"
         actions.insert(0, Action(words, section="Annotator offsets"))
     actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):

@@ -171,15 +171,18 @@ def sides_words(fit: Any, best: Score) -> str:
     frame, threshold = fit.table("means"), float(fit.options["threshold"])
     mean = frame["mean"].to_numpy()
     above, sure = mean >= threshold, np.round(best.items, 3) >= SURE
-    digits = decimals(0.0, float((frame["upper"] - frame["lower"]).median()))
+    ends = [int(np.argmax(mean)), int(np.argmin(mean))]
     high, low = (
-        f"“{frame['item'].iloc[place]}” ({written(mean[place], f'.{digits}f')})"
-        for place in (int(np.argmax(mean)), int(np.argmin(mean)))
+        "“{}” ({}; {} to {}, 95 %)".format(row["item"], *within(*row[["mean", "lower", "upper"]]))
+        for _, row in frame.iloc[ends].iterrows()
     )
+    held = ((frame["lower"] <= mean[ends[0]]) & (mean[ends[0]] <= frame["upper"])).sum() - 1
+    open_ = f": {counted(int(held), 'other items')} may be higher, whose intervals hold its mean" if held else ""
     return (
         f"{above.sum():,} of {counted(len(mean), 'items')} {'is' if above.sum() == 1 else 'are'} above "
         f"{threshold:g} and {(~above).sum():,} below, by their estimated means; {(above & sure).sum():,} above and "
-        f"{(~above & sure).sum():,} below with a certainty of {SURE} or more. The highest is {high}, the lowest {low}."
+        f"{(~above & sure).sum():,} below with a certainty of {SURE} or more. The lowest "
+        f"estimate is that of {low}, the highest that of {high}{open_}."
     )
 
 
@@ -233,8 +236,12 @@ class Without(NamedTuple):
         digits = decimals(0.0, float((frame["upper"] - frame["lower"]).median()))
         most = written(float(np.abs(self.mean - mean).max()), f".{digits}f")
         crossed = int(((mean >= threshold) != (self.mean >= threshold)).sum())
-        first, then = (str(frame["item"].iloc[int(np.argmax(one))]) for one in (mean, self.mean))
-        leads = f"“{then}” would still be the highest" if first == then else f"“{then}” and not “{first}” the highest"
+        leads = " and ".join(
+            f"“{then}” would {'still ' * (first == then)}be the {which}" for which, first, then in (
+                (which, *(str(frame["item"].iloc[int(at(one))]) for one in (mean, self.mean)))
+                for which, at in (("highest", np.argmax), ("lowest", np.argmin))
+            )
+        )  # fmt: skip
         return (
             f"With each annotator's offset taken off, means of items would move by up to {most}, {crossed:,} of "
             f"{counted(number, 'items')} would change sides, {leads}, and {below(self.top):,} instead of "

@@ -89,7 +89,8 @@ def leaderboard_section(
     why, read = _how_to_read(comparison, one_kind, top, fit, gold)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
-    caption = f"Systems by {'gold labels' if leads else comparison.title}, best first{'; the first are equal' * equal}"
+    by, tied = "gold labels" if leads else comparison.title, "; the first are equal" * equal
+    caption = f"Systems by {by}, the highest first{tied}"
     if gold is not None and leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
     narrow = f"; by the {fit_word(fit)} the intervals are too narrow, and P(best) is too sure"
@@ -296,7 +297,21 @@ def other_leaders(
     if not named:
         return ""
     copied = ", if made from the annotations" * (comparison.own_draws is not None)
-    return f" Which is best depends on the metric: {'; '.join(named)}{copied}."
+    clear = {
+        metric.title: _is_clear(scores[name][metric.name], scores[first][metric.name])
+        for name, own in leaders(scores, metrics, comparison).items() if name != first for metric in own
+    }  # fmt: skip
+    chance = ", beyond chance" if all(clear.values()) else ", in none beyond chance"
+    if len(told := [one for one, is_so in clear.items() if is_so]) not in (0, len(clear)):
+        chance = f", in {in_a_row(told)} alone beyond chance"
+    return f" Which is best depends on the metric: {'; '.join(named)}{copied}{chance}."
+
+
+def _is_clear(one: Score, other: Score) -> bool:
+    """Whether the mean difference of two scores over items is more than two standard errors of it."""
+    apart = one.items - other.items
+    apart = apart[np.isfinite(apart)]
+    return len(apart) > 1 and abs(apart.mean()) > 2 * apart.std(ddof=1) / np.sqrt(len(apart))
 
 
 def _is_range(text: str) -> bool:

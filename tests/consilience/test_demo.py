@@ -89,7 +89,7 @@ def test_the_least_certain_patients_come_first(studies):
     fits = [cs.fit("dawid-skene", fit.data, dependence=value) for value in (0, 0.1, 0.5)]
     others = [(cs.certainty(one).items >= 0.9).sum() for one in fits]
     assert all((one.labels()["label"] == fit.labels()["label"]).all() for one in fits)
-    alike = "The grades are the same at all four; how sure they are is what differs."
+    alike = "With its prior the grades are the same at all four; how sure they are is what differs."
     said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5. ".format(*others) + alike
     assert f"so {sure} patients" in study.words
     assert said in study.words
@@ -176,7 +176,7 @@ def test_the_toy_has_an_example_of_each_kind(studies):
 @pytest.mark.parametrize(
     ("grades", "said"),
     [
-        ([[1, 2, 3]] * 3, "The grades are the same at all three; how sure they are is what differs."),
+        ([[1, 2, 3]] * 3, "With its prior the grades are the same at all three; how sure they are is what differs."),
         ([[1, 2, 3], [1, 2, 2], [1, 1, 3]], "2 of 3 grades differ between these dependences."),
     ],
 )

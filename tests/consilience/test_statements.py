@@ -349,8 +349,8 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     sure = cs.certainty(fit).items.round(3) >= 0.9
     assert f"; {(sure & above).sum()} above and {(sure & ~above).sum()} below with a certainty of 0.9 or more." in first
     high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
-    assert f"The highest is “{high}” (" in first
-    assert f"), the lowest “{low}” (" in first
+    assert f" The lowest estimate is that of “{low}” (" in first
+    assert f", 95 %), the highest that of “{high}” (" in first
     assert "nothing here checks the means" in words(html)
     assert {"ratings", "plain mean"} <= set(words(section(html, "Items"), "th"))
     items = section(html, "Items")
