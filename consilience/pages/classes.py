@@ -351,7 +351,7 @@ def _findings(found: _Found) -> list[str]:
     if found.systems:
         other = ahead_by_most(found.leaders, found.comparison.table["system"].iloc[0])
         words = verdict(found.comparison, found.fit, found.by_gold, other)
-        said.append(words + other_leaders(found.scores, found.metrics, found.comparison))
+        said.append(words + other_leaders(found.scores, found.leaders, found.comparison))
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.insert(0, (

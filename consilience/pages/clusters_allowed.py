@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from consilience.pages import Table
-from consilience.pages.systems import in_words
+from consilience.pages.systems import in_a_row, in_words
 from consilience.printing import counted
 from consilience.rounding import probability, written
 
@@ -44,7 +44,7 @@ def _listed(numbers: list[int]) -> str:
     *first, last = numbers
     if len(first) > 1 and last - first[0] == len(first):
         return f"{first[0]} to {last}"
-    return f"{', '.join(map(str, first))} and {last}"
+    return in_a_row([*map(str, numbers)])
 
 
 def _apart(compared: Any, most: int) -> Any:

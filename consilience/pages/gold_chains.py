@@ -178,20 +178,21 @@ def gold_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str],
     def summed(chains: Chains) -> dict[str, np.ndarray]:
         return score_coreference(key, chains, singletons=singletons).sums
 
-    def scored(chains: Chains) -> dict[str, float]:
-        total = {base: parts.sum(axis=1, keepdims=True) for base, parts in summed(chains).items()}
+    def scored(sums: Mapping[str, np.ndarray]) -> dict[str, float]:
+        total = {base: parts.sum(axis=1, keepdims=True) for base, parts in sums.items()}
         return {metric: float(value_of(metric, total)[0]) for metric in metrics}
 
-    def without_each(chains: Chains) -> dict[str, np.ndarray]:
-        rest = {base: parts.sum(axis=1, keepdims=True) - parts for base, parts in summed(chains).items()}
+    def without_each(sums: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        rest = {base: parts.sum(axis=1, keepdims=True) - parts for base, parts in sums.items()}
         return {metric: np.asarray(value_of(metric, rest)) for metric in metrics}
 
     with warnings.catch_warnings():  # of documents without gold, that are left out
         warnings.simplefilter("ignore", InputWarning)
-        found = {name: scored(system) for name, system in systems.items()}
-        left_out = {name: without_each(system) for name, system in systems.items()}
-        silver = scored(silver_chains(fit).to_chains())
-        return GoldScores(found, silver, int(known.sum()), data.num_documents, left_out)
+        sums = {name: summed(system) for name, system in systems.items()}
+        silver = scored(summed(silver_chains(fit).to_chains()))
+    found = {name: scored(own) for name, own in sums.items()}
+    left_out = {name: without_each(own) for name, own in sums.items()}
+    return GoldScores(found, silver, int(known.sum()), data.num_documents, left_out)
 
 
 def _spread(value: float, left_out: np.ndarray) -> tuple[float, float] | None:

@@ -22,39 +22,49 @@ def within_too(fit: Any) -> bool:
 
 def between_and_within(fit: Any) -> list[str]:
     """Say how many links, of how many pairs, are between files and within one, where both may be."""
-    if not within_too(fit) or not len(pairs := pairs_together(np.asarray(fit.truth.estimate()))):
+    if not within_too(fit) or not len((linked := _linked(fit))[0]):
         return []
-    one, other = np.divmod(pairs, fit.data.num_records)
-    source = np.asarray(fit.data.source)
-    own = source[one] == source[other]
-    (between, of_between), (within, of_within) = links_and_pairs(fit)
+    (between, of_between), (within, of_within) = counts = _counted(fit, *linked)
     said = (
         f"Links between two files: {between:,} of {counted(of_between, 'pairs')} of records; links within one file: "
         f"{within:,} of {of_within:,}"
     )
     if 0 < within <= _MOST_NAMED:
-        chance = fit.truth.pairs().of(one[own], other[own])
-        names = np.asarray(fit.data.records, object)
-        named = zip(names[one[own]], names[other[own]], chance, strict=True)
+        source, names = np.asarray(fit.data.source), np.asarray(fit.data.records, object)
+        own = source[linked[0]] == source[linked[1]]
+        one, other = (records[own] for records in linked)
+        named = zip(names[one], names[other], fit.truth.pairs().of(one, other), strict=True)
         said += f" ({'; '.join(f'{a} and {b} with {probability(p, 2)}' for a, b, p in named)})"
     said += ". Before it compares them the model takes either kind of pair to be a link as often"
-    if rarely_within(fit):
+    if _is_rare(*counts):
         said += ", though links within are far rarer here: if no file has an entity twice, link by --restriction across"
     return [f"{said}."]
 
 
 def links_and_pairs(fit: Any) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the links of the estimate and all pairs of records, between files and within one."""
+    return _counted(fit, *_linked(fit))
+
+
+def _linked(fit: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the two records of each link of the estimate."""
+    return np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
+
+
+def _counted(fit: Any, one: np.ndarray, other: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
     source, size = np.asarray(fit.data.source), fit.data.num_records
-    one, other = (source[records] for records in np.divmod(pairs_together(np.asarray(fit.truth.estimate())), size))
-    within, in_file = int((one == other).sum()), np.bincount(source).astype(int)
+    within, in_file = int((source[one] == source[other]).sum()), np.bincount(source).astype(int)
     of_within = int((in_file * (in_file - 1) // 2).sum())
     return (len(one) - within, size * (size - 1) // 2 - of_within), (within, of_within)
 
 
 def rarely_within(fit: Any) -> bool:
     """Return whether a pair within a file is linked at most a tenth as often as one between files."""
-    (between, of_between), (within, of_within) = links_and_pairs(fit)
+    return _is_rare(*links_and_pairs(fit))
+
+
+def _is_rare(in_several: tuple[int, int], in_one: tuple[int, int]) -> bool:
+    (between, of_between), (within, of_within) = in_several, in_one
     return between > 0 and within * of_between <= _RARE * between * of_within
 
 

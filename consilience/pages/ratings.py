@@ -144,12 +144,14 @@ def off(data: Any) -> np.ndarray:
     of_item = np.maximum(np.bincount(item, minlength=data.num_items), 1)
     of_annotator = np.maximum(np.bincount(who, minlength=len(offset)), 1)
     for _ in range(_SWEEPS):
-        mean = np.bincount(item, rating - offset[who], data.num_items) / of_item
+        before, mean = offset, np.bincount(item, rating - offset[who], data.num_items) / of_item
         offset = np.bincount(who, rating - mean[item], len(offset)) / of_annotator
+        if np.abs(offset - before).max(initial=0.0) <= _STILL * np.abs(offset).max(initial=0.0):
+            break
     return offset - offset.mean()
 
 
-_SWEEPS = 500
+_SWEEPS, _STILL = 500, 1e-12
 _OFF_CODE = f"""\
 # By least squares a rating is the sum of an effect of its item and of its annotator.
 item, who, off = data.item, data.annotator, np.zeros(data.num_annotators)

@@ -283,23 +283,24 @@ def ahead_by_most(leads_in: Mapping[str, Sequence[Metric]], first: str) -> str:
 
 
 def other_leaders(
-    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison
+    scores: Mapping[str, Mapping[str, Score]], leads_in: Mapping[str, Sequence[Metric]], comparison: Comparison
 ) -> str:  # fmt: skip
     """Say in which other metrics another system has a higher mean than the first of a comparison; empty if in none."""
     first = comparison.table["system"].iloc[0]
+    others = {name: own for name, own in leads_in.items() if own and name != first}
     named = [
         f"“{name}” leads in " + in_a_row([
             f"{metric.title} ({scores[name][metric.name].value:.2f} against {scores[first][metric.name].value:.2f})"
             for metric in own
         ])
-        for name, own in leaders(scores, metrics, comparison).items() if own and name != first
+        for name, own in others.items()
     ]  # fmt: skip
     if not named:
         return ""
     copied = ", if made from the annotations" * (comparison.own_draws is not None)
     clear = {
         metric.title: _is_clear(scores[name][metric.name], scores[first][metric.name])
-        for name, own in leaders(scores, metrics, comparison).items() if name != first for metric in own
+        for name, own in others.items() for metric in own
     }  # fmt: skip
     chance = ", beyond chance" if all(clear.values()) else ", in none beyond chance"
     if len(told := [one for one, is_so in clear.items() if is_so]) not in (0, len(clear)):

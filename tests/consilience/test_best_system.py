@@ -26,11 +26,15 @@ def test_another_system_that_leads_by_other_metrics_is_named():
         for name, own in values.items()
     }  # fmt: skip
     said = " Which is best depends on the metric: “b” leads in top-2 accuracy (0.65 against 0.60), "
-    assert other_leaders(scores, metrics, Ranked()) == f"{said}beyond chance."
+
+    def others(metrics):
+        return other_leaders(scores, leaders(scores, metrics, Ranked()), Ranked())
+
+    assert others(metrics) == f"{said}beyond chance."
     # By hand: the differences 0.15 and -0.05 of two items have the mean 0.05 and the standard error 0.1.
     scores["b"]["top-2"].items[:] = [0.75, 0.55]
-    assert other_leaders(scores, metrics, Ranked()) == f"{said}in none beyond chance."
-    assert other_leaders(scores, metrics[:1], Ranked()) == other_leaders(scores, metrics[::2], Ranked()) == ""
+    assert others(metrics) == f"{said}in none beyond chance."
+    assert others(metrics[:1]) == others(metrics[::2]) == ""
     # Of equal means the first of the comparison has the metric.
     assert leaders(scores, metrics, Ranked()) == {"a": [metrics[0], metrics[2]], "b": [metrics[1]]}
 
