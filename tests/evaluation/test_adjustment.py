@@ -1,6 +1,5 @@
 """Metrics lifted over draws: worked values, definitions by loops, and what holds for every predictor."""
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib
 
-import jax
 import numpy as np
 import pytest
 
