@@ -300,8 +300,8 @@ class Without(NamedTuple):
             )
         )  # fmt: skip
         return (
-            f"With such an offset taken off for each annotator, means of items would move by up to {most}, "
-            f"{crossed:,} of {counted(number, 'items')} would change sides, {leads}, and {below(self.top):,} instead of "
+            f"With such an offset taken off for each annotator, means of items would move by up to {most}, {crossed:,} "
+            f"of {counted(number, 'items')} would change sides, {leads}, and {below(self.top):,} instead of "
             f"{below(best):,} would have a side less than 90 % certain. These are means by these annotators, and not "
             "by others like them."
         )
