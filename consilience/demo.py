@@ -32,10 +32,11 @@ from consilience.demo_words import (
     doubts,
     in_turn,
     of_the_prior,
+    other_assumptions,
     sure_of_another,
     truth_among,
-    under_other_assumptions,
     who_is_first,
+    whom_to_look_at,
 )
 from consilience.drawing import BLUE, GREEN, INK, VERMILLION, WIDTH, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
@@ -47,7 +48,7 @@ from consilience.models.intervals import ends
 from consilience.output import check_output
 from consilience.pages import SURE, Action, Code, Page, Section, Table, capital, write_page
 from consilience.pages.run import METHODS
-from consilience.printing import percent, percents, rows_of, table_text
+from consilience.printing import counted, percent, percents, rows_of, table_text
 from consilience.rounding import probability
 
 
@@ -133,39 +134,37 @@ def anaesthetists() -> Study:
     table = table.rename(columns={"item": "patient", "label": "grade"})
     least = table.sort_values("certainty", kind="stable").head(8).reset_index(drop=True)
     size, worst, rho = fit.data.num_items, least.iloc[0], fit.dependence.rho
-    others, alike, (other_grades, named) = under_other_assumptions(fit)
-    every = {value: int((sure >= SURE).sum()) for value, sure in (others | {rho: certainty.items}).items()}
-    sure, by_others = every[rho], {value: every[value] for value in others}
+    others = other_assumptions(fit)
+    every = {value: int((sure >= SURE).sum()) for value, sure in (others.certainties | {rho: certainty.items}).items()}
+    by_others = {value: every[value] for value in others.certainties}
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
-        "Nobody knows the right grades. From how the five agree a model learns what each of them confuses. It takes "
-        f"those who look at one patient to err together to some degree (dependence {rho:g}, which is assumed, as there "
-        f"are no right grades to learn it from): so {sure} patients have a grade with a certainty (a probability) of "
-        f"{SURE} or more, and {size - sure} do not. That number rests on the assumption: {in_turn(by_others)}. {alike} "
-        f"{other_grades}{named} The grade of patient {worst['patient']} is the least certain "
-        f"({worst['certainty']:.2f}): a majority vote would have hidden that. The least certain patients:"
+        "Nobody knows the right grades. From how the five agree a model learns what each of them confuses. Two things "
+        "it cannot learn here and takes as given. One is how far those who look at one patient err together, the "
+        f"dependence: at {rho:g}, which is assumed, {every[rho]} patients have a grade with a certainty (a "
+        f"probability) of {SURE} or more; {in_turn(by_others)}. {others.grades} The other is the prior, which errors "
+        f"it expects before any data: {others.without_prior}. The grade of patient {worst['patient']} is the least "
+        f"certain ({worst['certainty']:.2f}): a majority vote would have hidden that. The least certain patients:"
     )
     fewest, most = min(every.values()), max(every.values())
-    known = f"{fewest} to {most} of {size} patients have a grade with a certainty of {SURE} or more"
     shown = Table(least, "The patients whose grade is least certain.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
+    again, advice = whom_to_look_at(fit.labels(), certainty.items, others)
     section = Section(
         "Which labels of a crowd can be trusted?",
         [
             words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
-            *(f"{capital(one.words())}. The prior is what it expects before any data." for one in fit.findings()),
-            "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"),
-            f"What to do with this: have patients below {SURE} looked at again, the least certain first, and take the "
-            f"other {sure} grades for known only if you believe in the prior, and that looks hang together no more "
-            "than assumed.",
+            *(f"{capital(one.words())}." for one in fit.findings()),
+            "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"), advice,
         ],
-        f"{known}, by the dependence that is assumed",
+        f"{again} of {size} patients to be looked at again",
     )  # fmt: skip
-    what = f"{known.partition(' patients ')[2]}, at dependence {max(every):g} to {min(every):g}; {sure} at {rho:g}"
-    number = {f"of {size} patients {what}, which is assumed. {alike}": f"{fewest} to {most}"}
+    sure = f"of {size} patients have a sure grade (certainty {SURE} or more), by what is assumed"
+    number = {sure: f"{fewest} to {most}"}
     finding = (
-        f"{known}, by how far looks at one patient err together: {sure} at dependence {rho:g}, which is assumed; "
-        f"{in_turn(by_others)}. {alike} {other_grades}"
+        f"How many of {size} patients have a sure grade depends on how far looks at one patient err together, which "
+        "nobody knows. Without a prior (what the model expects of errors before any data) "
+        f"{counted(len(others.changed), 'patients')} would get another grade."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "printed table"))
 

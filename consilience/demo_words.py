@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import consilience as cs
 from consilience.errors import ConsilienceWarning
 from consilience.notes import Level
-from consilience.pages import capital
+from consilience.pages import SURE, capital
 from consilience.printing import counted, percent
 from consilience.rounding import probability
 
@@ -86,15 +86,44 @@ _DEPENDENCES = (0.0, 0.1, 0.5)
 """Others than the one that the model assumes."""
 
 
-def under_other_assumptions(fit: Any) -> tuple[dict[float, np.ndarray], str, tuple[str, str]]:
-    """Return certainties at other dependences, and say which grades are others there, and which by EM."""
+class Others(NamedTuple):
+    """What follows from other assumptions than those of a fit.
+
+    Parameters
+    ----------
+    certainties : of each patient, by the dependence.
+    grades : whether grades differ between these, in words.
+    changed : a table of the patients who get another grade without a prior, by maximum likelihood, with the columns
+        item, label, other and sure, the certainty of that other one.
+    """
+
+    certainties: dict[float, np.ndarray]
+    grades: str
+    changed: Any
+
+    @property
+    def without_prior(self) -> str:
+        """Say which grades maximum likelihood gives."""
+        without = "without one, by the maximum likelihood of 1979 (EM),"
+        if not len(self.changed):
+            return f"{without} the grades are the same"
+        named = [f"{row.item} ({row.other}, not {row.label})" for row in self.changed.itertuples()]
+        sure = probability(float(self.changed["sure"].min()), 2)
+        get = "gets" if len(named) == 1 else "get"
+        told = f"with a certainty of {sure} or more: {', '.join(named)}"
+        return f"{without} {counted(len(named), 'patients')} {get} another grade, {told}"
+
+
+def other_assumptions(fit: Any) -> Others:
+    """Fit at other dependences, and without a prior."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)  # the page says it
         fits: dict[float, Any] = {value: cs.fit("dawid-skene", fit.data, dependence=value) for value in _DEPENDENCES}
-        without: Any = cs.fit("dawid-skene", fit.data, method="em")
+        without: Any = cs.fit("dawid-skene", fit.data, method="em").labels()
     grades = [one.labels()["label"] for one in (fit, *fits.values())]
     certainties = {value: cs.certainty(one).items for value, one in fits.items()}
-    return certainties, same_grades(grades), grades_without_prior(fit.labels(), without.labels())
+    table = fit.labels().assign(other=without["label"], sure=without["certainty"])
+    return Others(certainties, same_grades(grades), table[table["label"] != table["other"]])
 
 
 def same_grades(grades: Sequence[Any]) -> str:
@@ -104,21 +133,30 @@ def same_grades(grades: Sequence[Any]) -> str:
     if changed:
         return f"{changed} of {len(first)} grades differ between these dependences."
     number = {3: "three", 4: "four"}.get(len(grades), len(grades))
-    return f"With its prior the grades are the same at all {number}; how sure they are is what differs."
+    return f"The grades are the same at all {number}."
 
 
-def grades_without_prior(own: Any, other: Any) -> tuple[str, str]:
-    """Say how many patients get another grade by maximum likelihood, and which; of two tables of labels."""
-    table = own.assign(other=other["label"], sure=other["certainty"])
-    table = table[table["label"] != table["other"]]
-    without = "EM, the maximum likelihood of 1979, which has no prior,"
-    if not len(table):
-        return f"{without} gives the same grades.", ""
-    named = [
-        f"{row.item} ({row.other}, not {row.label}, with {probability(row.sure, 2)})" for row in table.itertuples()
-    ]
-    number = counted(len(table), "patients")
-    return f"{without} gives {number} another grade.", f" They are {', '.join(named)}: the votes alone do not decide."
+def whom_to_look_at(labels: Any, certainty: np.ndarray, others: Others) -> tuple[int, str]:
+    """Say which patients to have looked at again, and how many: those who are unsure, or get another grade elsewhere.
+
+    Parameters
+    ----------
+    labels : the table of the fit, with the column item.
+    certainty : of each item.
+    others : what follows from other assumptions.
+    """
+    items = labels["item"].to_numpy()
+    unsure = items[np.argsort(certainty, kind="stable")][: int((certainty < SURE).sum())].tolist()
+    moved = [item for item in others.changed["item"] if item not in unsure]
+    again, most = len(unsure) + len(moved), max(others.certainties)
+    of_prior = f", and {', '.join(moved)}, whose grade is another without a prior" * bool(moved)
+    low = int((others.certainties[most] < SURE).sum())
+    return again, (
+        f"What to do with this: have {counted(again, 'patients')} looked at again: {', '.join(unsure)}, whose "
+        f"certainty is below {SURE}{of_prior}. If looks may err together as far as dependence {most:g} says, have the "
+        f"{low} looked at who are below {SURE} there. The other grades are the same by all that was tried here; that "
+        "does not make them right: only patients whose grade is known could show it."
+    )
 
 
 def of_the_prior(prior: float, reliability: float, value: float, flat: float) -> str:

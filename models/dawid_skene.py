@@ -135,10 +135,10 @@ def _says(account: Account) -> Iterator[Note]:
     if number.size and np.median(moved / error) > _UNSAID:
         yield Note(
             Level.warning,
-            f"accuracies lean towards the prior: before any data it expects {expected:.2f} of the labels to be right, "
-            f"and weighs as much as {weight:.0f} labels of each annotator, who gave {np.median(number):,.0f} (the "
-            "median); their 95 % intervals hold the true accuracies in fewer than 95 % of cases. The model one-coin "
-            "learns from all annotators together how accurate to expect each",
+            f"accuracies lean towards the prior, and so do their intervals: before any data it expects {expected:.2f} "
+            f"of the labels to be right, and weighs as much as {weight:.0f} labels of each annotator, who gave "
+            f"{np.median(number):,.0f} (the median). The model one-coin learns from all annotators together how "
+            "accurate to expect each",
             title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
         )
 

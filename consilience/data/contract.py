@@ -392,6 +392,11 @@ class Contract:
         """How the call of its reader is written, with … for what the user has."""
         return "…"
 
+    @property
+    def after_reading(self) -> str:
+        """How it is written what was done with the data after they were read, as a call of a method."""
+        return ""
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields changed."""
         return dataclasses.replace(self, **changes)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from consilience.data.codes import Names, as_numbers, check_lengths, compact, names_or_codes, sized
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
-from consilience.data.contract import Contract, codes, ids, of_file, size, values
+from consilience.data.contract import Contract, codes, ids, named_after, of_file, per, size, values
+from consilience.data.offsets import annotator_offsets
 from consilience.data.policies import filled_rows, keep_repeated, require_rows
 from consilience.data.problems import Problems, check_option
 from consilience.data.tables import read_table
@@ -27,6 +28,8 @@ class Ratings(Contract):
         Codes into ``items`` and ``annotators``.
     rating : float64, shape ``(rating,)``
         Finite, in the units of the file.
+    offset : float64, shape ``(annotator,)``, optional
+        What `without_offsets` took off the ratings of each annotator; ``None`` where nothing was.
     num_ratings, num_items, num_annotators : int
         sizes.
     items, annotators : sequence, optional
@@ -45,6 +48,7 @@ class Ratings(Contract):
     item: Any = codes("item")
     annotator: Any = codes("annotator")
     rating: Any = values()
+    offset: Any = per("annotator", later=True, default=None)
     num_ratings: int = size()
     num_items: int = size()
     num_annotators: int = size()
@@ -133,6 +137,41 @@ class Ratings(Contract):
         item, item_ids = compact(item[keep], items)
         annotator, annotator_ids = compact(annotator[keep], annotators)
         return Ratings.from_codes(item, annotator, rating[keep], items=item_ids, annotators=annotator_ids)
+
+    def without_offsets(self) -> Self:
+        """Return ratings from which is taken off how much higher or lower than the others each annotator rates.
+
+        By least squares a rating is the sum of an effect of its item and of its annotator. Offsets are from the mean of
+        all annotators: those whom common items connect, be it through others, add up to 0. A fit of these ratings takes
+        them for known, and is of the mean by these annotators: of others like them it says nothing.
+
+        Returns
+        -------
+        ratings
+            Of the same items and annotators, in the same units. Their ``offset``, shape ``(annotator,)``, is what was
+            taken off; a fit, a saved one too, keeps it with its data.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"item": ["a", "a", "b", "b"], "annotator": ["Ann", "Bob"] * 2, "rating": [1, 3, 4, 6]}
+        >>> ratings = cs.read_ratings(table).without_offsets()
+        >>> ratings.rating.tolist()
+        [2.0, 2.0, 5.0, 5.0]
+        >>> ratings.offset.tolist()
+        [-1.0, 1.0]
+        """
+        item, annotator, rating = np.asarray(self.item), np.asarray(self.annotator), np.asarray(self.rating)
+        size = self.num_items, self.num_annotators
+        offset = annotator_offsets(item, annotator, np.asarray(rating, float), size)
+        known = 0.0 if self.offset is None else np.asarray(self.offset, float)
+        rating = (rating - offset[annotator]).astype(rating.dtype)
+        return named_after(self.replace(rating=rating, offset=known + offset), self.file)
+
+    @property
+    def after_reading(self) -> str:
+        """What was done with the ratings after they were read; see `Contract.after_reading`."""
+        return "" if self.offset is None else ".without_offsets()"
 
 
 read_ratings = Ratings.read

@@ -31,7 +31,7 @@ from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import CALIBRATION, LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION, Block, Question
 from consilience.notes import Level
-from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined, tile
+from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.annotators_by_gold import halves
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
@@ -54,11 +54,22 @@ from consilience.pages.items import (
     effective_draws,
     items_section,
     leading_classes,
+    named_items,
+    near_ties,
     too_high,
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
-from consilience.pages.ratings import Offsets, Without, offsets_of, scale_sections, sides_words, without_offsets
+from consilience.pages.ratings import (
+    Offsets,
+    Without,
+    offsets_of,
+    rating_numbers,
+    scale_sections,
+    sides_words,
+    unchecked,
+    without_offsets,
+)
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
     ahead_by_most,
@@ -303,19 +314,9 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     truth, top = found.truth, found.top
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
-        middle, half = float(fit.table("means")["mean"].mean()), found.offsets.half
-        known = np.isfinite(half)
-        like = ", with other annotators like these"
-        numbers = tile("mean of the items", middle, middle - half, middle + half, like) if known else {}
-        side = f"the side of {fit.options['threshold']:g}, the threshold, is less than 90 % certain"
-        like = "" if found.offsets.furthest is None else like
-        numbers |= {f"of {counted(truth.num_units, 'items')} {side}{like}": below(top)}
-        if found.systems:
-            return numbers | leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
-        if (without := found.without_offsets) is not None:
-            these = counted(fit.data.counts["annotators"], "annotators")
-            like += f"; {without.top.value:.3f} of the mean of these {these}, offsets taken off"
-        return numbers | {f"mean certainty of the side{like}": f"{top.value:.3f}"}
+        own = rating_numbers(fit, top, found.offsets, found.without_offsets, systems=bool(found.systems))
+        board = leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders) if found.systems else {}
+        return own | board
     numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
         numbers |= {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
@@ -358,7 +359,7 @@ def _findings(found: _Found) -> list[str]:
             f"Which class is the most plausible is open for {below(found.top):,} of "
             f"{counted(truth.num_units, 'items')}: for these the leading class is so with a probability below {SURE}. "
             f"Least certain is “{names[least]}”, by mean plausibility "
-            f"{leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}."
+            f"{leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}.{_ties(found)}"
         ))  # fmt: skip
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
@@ -371,10 +372,11 @@ def _findings(found: _Found) -> list[str]:
         said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
     if gold is None:
+        fit_unchecked = unchecked(found.offsets) if found.fit.data.rows == "rating" else "nothing here checks the fit"
         checks = "the labels" if is_vote(found.fit) else "its probabilities"
         said.append(
             f"There are no gold labels that the {fit_word(found.fit)} did not use: nothing here checks {checks}."
-            if found.fit.data.rows == "annotation" else f"No item is known for certain: {_unchecked(found)}."
+            if found.fit.data.rows == "annotation" else f"No item is known for certain: {fit_unchecked}."
         )
         if (one := truth.dependence) is not None:
             said[-1] += together_words(
@@ -387,22 +389,18 @@ def _findings(found: _Found) -> list[str]:
     return said
 
 
-def _unchecked(found: _Found) -> str:
-    """Say that nothing checks a fit whose items nobody knows, but for what looks at its suppositions."""
-    if found.fit.data.rows != "rating" or not len(found.offsets.mean):
-        return "nothing here checks the fit"
-    holds = "may hold" if found.offsets.furthest is None else "does not hold"
-    return (
-        "nothing here checks the means. Of what the model supposes one thing is looked at, that annotators are alike; "
-        f"it {holds} (see Annotator offsets)"
-    )
-
-
 def _surely_leads(found: _Found, item: int) -> str:
     """Say which class of an item is the most plausible one, and how probably."""
     classes, code = found.truth.ids.get("class"), int(found.truth.lead.label[item])
     sure = probability(float(found.top.items[item]), 2, effective_draws(found.fit, found.top))
     return f"{code if classes is None else classes[code]} is the most plausible class with probability {in_words(sure)}"
+
+
+def _ties(found: _Found) -> str:
+    """Say of which items the draws do not tell which of two classes leads."""
+    tied = near_ties(found.truth, found.top, effective_draws(found.fit, found.top))
+    named = named_items(found.truth, tied, found.unit)
+    return f" Of {named} two classes lead equally often, as far as the draws tell." if named else ""
 
 
 def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
@@ -455,7 +453,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
-        words += ", to compare items by these annotators alone: of others like them its intervals are far too narrow"
+        words += f", to compare items by {found.offsets.these} alone"
         actions.insert(0, Action(words, section="Annotator offsets"))
     actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):

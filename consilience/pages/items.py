@@ -23,6 +23,7 @@ from consilience.rounding import probability, within
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
+_NAMED = 4  # items in a sentence
 
 # Mean plausibilities below this are not shown; items above this are as good as decided.
 _LEAST_SHOWN = 0.005
@@ -93,6 +94,9 @@ def items_section(
             blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports))
     how = how_counted(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))
+    if tied := named_items(truth, near_ties(truth, best, effective_draws(fit, best)), unit):
+        what = "labels" if class_word(fit) == "label" else "classes"
+        how += f" Of {tied} two {what} lead equally often as far as these draws tell: take them for ties."
     blocks += [] if vote else [how + _by_dependence(truth, best)]
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} with a certainty below {SURE}"
@@ -156,6 +160,34 @@ def too_high(best: Score, truth: Any) -> float:
         ]
         shares.append(np.mean(counted_by_other, axis=0))
     return max(float(np.nanmean(best.items - np.concatenate(shares))), 0.0)
+
+
+def near_ties(truth: Any, best: Score, draws: float) -> np.ndarray:
+    """Return the places of items whose two leading classes are so equally often that the draws do not tell which.
+
+    Frequencies among so many effective ``draws`` differ by less than 1.96 standard errors of their difference. In
+    closed form there are none.
+    """
+    if truth.num_draws == 1 or not len(best.draws):
+        return np.zeros(0, int)
+    apart = np.full(truth.num_units, np.inf)
+    for block in truth.blocks(Ranked(1)):
+        codes = np.asarray(block.real[..., 0], np.int64)
+        first, most = most_frequent(codes)
+        # Draws of the first one become values of their own, so that the next one is the most frequent.
+        others = np.where(codes == first[:, None], -2 - np.arange(codes.shape[1]), codes)
+        next_ = most_frequent(others)[1]
+        error = np.sqrt(np.maximum(most + next_ - np.square(most - next_), 0.0) / max(draws, 1))
+        apart[block.units] = (most - next_) - _TWO_SIDES * error
+    return np.flatnonzero(np.isfinite(best.items) & (apart < 0))
+
+
+def named_items(truth: Any, places: np.ndarray, unit: str) -> str:
+    """Name items, or say how many they are where they are many; nothing of none."""
+    if len(places) > _NAMED:
+        return counted(len(places), f"{unit}s")
+    names = [f"“{truth.names()[place]}”" for place in places.tolist()]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def how_counted(best: Score, truth: Any, what: str, high: float = 0.0, draws: float = np.inf) -> str:

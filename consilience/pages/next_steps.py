@@ -24,7 +24,7 @@ def fit_again(fit: Fit, model: str = "", *, output: str, **given: Any) -> str:
     given = {name: int(value) if value == int(value) else value for name, value in given.items()}
     settings, name = (given if model else changed(fit) | given), model or fit.member.name
     file = fit.attributes.get("data_file")
-    if fit.folder and file and name in MEMBERS:
+    if fit.folder and file and name in MEMBERS and not fit.data.after_reading:
         flags = [Remedy(one, value).words("flags") for one, value in settings.items()]
         return " ".join(["consilience fit", name, shlex.quote(file), *flags, f"-o {output}"])
     named = repr(name) if name in MEMBERS else name

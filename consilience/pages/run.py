@@ -241,6 +241,7 @@ def line_of(fit: Fit) -> str:
         called = f"model {fit.member.name} ({re.split('[:,]', fit.member.title)[0]})"
         how = "" if is_counted(fit) else f" · {called}, by {method}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
+        from_ += ", whose offsets were taken off" * (asked == "rating" and bool(fit.data.after_reading))
         return f"From {from_}: {words}{how} · {today()}"
     return f"{', '.join(named.values())} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"
 
@@ -312,7 +313,7 @@ def fitting_lines(fit: Fit) -> str:
         model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
         file = fit.attributes.get("data_file")
         source = fit.data.read_from.replace("…", repr(file), 1) if file else fit.data.read_from
-        read = f"data = cs.{fit.data.reader or 'load'}({source})"
+        read = f"data = cs.{fit.data.reader or 'load'}({source}){fit.data.after_reading}"
         made = f"{read}  {data_hash}\nfit = cs.fit({model}, data, {run}"
     return f"{before}{made}"
 

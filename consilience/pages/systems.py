@@ -19,7 +19,7 @@ from consilience.models.truth import CLASSES, Truth
 from consilience.models.truth.truth import Shares
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.gold import SystemsByGold
-from consilience.pages.items import below
+from consilience.pages.items import below, class_word, named_items
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
@@ -27,6 +27,7 @@ from consilience.rounding import decimals, within, written
 _EVEN, _TIE = 0.5, 1e-9
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _FROM_ANNOTATIONS = "if made from the annotations"
+_UNTOLD = "cannot be told"  # of P(best)
 _MOST_NAMED = 4  # systems in a sentence
 _BY_SOURCE = ", by where predictions come from"
 _EVENS_OUT = (
@@ -57,14 +58,14 @@ def leaderboard_section(
         "system": "system", **({"by_gold": ""} if leads else {}),
         "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
         "interval": f"{100 * comparison.level:g} %, all items like these",
-        "p_best": f"P(best){', too sure' * bool(too_narrow(comparison, fit))}",
+        "p_best": "P(best)",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
-    table, told = comparison.table, {"p_best": comparison.p_best_texts}
+    table, told = comparison.table, {"p_best": _p_best_texts(comparison)}
     digits = decimals(0.0, float((table["upper"] - table["lower"]).median()))
     told["value_own_look"] = comparison.own_texts(digits)
     ends = table[["lower", "upper"]].to_numpy().tolist()
@@ -93,8 +94,8 @@ def leaderboard_section(
     caption = f"Systems by {by}, the highest first{tied}"
     if gold is not None and leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
-    narrow = f"; by the {fit_word(fit)} the intervals are too narrow, and P(best) is too sure"
-    caption += f"{narrow * bool(too_narrow(comparison, fit))}."
+    wider = ". Intervals are wider in truth; by how much is not known"
+    caption += f"{wider * bool(too_narrow(comparison, fit))}."
     blocks = [
         *said, Table(shown, caption, texts=texts),
         figures.leaderboard(comparison),
@@ -106,7 +107,7 @@ def leaderboard_section(
     if gold is not None and leads:
         return Section(title, blocks, f"{gold.first} right on gold labels: {first['by_gold']}")
     value, low, high = _score(comparison)
-    gist = f"“{first['system']}” {value} [{low}, {high}]{' (too narrow)' if too_narrow(comparison, fit) else ''}"
+    gist = f"“{first['system']}” {value} [{low}, {high}]{' or wider' if too_narrow(comparison, fit) else ''}"
     if len(table) > 1 and not _tells_nothing(comparison):
         gist += f", {names['p_best']} {comparison.p_best_texts[0]}"
     return Section(title, blocks, gist)
@@ -133,7 +134,7 @@ def leaderboard_numbers(
     """
     leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, leads)
-    narrow = ", too narrow" if too_narrow(comparison, fit) else ""
+    narrow = ", or wider" if too_narrow(comparison, fit) else ""
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += _BY_SOURCE if _is_range(value) else ""
     score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
@@ -149,11 +150,11 @@ def leaderboard_numbers(
         what = f"metrics in which “{other}” has the {most} mean{first_in}"
         return score | {what: f"{len(leads_in[other])} of {number}"}
     one_kind, comparison = comparison, _apart(comparison)
-    text, sure = comparison.p_best_texts[0], ", too sure" * bool(narrow)
+    text, sure = comparison.p_best_texts[0], "; or less sure" * bool(narrow)
     by = _BY_SOURCE if _is_range(text) else ""
     if _tells_nothing(comparison):
         text, by = one_kind.p_best_texts[0], " if all predictions come from one kind of source, open if not"
-    best = {f"P(“{first['system']}” is best in {comparison.title}){by}{sure and f';{sure[1:]}'}": in_words(text)}
+    best = {f"P(“{first['system']}” is best in {comparison.title}){by}{sure}": in_words(text)}
     if len(comparison.table) == 2:  # where that it beats the other is the same
         return score | best
     pair = comparison.pairs.iloc[0]
@@ -195,7 +196,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
     meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
     meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" and not other else ""
-    between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', too narrow' if why else ''})"
+    between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', or wider' if why else ''})"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone = within(first["value_alone"], first["lower"], first["upper"])[0]
         own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
@@ -215,7 +216,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         runner, apart = runner * (len(table) > 2), in_words(_apart(comparison).p_best_texts[0])
         of_one_kind = "" if apart == best else f"; {best}{runner} if all come from one kind of source"
-        sure, best_in = " (too sure)" * bool(why), f"best in {comparison.title}"
+        sure, best_in = ", or less surely" * bool(why), f"best in {comparison.title}"
         if _turns(comparison) and of_one_kind and _tells_nothing(_apart(comparison)):
             words += (
                 f" Which of {len(table)} systems is {best_in} stays open until somebody says where predictions come "
@@ -246,10 +247,16 @@ def _apart(comparison: Comparison) -> Comparison:
     return comparison.each_for_itself if _of_one_kind(comparison) else comparison
 
 
-def _tells_nothing(comparison: Comparison) -> bool:
-    """Return whether P(best) of the first system is next to nothing or all, by where predictions come from."""
-    first = comparison.table.iloc[0]
-    return bool(first["p_best_lower"] < _NOTHING and first["p_best_upper"] > 1 - _NOTHING)
+def _tells_nothing(comparison: Comparison, place: int = 0) -> bool:
+    """Return whether P(best) of a system, the first one by default, may be next to nothing or all."""
+    one = comparison.table.iloc[place]
+    return bool(one["p_best_lower"] < _NOTHING and one["p_best_upper"] > 1 - _NOTHING)
+
+
+def _p_best_texts(comparison: Comparison) -> list[str]:
+    """Return P(best) of each system as the table has it; a range that is next to everything tells nothing."""
+    texts = comparison.p_best_texts
+    return [_UNTOLD if _tells_nothing(comparison, place) else text for place, text in enumerate(texts)]
 
 
 def _turns(comparison: Comparison) -> bool:
@@ -305,7 +312,7 @@ def other_leaders(
     chance = ", beyond chance" if all(clear.values()) else ", in none beyond chance"
     if len(told := [one for one, is_so in clear.items() if is_so]) not in (0, len(clear)):
         chance = f", in {in_a_row(told)} alone beyond chance"
-    return f" Which is best depends on the metric: {'; '.join(named)}{copied}{chance}."
+    return f" Which is best depends on the metric: {'; '.join(named)}{copied}{chance} (see Leaderboard)."
 
 
 def _is_clear(one: Score, other: Score) -> bool:
@@ -380,10 +387,12 @@ def _how_to_read(
             read += ", where one may have looked itself and another not. "
             read += f"If all come from one kind of source it is {named}"
         read += ". "
+        if _UNTOLD in _p_best_texts(comparison):
+            read += f"Where it goes from below {_NOTHING} to above {1 - _NOTHING} it says “{_UNTOLD}”. "
     if comparison.points is not None:
         read += (
-            "The cross is what standard practice would report: the score against a point estimate, the leading label "
-            "of each item, taken for the truth. "
+            "The cross is what standard practice would report: the score against a point estimate, the leading "
+            f"{class_word(fit)} of each item, taken for the truth{_tied_estimates(truth, fit)}. "
         )
     if gold is not None and gold.leads:
         read += (
@@ -391,6 +400,17 @@ def _how_to_read(
             f"for a random sample of all; it rests on no model. The figure is of the {fit_word(fit)} alone."
         )
     return why, read
+
+
+def _tied_estimates(truth: Truth, fit: Fit) -> str:
+    """Say of which items the point estimate of rankings has several leading classes, of which it names the first."""
+    point: Any = truth.standard() if fit.data.rows == "report" else None
+    if point is None or not len(point.tied):
+        return ""
+    return (
+        f"; of {named_items(truth, point.tied, fit.data.unit)} several classes lead alike by it, and the first in the "
+        "list of classes is taken"
+    )
 
 
 def _scores(

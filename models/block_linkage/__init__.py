@@ -302,13 +302,17 @@ def _given_up(posterior: Linkage | Linkable | DrawnLinkage, level: Level) -> Ite
     components, records, most, pairs_lost, links_lost = posterior.cut.tolist()
     if components:
         groups = (
-            f"1 component with {records:,.0f} records was too large to go through, and was cut at its weakest links"
+            f"1 group of {records:,.0f} records that may belong together has too many partitions to try them all, and "
+            "was cut at its weakest links"
             if components == 1
-            else f"{components:,.0f} components with {records:,.0f} records were too large to go through, the largest "
-            f"with {most:,.0f}, and were cut at their weakest links"
+            else f"{components:,.0f} groups of records that may belong together, {most:,.0f} in the largest and "
+            f"{records:,.0f} in all, have too many partitions to try them all, and were cut at their weakest links"
         )
-        pairs_given_up = f"{pairs_lost:,.0f} pair{'' if pairs_lost == 1 else 's'}"
-        text = f"{groups}, {pairs_given_up} worth {links_lost:,.1f} links; a lower threshold makes them smaller"
+        pairs_given_up = f"{pairs_lost:,.0f} pair{' was' if pairs_lost == 1 else 's were'} given up"
+        text = (
+            f"{groups}: {pairs_given_up}, where {links_lost:,.1f} links are expected; a lower threshold makes groups "
+            "smaller"
+        )
         yield Note(level, text)
     alike, pairs_alike, links_alike = posterior.alike.tolist()
     if alike:

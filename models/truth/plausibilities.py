@@ -396,6 +396,15 @@ class PointTruth(PlausibilityDraws):
         with np.errstate(divide="ignore"):
             super().__init__(entries, np.log(self.score)[None])
 
+    @property
+    def tied(self) -> Int[np.ndarray, " unit"]:
+        """The places of the units of which several classes have the largest score."""
+        item = self.entries.item
+        largest = np.zeros(self.num_units)
+        np.maximum.at(largest, item, self.score)
+        leads = (self.score == largest[item]) & (self.score > 0)
+        return np.flatnonzero(np.bincount(item[leads], minlength=self.num_units) > 1)
+
     def bucket_orders(self, width: int) -> tuple[Int[np.ndarray, "item width"], Int[np.ndarray, "item width"]]:
         """Return each item's classes best first and the number of their bucket of equal scores.
 

@@ -30,10 +30,10 @@ def test_another_system_that_leads_by_other_metrics_is_named():
     def others(metrics):
         return other_leaders(scores, leaders(scores, metrics, Ranked()), Ranked())
 
-    assert others(metrics) == f"{said}beyond chance."
+    assert others(metrics) == f"{said}beyond chance (see Leaderboard)."
     # By hand: the differences 0.15 and -0.05 of two items have the mean 0.05 and the standard error 0.1.
     scores["b"]["top-2"].items[:] = [0.75, 0.55]
-    assert others(metrics) == f"{said}in none beyond chance."
+    assert others(metrics) == f"{said}in none beyond chance (see Leaderboard)."
     assert others(metrics[:1]) == others(metrics[::2]) == ""
     # Of equal means the first of the comparison has the metric.
     assert leaders(scores, metrics, Ranked()) == {"a": [metrics[0], metrics[2]], "b": [metrics[1]]}

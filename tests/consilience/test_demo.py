@@ -10,7 +10,7 @@ import pytest
 import consilience as cs
 from consilience import demo
 from consilience.cli import main
-from consilience.demo_words import grades_without_prior, same_grades, truth_among, who_is_first
+from consilience.demo_words import Others, same_grades, truth_among, who_is_first, whom_to_look_at
 from consilience.drawing import WIDTH
 from consilience.pages import Code
 
@@ -89,22 +89,26 @@ def test_the_least_certain_patients_come_first(studies):
     fits = [cs.fit("dawid-skene", fit.data, dependence=value) for value in (0, 0.1, 0.5)]
     others = [(cs.certainty(one).items >= 0.9).sum() for one in fits]
     assert all((one.labels()["label"] == fit.labels()["label"]).all() for one in fits)
-    alike = "With its prior the grades are the same at all four; how sure they are is what differs."
-    said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5. ".format(*others) + alike
-    assert f"so {sure} patients" in study.words
-    assert said in study.words
-    assert said in study.finding
+    said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5. The grades are the same at all four."
+    assert f"{sure} patients have a grade with a certainty (a probability) of 0.9 or more; " in study.words
+    assert said.format(*others) in study.words
     assert others[0] >= others[1] > sure > others[2]
     every = [*others, sure]
-    name = f"of 45 patients have a grade with a certainty of 0.9 or more, at dependence 0.5 to 0; {sure} at 0.3, which"
-    assert study.number == {f"{name} is assumed. {alike}": f"{min(every)} to {max(every)}"}
-    assert study.section.gist.startswith(f"{min(every)} to {max(every)} of 45 patients")
+    name = "of 45 patients have a sure grade (certainty 0.9 or more), by what is assumed"
+    assert study.number == {name: f"{min(every)} to {max(every)}"}
     own, without = fit.labels(), cs.fit("dawid-skene", fit.data, method="em").labels()
     changed = own["item"][own["label"] != without["label"]]
     assert changed.tolist() == ["2", "12", "36", "38"]
-    assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d, with", study.words)
-    assert "36 (4, not 3, with > 0.99)" in study.words
-    assert study.finding.endswith("1979, which has no prior, gives 4 patients another grade.")
+    assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", study.words)
+    assert "get another grade, with a certainty of 0.98 or more: 2 (4, not 3), " in study.words
+    assert study.finding.endswith("before any data) 4 patients would get another grade.")
+    assert study.section.gist == "6 of 45 patients to be looked at again"
+    unsure = own["item"][certainty.items < 0.9]
+    advice = study.section.blocks[-1]
+    assert advice.startswith("What to do with this: have 6 patients looked at again: 3, 38, 7, 36, whose certainty is")
+    assert set(unsure) == {"3", "38", "7", "36"}
+    assert ", and 2, 12, whose grade is another without a prior. If looks may err together" in advice
+    assert f"have the {45 - others[2]} looked at who are below 0.9 there." in advice
     # Every patient was graded seven times, three times by the first anaesthetist.
     assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}
 
@@ -176,7 +180,7 @@ def test_the_toy_has_an_example_of_each_kind(studies):
 @pytest.mark.parametrize(
     ("grades", "said"),
     [
-        ([[1, 2, 3]] * 3, "With its prior the grades are the same at all three; how sure they are is what differs."),
+        ([[1, 2, 3]] * 3, "The grades are the same at all three."),
         ([[1, 2, 3], [1, 2, 2], [1, 1, 3]], "2 of 3 grades differ between these dependences."),
     ],
 )
@@ -185,15 +189,19 @@ def test_whether_grades_depend_on_what_is_assumed_is_said(grades, said):
 
 
 def test_grades_of_maximum_likelihood_that_are_others_are_named():
-    own = pandas.DataFrame({"item": ["1", "2"], "label": ["a", "b"]})
-    other = own.assign(label=["a", "a"], certainty=[0.9, 0.7])
-    said, named = grades_without_prior(own, other)
-    assert said.endswith("gives 1 patient another grade.")
-    assert "2 (a, not b, with 0.70)" in named
-    assert "1 (" not in named
-    said, named = grades_without_prior(own, own.assign(certainty=1.0))
-    assert said.endswith("gives the same grades.")
-    assert not named
+    changed = pandas.DataFrame({"item": ["2"], "label": ["b"], "other": ["a"], "sure": [0.7]})
+    others = Others({0.5: np.array([0.6, 0.8, 0.95])}, "", changed)
+    assert others.without_prior.endswith("1 patient gets another grade, with a certainty of 0.70 or more: 2 (a, not b)")
+    labels, sure = pandas.DataFrame({"item": ["1", "2", "3"]}), np.array([0.7, 0.95, 0.99])
+    number, advice = whom_to_look_at(labels, sure, others)
+    assert number == 2
+    assert "2 patients looked at again: 1, whose certainty is below 0.9, and 2, whose grade is another" in advice
+    assert "dependence 0.5 says, have the 2 looked at who" in advice
+    same = others._replace(changed=changed[:0])
+    assert same.without_prior.endswith("the grades are the same")
+    number, advice = whom_to_look_at(labels, sure, same)
+    assert number == 1
+    assert "without a prior" not in advice
 
 
 @pytest.mark.parametrize(
