@@ -79,7 +79,7 @@ def reliability_section(fit: Any, frame: Any) -> Section:
         gist = f"{mute} may tell nothing"
     if not gist and number > 1 and np.isfinite(frame["weight"]).all():
         most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
-        gist = f"{most['expert']} weighs most, {_weight_of(most)}; {least['expert']} least, {_weight_of(least)}"
+        gist = f"highest weight: {most['expert']}, {_weight_of(most)}; lowest: {least['expert']}, {_weight_of(least)}"
     blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
     return Section("How reliable each expert is", blocks, gist)
 
