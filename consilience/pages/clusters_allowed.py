@@ -109,12 +109,13 @@ def evidence(fit: Any) -> list[Any]:
         f"number is told apart where it lies lower by more than {_NATS:g} and by more than {_ERRORS:g} standard errors "
         "of the difference. "
     )
-    why = (
-        "“Pairs otherwise” is the share of the pairs of items that are together in one run and apart in the other. "
-        "The highest estimate is taken, and not the fewest clusters that are left open: clusters too many may stay "
-        "empty, and with too few some that are apart must be one."
-    )
+    why = "“Pairs otherwise” is the share of the pairs of items that are together in one run and apart in the other."
     near, texts = ~_apart(compared, most), {}
+    if compared["clusters"][near].min() < most:
+        why += (
+            " The highest estimate is taken, and not the fewest clusters that are left open: clusters too many may "
+            "stay empty, and with too few some that are apart must be one."
+        )
     if near.sum() == 1 or error[near].max() < _SMALL:
         words += "“Probability” is averaged over these errors."
         shown["probability"] = compared["probability"].to_numpy()
