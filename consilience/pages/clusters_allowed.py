@@ -103,8 +103,8 @@ def evidence(fit: Any) -> list[Any]:
     })  # fmt: skip
     shown.attrs["numbers"] = tuple(shown.columns[[1, 2, 4]])
     words = (
-        "The table compares how probable the answers are with each number of clusters that a view may have; before any "
-        "answer all are as probable. Log evidence is the natural logarithm of that: 3 less is a twentieth as probable. "
+        "The table compares how probable the answers are with each number of clusters; before any answer all are as "
+        "probable. Log evidence is the natural logarithm of that: 3 less is a twentieth as probable. "
         "± is the standard error that the sampler leaves, from its runs, and itself rough where these are few. A "
         f"number is told apart where it lies lower by more than {_NATS:g} and by more than {_ERRORS:g} standard errors "
         "of the difference. "
@@ -122,7 +122,7 @@ def evidence(fit: Any) -> list[Any]:
         texts = {"probability": [probability(value, 2) for value in shown["probability"]]}
     else:
         words += "With such errors no probability of these numbers is known."
-    return [words, why, Table(shown, "How many clusters a view may have.", texts=texts)]
+    return [words, why, Table(shown, "Evidence of each number of clusters.", texts=texts)]
 
 
 def _with_errors(values: np.ndarray, errors: np.ndarray) -> list[str]:

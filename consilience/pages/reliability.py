@@ -35,13 +35,14 @@ def reliability_section(fit: Any, frame: Any) -> Section:
     frame = frame.assign(**_prior_intervals(fit, frame))
     words = (
         "Sensitivity is how probably an expert says “together” of items that are together in the expert's view, "
-        f"specificity how probably “apart” of items that are apart. Intervals hold 95 %{_prior_words(frame)}."
+        "specificity how probably “apart” of items that are apart. Intervals hold 95 % of the "
+        f"posterior{_prior_words(frame)}."
     )
     weight = (
         "The weight says how much an expert's answers count. A “together” multiplies the odds that a pair is together "
         "by α / (1 − β), an “apart” divides them by β / (1 − α), with the sensitivity α and the specificity β; the "
-        "weight is the logarithm of the product of both factors, on average over what α and β may be. At 0 the answers "
-        "tell nothing, and below 0 they are taken for the opposite of what they say."
+        "weight is the natural logarithm of the product of both factors, on average over what α and β may be. At 0 the "
+        "answers tell nothing, and below 0 they are taken for the opposite of what they say."
     )
     spammers = frame["expert"][frame["spammer"]].tolist()
     blocks: list[Any] = [words, weight]

@@ -12,7 +12,7 @@ import numpy as np
 from consilience import views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
-from consilience.pages import SURE, Action, Page, Section, Table
+from consilience.pages import SURE, Action, Heading, Page, Section, Table
 from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
 from consilience.pages.clusters_apart import most_apart, most_telling
@@ -260,6 +260,7 @@ def _number(found: _Found) -> Section:
     elif not len(restarts):
         blocks.append(agreement_of_runs(fit))
         blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT)
+    blocks.append(Heading("How many clusters a view may have"))
     if len(fit.table("evidence")) < 2:
         blocks.append(f"{clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
     else:
