@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from consilience.inference.fitting import Fit
+    from consilience.inference.result import Fit
     from consilience.models.sites import Resolved
 
 _GIVEN = "given_"
 
-__all__ = ["given_options", "is_given", "write_given"]
-
 
 def write_given(resolved: Resolved, chosen: Fit) -> None:
-    """Write into the attributes of the fit that was chosen what was given for the options in which it differs."""
+    """Write into the attributes of the fit that was chosen what was given for the options in which it differs.
+
+    Parameters
+    ----------
+    resolved : what was asked for, with options that no single fit has, such as a word.
+    chosen : one of the fits that were compared.
+    """
     given = resolved.settings.as_dict()
     chosen.attributes.update({
         f"{_GIVEN}{name}": value for name, value in given.items() if value != chosen.options[name]

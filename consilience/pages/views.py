@@ -193,8 +193,8 @@ def _other_clusters(fit: Any) -> list[Action]:
     if fit.method != "gibbs":
         return []
     if len(fit.table("evidence")) < 2:
-        command = f"cs.fit({fit.member.name!r}, data, clusters='auto')"
-        return [Action("Compare numbers of clusters, in Python:", command)]
+        command = f"{_again(fit, clusters='auto')} -o compared"
+        return [] if own_priors(fit) else [Action("Compare numbers of clusters:", command)]
     other = most_otherwise(fit)
     if not other or own_priors(fit):
         return []
@@ -262,7 +262,7 @@ def _number(found: _Found) -> Section:
         blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT)
     blocks.append(Heading("How many clusters a view may have"))
     if len(fit.table("evidence")) < 2:
-        blocks.append(f"{clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
+        blocks.append(f"{clusters_allowed(fit)}. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
     else:
         blocks += evidence(fit)
     gist = f"{found.most:,} with probability {in_words(_share_of(found))}"

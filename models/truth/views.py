@@ -180,7 +180,11 @@ def sorting(truth: Views) -> Sorting:
 def pairs_apart(one: Sorting, other: Sorting) -> float:
     """Return the share of pairs of items that are together in one and apart in the other, in the views of experts.
 
-    It is the mean of the experts, each by the view that is most probably his.
+    It is the mean of the experts, each by the view that is most probably his. Views and clusters may have other numbers.
+
+    Parameters
+    ----------
+    one, other : of the same experts and items.
     """
     views, experts = np.unique([one.view, other.view], axis=1, return_counts=True)
     shares = [_pairs_apart(one.label[of_one], other.label[of_other]) for of_one, of_other in views.T]
