@@ -194,7 +194,8 @@ def _other_clusters(fit: Any) -> list[Action]:
         return []
     if len(fit.table("evidence")) < 2:
         command = f"{_again(fit, clusters='auto')} -o compared"
-        return [] if own_priors(fit) else [Action("Compare numbers of clusters:", command)]
+        known = len(fit.table("evidence")) and not own_priors(fit)  # a chain without tempering has no evidence
+        return [Action("Compare numbers of clusters:", command)] if known else []
     other = most_otherwise(fit)
     if not other or own_priors(fit):
         return []

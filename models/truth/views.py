@@ -180,7 +180,8 @@ def sorting(truth: Views) -> Sorting:
 def pairs_apart(one: Sorting, other: Sorting) -> float:
     """Return the share of pairs of items that are together in one and apart in the other, in the views of experts.
 
-    It is the mean of the experts, each by the view that is most probably his. Views and clusters may have other numbers.
+    It is the mean of the experts, each by the view that is most probably his. Views and clusters may have other
+    numbers.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ import pytest
 import consilience as cs
 from consilience.inference.given_options import given_options, write_given
 from consilience.models.truth.views import Sorting, pairs_apart
+from consilience.pages import views
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
 from consilience.pages.run import changed, reproduction, run_section
 
@@ -90,3 +91,12 @@ def test_what_was_given_is_what_reproduces_a_fit_that_was_chosen_among_several()
     rows = run_section(plain, {}).blocks[0].frame.set_index("what")
     assert rows.loc["uncertainty", "value"].startswith(f"auto: {taken} was chosen")
     assert not [name for name in rows.index if name.startswith("given")]
+
+
+@pytest.mark.parametrize(("rows", "priors", "offered"), [(1, "", True), (1, "priors = …", False), (0, "", False)])
+def test_numbers_of_clusters_are_compared_by_a_command_where_one_can(monkeypatch, rows, priors, offered):
+    """A chain without tempering has no evidence, and no command knows priors of one's own."""
+    fit = SimpleNamespace(method="gibbs", table=lambda name: range(rows))
+    monkeypatch.setattr(views, "own_priors", lambda fit: priors)
+    monkeypatch.setattr(views, "_again", lambda fit, **given: f"fit --clusters {given['clusters']}")
+    assert [one.command for one in views._other_clusters(fit)] == ["fit --clusters auto -o compared"] * offered
