@@ -40,6 +40,7 @@ from consilience.errors import (
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.compilation import forget_programs, keep_compiled_at_first_fit
 from consilience.inference.generic import GenericRun
+from consilience.inference.given_options import write_given
 from consilience.inference.identity import program_identity
 from consilience.inference.limits import USUAL, Limits
 from consilience.inference.loop import Progress
@@ -263,6 +264,9 @@ def fit(
                 text = "processes that share data keep no checkpoint; leave out {checkpoint}"
                 raise UnsupportedRequest(text, Remedy("checkpoint"))
             result = fitted(resolved, kept)
+        else:
+            write_given(resolved, result)
+            result.attributes["seconds"] = round(time.perf_counter() - began, 3)  # of all that were compared
     release(_num_rows(data))
     warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:

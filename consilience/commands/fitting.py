@@ -23,6 +23,7 @@ from consilience.commands.stopped_runs import (
 from consilience.deprecation import current
 from consilience.errors import InvalidFit, OutputRefused, UnknownName, UnsupportedRequest
 from consilience.inference.compilation import keep_compiled_as_asked
+from consilience.inference.given_options import given_options
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.output import is_input
 from consilience.printing import counted, json_text, print_notes, rows_of
@@ -171,7 +172,10 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
         return
     if fitted.headline:
         print(fitted.headline)
-    options = "".join(f", {name} {value}" for name, value in fitted.options.items())
+    options = "".join(f", {name} {value}" for name, value in given_options(fitted).items())
+    options += "".join(
+        f"; chosen: {name} {value}" for name, value in fitted.options.items() if value != given_options(fitted)[name]
+    )
     print(f"read     {beside}{arguments.file}: {', '.join(counted(size, name) for name, size in sizes.items())}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")

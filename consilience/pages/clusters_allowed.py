@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.pages import Table
 from consilience.pages.systems import in_a_row, in_words
-from consilience.printing import counted
+from consilience.printing import counted, percent
 from consilience.rounding import probability, written
 
 _ERRORS, _NATS = 2.0, 3.0
@@ -17,11 +17,14 @@ _ERRORS, _NATS = 2.0, 3.0
 _SMALL = 0.2
 """Nats: with smaller standard errors of log evidences, probabilities have two digits."""
 
+_LEAST_SHARE = 0.001
+"""Of pairs: below it a share is not written."""
+
 _FIXED = "\N{NO-BREAK SPACE}"
 
 
 def clusters_allowed(fit: Any) -> str:
-    """Say how many clusters a view may have, and whether somebody chose that or the evidence."""
+    """Say how many clusters a view may have, whether somebody chose that or the evidence, and what hangs on it."""
     compared = fit.table("evidence")
     most = fit.truth.most_clusters
     if len(compared) < 2:
@@ -33,10 +36,26 @@ def clusters_allowed(fit: Any) -> str:
         known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0]), 2))
         return f"{tried} {most} have the most evidence (probability {known})"
     return (
-        f"{tried} the evidence cannot tell {_listed(near.tolist())} apart: it differs by less than "
-        f"{_ERRORS:g} standard errors, or {_NATS:g} nats. This page is of the run with at most {most}, whose estimate "
-        "is the highest"
+        f"{tried} {_listed(near.tolist())} are left open: the evidence does not tell them apart. This page takes "
+        f"{most}, whose estimate is the highest; {_others(fit)}"
     )
+
+
+def _others(fit: Any) -> str:
+    """Say how otherwise the numbers of clusters that the evidence leaves open sort the items."""
+    compared = _others_open(fit)
+    number, most = compared["clusters"].tolist(), compared["pairs_apart"].max()
+    who = f"the run with {number[0]} sorts" if len(number) == 1 else f"the runs with {_listed(number)} sort"
+    if not most:
+        return f"{who} the items into the same clusters"
+    bound = "at most " if len(number) > 1 or most < _LEAST_SHARE else ""
+    return f"{who} {bound}{percent(max(most, _LEAST_SHARE))} of the pairs of items otherwise"
+
+
+def _others_open(fit: Any) -> Any:
+    """Return the rows of the numbers of clusters that the evidence leaves open beside the one that was taken."""
+    compared, most = fit.table("evidence"), fit.truth.most_clusters
+    return compared[~_apart(compared, most) & (compared["clusters"] != most)]
 
 
 def _listed(numbers: list[int]) -> str:
@@ -54,10 +73,15 @@ def _apart(compared: Any, most: int) -> Any:
     return value[taken] - value > np.maximum(_ERRORS * np.hypot(error, error[taken]), _NATS) * ~taken
 
 
-def fewest(fit: Any) -> int:
-    """Return the fewest clusters that the evidence does not rule out."""
-    compared = fit.table("evidence")
-    return int(compared["clusters"][~_apart(compared, fit.truth.most_clusters)].min())
+def most_otherwise(fit: Any) -> int:
+    """Return which number of clusters that the evidence leaves open sorts the items most otherwise; 0 where none does.
+
+    Of several that do the first is taken.
+    """
+    compared = _others_open(fit)
+    if not compared["pairs_apart"].max() > 0:
+        return 0
+    return int(compared["clusters"].iloc[compared["pairs_apart"].argmax()])
 
 
 def evidence(fit: Any) -> list[Any]:
@@ -72,21 +96,33 @@ def evidence(fit: Any) -> list[Any]:
         "clusters at most": compared["clusters"], "log evidence": _with_errors(value, error),
         f"less than with {most}": np.where(taken, "–", _with_errors(value[taken] - value, below)),
         "told apart": np.where(taken, "taken", np.where(_apart(compared, most), "yes", "no")),
+        "pairs otherwise": np.where(taken, "–", [
+            f"< {percent(_LEAST_SHARE)}" if 0 < value < _LEAST_SHARE else percent(value)
+            for value in compared["pairs_apart"]
+        ]),
     })  # fmt: skip
-    shown.attrs["numbers"] = tuple(shown.columns[1:3])
+    shown.attrs["numbers"] = tuple(shown.columns[[1, 2, 4]])
     words = (
-        f"{clusters_allowed(fit)}. Before any answer all are as probable. Log evidence is the logarithm of how "
-        "probable the answers are with so many clusters, in nats; ± is the standard error that the sampler leaves, "
-        "from its runs, and itself rough where these are few. "
+        "The table compares how probable the answers are with each number of clusters; before any answer all are as "
+        "probable. Log evidence is the natural logarithm of that: 3 less is a twentieth as probable. "
+        "± is the standard error that the sampler leaves, from its runs, and itself rough where these are few. A "
+        f"number is told apart where it lies lower by more than {_NATS:g} and by more than {_ERRORS:g} standard errors "
+        "of the difference. "
     )
+    why = "“Pairs otherwise” is the share of the pairs of items that are together in one run and apart in the other."
     near, texts = ~_apart(compared, most), {}
+    if compared["clusters"][near].min() < most:
+        why += (
+            " The highest estimate is taken, and not the fewest clusters that are left open: clusters too many may "
+            "stay empty, and with too few some that are apart must be one."
+        )
     if near.sum() == 1 or error[near].max() < _SMALL:
         words += "“Probability” is averaged over these errors."
         shown["probability"] = compared["probability"].to_numpy()
         texts = {"probability": [probability(value, 2) for value in shown["probability"]]}
     else:
         words += "With such errors no probability of these numbers is known."
-    return [words, Table(shown, "How many clusters a view may have.", texts=texts)]
+    return [words, why, Table(shown, "Evidence of each number of clusters.", texts=texts)]
 
 
 def _with_errors(values: np.ndarray, errors: np.ndarray) -> list[str]:

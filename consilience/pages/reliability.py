@@ -35,13 +35,14 @@ def reliability_section(fit: Any, frame: Any) -> Section:
     frame = frame.assign(**_prior_intervals(fit, frame))
     words = (
         "Sensitivity is how probably an expert says “together” of items that are together in the expert's view, "
-        f"specificity how probably “apart” of items that are apart. Intervals hold 95 %{_prior_words(frame)}."
+        "specificity how probably “apart” of items that are apart. Intervals hold 95 % of the "
+        f"posterior{_prior_words(frame)}."
     )
     weight = (
         "The weight says how much an expert's answers count. A “together” multiplies the odds that a pair is together "
         "by α / (1 − β), an “apart” divides them by β / (1 − α), with the sensitivity α and the specificity β; the "
-        "weight is the logarithm of the product of both factors, on average over what α and β may be. At 0 the answers "
-        "tell nothing, and below 0 they are taken for the opposite of what they say."
+        "weight is the natural logarithm of the product of both factors, on average over what α and β may be. At 0 the "
+        "answers tell nothing, and below 0 they are taken for the opposite of what they say."
     )
     spammers = frame["expert"][frame["spammer"]].tolist()
     blocks: list[Any] = [words, weight]
@@ -79,7 +80,7 @@ def reliability_section(fit: Any, frame: Any) -> Section:
         gist = f"{mute} may tell nothing"
     if not gist and number > 1 and np.isfinite(frame["weight"]).all():
         most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
-        gist = f"{most['expert']} weighs most, {_weight_of(most)}; {least['expert']} least, {_weight_of(least)}"
+        gist = f"highest weight: {most['expert']}, {_weight_of(most)}; lowest: {least['expert']}, {_weight_of(least)}"
     blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
     return Section("How reliable each expert is", blocks, gist)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consilience.inference.fitting import Fit
+from consilience.inference.given_options import given_options, is_given
 from consilience.inference.posterior import poor_diagnostics
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, priors_in_words, stored_priors
@@ -93,7 +94,8 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
     ]  # fmt: skip
     for name, value in changed(fit).items():
         meant = f" ({helps[name]})" if helps.get(name) else ""
-        rows.append((_spaced(name), f"{_setting(value)}{meant}", f"{name}={value!r}"))
+        taken = "" if value == fit.options[name] else f": {_setting(fit.options[name])} was chosen"
+        rows.append((_spaced(name), f"{_setting(value)}{taken}{meant}", f"{name}={value!r}"))
     return rows
 
 
@@ -101,7 +103,8 @@ def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:
     """Return with what it was computed, and how long it took and how well it went."""
     told = {"files", "notes", "reason", "model", "method", "result", "priors", "data_hash", *_SOFTWARE}
     found = {
-        name: value for name, value in fit.describe().items() if name not in told and not name.startswith("option_")
+        name: value for name, value in fit.describe().items()
+        if name not in told and not name.startswith("option_") and not is_given(name)
     }
     draws = f"{_WORDS['draws']} of each run of the sampler" if "chains" in found else _WORDS["draws"]
     words = _WORDS | {"draws": "random rounds, in which ties are decided" if is_vote(fit) else draws}
@@ -120,9 +123,10 @@ def _spaced(name: str) -> str:
 
 
 def changed(fit: Fit) -> dict[str, Any]:
-    """Return the options that are not at their default."""
+    """Return the options that are not at their default, as they were given."""
     usual = {one.name: one.default for one in dataclasses.fields(fit.resolved.settings)}
-    return {name: value for name, value in fit.options.items() if name not in usual or value != usual[name]}
+    given = given_options(fit).items()
+    return {name: value for name, value in given if name not in usual or value != usual[name]}
 
 
 def _setting(value: Any) -> str:
@@ -314,8 +318,15 @@ def fitting_lines(fit: Fit) -> str:
         file = fit.attributes.get("data_file")
         source = fit.data.read_from.replace("…", repr(file), 1) if file else fit.data.read_from
         read = f"data = cs.{fit.data.reader or 'load'}({source}){fit.data.after_reading}"
-        made = f"{read}  {data_hash}\nfit = cs.fit({model}, data, {run}"
+        made = f"{read}  {data_hash}\nfit = cs.fit({model}, data, {run}{_chosen(fit)}"
     return f"{before}{made}"
+
+
+def _chosen(fit: Fit) -> str:
+    """Say which settings comparing fits chose, as a comment; empty where all were given."""
+    given = given_options(fit)
+    chosen = [f"{given[name]!r} chose {name}={one!r}" for name, one in fit.options.items() if one != given[name]]
+    return f"  # {', '.join(chosen)}" if chosen else ""
 
 
 def _linked_from(fit: Fit) -> str:

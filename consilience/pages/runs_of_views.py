@@ -24,7 +24,8 @@ def agreement_of_runs(fit: Any) -> str:
     apart = ladders_apart(fit.posterior.value("view_of_expert"), len(trips)) if len(trips) else np.inf
     if not np.isfinite(apart):
         return "These are draws of a sampler; whether its runs agree is said under “What was run”."
-    differ = f"on how probably two experts share a view they differ by {apart:.2f} at most"
+    most = f"{apart:.2f} at most" if apart >= 0.005 else "less than 0.01"
+    differ = f"on how probably two experts share a view they differ by {most}"
     if apart <= _AGREE:
         return f"The {len(trips)} runs of the sampler began apart and agree: {differ}. This is a good sign, no proof."
     return f"The {len(trips)} runs of the sampler disagree: {differ}. That is a worry: ask for more draws."

@@ -12,13 +12,13 @@ import numpy as np
 from consilience import views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
-from consilience.models.intervals import ends
-from consilience.pages import SURE, Action, Page, Section, Table
+from consilience.pages import SURE, Action, Heading, Page, Section, Table
 from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert
-from consilience.pages.clusters_allowed import clusters_allowed, evidence, fewest
+from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.clusters_together import together_blocks
 from consilience.pages.items import effective_draws
+from consilience.pages.items_of_views import clusters_table, items_table
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
 from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, restart_words
@@ -28,26 +28,22 @@ from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability, written
 
 _MOST_VIEWS = 6
-_MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
+_MOST_ROWS, _FEW_ROWS, _MOST_POINTS = 15, 8, 4_000
 _LOOKED_AT = 1_000    # Answers that go against the others.
-_MOST_NAMES, _MOST_UNSURE = 60, 20    # Items of a cluster that are named, and uncertain ones that are drawn.
+_MOST_UNSURE = 20    # Items in doubt that are drawn.
 _MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
-_LEAST_GAIN = 0.005   # Nats: below, another answer tells next to nothing.
-_WORTH = 0.07         # Nats, a tenth of what settles an even question: below, an answer is not called worth asking.
-_NATS = "in nats: 0 is nothing, and 0.69, the logarithm of 2, settles a pair that was as probably together as apart"
-_NOTHING = "none is expected to tell {} nats or more, where 0.69 would settle an even question"
+_EVEN = math.log(2)           # Nats that settle an even question.
+_LEAST_GAIN = 0.01 * _EVEN    # Below, another answer tells next to nothing.
+_WORTH = 0.1 * _EVEN          # Below, an answer is not called worth asking.
+_SETTLES = "what it takes to settle a pair that is as probably together as apart"
 _TO_ASK = (
     ("Answers worth asking again", "Ask again where answers contradict the others"),
     ("Answers against the others", "Look at the answers that contradict the others"),
 )
 """What to do, by the title of its section; one without such pairs has another title."""
 
-_LISTED = (
-    "Items are listed under their most probable cluster, the surest first; a probability below "
-    f"{SURE} stands behind the item. All: “consilience table RUN views”, which numbers views and clusters from 1 as "
-    "this page does; files of CSV and JSON number them from 0."
-)
+
 def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any) -> Page:
     """Return the page of views; for the parameters see `consilience.reporting.report`.
 
@@ -74,11 +70,12 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
                 f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{found.worth or len(found.against):,}",
         },
         findings=[
-            f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)} "
-            f"All probabilities, those of items and sizes too, come from this model with at most "
+            f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)}All "
+            "probabilities, those of items and sizes too, come from this model with at most "
             f"{counted(fit.truth.most_clusters, 'clusters')} a view, and are not checked against known groupings.",
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
-            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
+            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND)
+            + f" A sure cluster is one with a stated probability of {SURE} or more.",
             f"{clusters_allowed(fit)}.",
             *_mute(found),
             _contrary(found) + _surer(found),
@@ -143,16 +140,15 @@ def _how_many(found: _Found) -> str:
 
 
 def _without_view(found: _Found) -> str:
-    """Say whose view is uncertain."""
+    """Say whose view is uncertain, with a space behind it; empty where all are sure."""
     frame = found.experts[not_sure(found.experts["probability"])].sort_values("probability", kind="stable")
     if frame.empty:
-        who = f"All {len(found.experts):,} experts have" if len(found.experts) > 1 else "The expert has"
-        return f"{who} a sure view (probability {SURE} or more)."
+        return ""
     named = zip(frame["expert"], frame["view"], frame["probability"], strict=True)
     texts = [f"{name}, view {numbered(view)} with {one:.2f}" for name, view, one in named]
     who = f"{counted(len(frame), 'experts')} {'has' if len(frame) == 1 else 'have'}"
     more = f"; and {len(texts) - _MOST_FOUND:,} more" if len(texts) > _MOST_FOUND else ""
-    return f"{who} an uncertain view (probability below {SURE}): {'; '.join(texts[:_MOST_FOUND])}{more}."
+    return f"{who} an uncertain view (probability below {SURE}): {'; '.join(texts[:_MOST_FOUND])}{more}. "
 
 
 def _contrary(found: _Found) -> str:
@@ -169,34 +165,42 @@ def _surer(found: _Found) -> str:
     """Say which answers would make clusters surer, as far as the model tells."""
     best = found.asked.head(1)
     if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
-        none = _NOTHING.format(_LEAST_GAIN)
-        return f"By this model no single answer makes clusters much surer: of the pairs looked at {none}."
+        return f"By this model no single answer makes clusters much surer: {_nothing(_LEAST_GAIN)}."
     one = best.iloc[0]
     if not found.open and one["gain"] < _WORTH:
         return (
-            "By this model little is left to gain by more answers: every item has a sure cluster, and of the pairs "
-            f"looked at the best answer is expected to tell {one['gain']:.2f} of at most 0.69 nats (units of "
-            "information)."
+            "By this model little is left to gain by more answers: of the pairs looked at the best answer is expected "
+            f"to tell {_share_of_even(one['gain'])} of {_SETTLES}."
         )
     return (
         f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
-        f"{one['item_a']} and {one['item_b']} is expected to tell most, {one['gain']:.2f} of at most 0.69 nats (units "
-        "of information)."
+        f"{one['item_a']} and {one['item_b']} is expected to tell most, {_share_of_even(one['gain'])} of {_SETTLES}."
     )
 
 
+def _share_of_even(gain: float) -> str:
+    """Write what an answer is expected to tell as a share of what settles an even question."""
+    return f"{100 * gain / _EVEN:.0f} %"
+
+
+def _nothing(least: float) -> str:
+    """Say that no answer is expected to tell so much."""
+    return f"of the pairs looked at none is expected to tell {_share_of_even(least)} or more of {_SETTLES}"
+
+
 def _other_clusters(fit: Any) -> list[Action]:
-    """Offer to compare numbers of clusters, or to fit the fewest that the evidence leaves open."""
+    """Offer to compare numbers of clusters, or to fit another that the evidence leaves open and that is not alike."""
     if fit.method != "gibbs":
         return []
     if len(fit.table("evidence")) < 2:
-        command = f"cs.fit({fit.member.name!r}, data, clusters='auto')"
-        return [Action("Compare numbers of clusters, in Python:", command)]
-    least = fewest(fit)
-    if least == fit.truth.most_clusters or own_priors(fit):
+        command = f"{_again(fit, clusters='auto')} -o compared"
+        known = len(fit.table("evidence")) and not own_priors(fit)  # a chain without tempering has no evidence
+        return [Action("Compare numbers of clusters:", command)] if known else []
+    other = most_otherwise(fit)
+    if not other or own_priors(fit):
         return []
-    command = _again(fit, clusters=least)
-    return [Action(f"See whether at most {least} clusters sort the items alike:", f"{command} -o fewer-clusters")]
+    command = _again(fit, clusters=other)
+    return [Action(f"See how at most {other} clusters sort the items:", f"{command} -o other-clusters")]
 
 
 def _more_draws(fit: Any) -> list[Action]:
@@ -244,11 +248,12 @@ def _sections(found: _Found) -> list[Section]:
 def _number(found: _Found) -> Section:
     fit, count, restarts = found.fit, found.count, found.fit.table("restarts")
     words = (
-        f"{_how_many(found)}. Counted are the views that some expert has, in each draw of the posterior; the share of "
-        "draws is the probability, as far as the model holds."
+        "Counted are the views that some expert has, in each draw of the posterior; the share of draws is the "
+        "probability, as far as the model holds."
     )
-    blocks: list[Any] = [words]
-    low, high = count.interval  # a single bar would say less than these words
+    low, high = count.interval
+    blocks: list[Any] = [words if low == high else f"{_how_many(found)}. {words}"]
+     # a single bar would say less than these words
     drawn = [views_figures.number_of_views(count, draws=effective_draws(fit, count))] if low < high else list[Any]()
     if len(restarts) > 1:
         blocks.append(restart_words(restarts))
@@ -256,8 +261,9 @@ def _number(found: _Found) -> Section:
     elif not len(restarts):
         blocks.append(agreement_of_runs(fit))
         blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT)
+    blocks.append(Heading("How many clusters a view may have"))
     if len(fit.table("evidence")) < 2:
-        blocks.append(f"{clusters_allowed(fit)}. In Python clusters=\"auto\" compares 2, 3, … clusters.")
+        blocks.append(f"{clusters_allowed(fit)}. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
     else:
         blocks += evidence(fit)
     gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
@@ -274,8 +280,8 @@ def _grouping(found: _Found, order: np.ndarray) -> Section:
     shown = np.flatnonzero(truth.view_probability.max(axis=0) >= 0.005)
     words = _without_view(found)
     if fit.method == "cavi":
-        words += " Coordinate ascent is surer of this than it should be where experts gave few answers."
-    blocks: list[Any] = [words]
+        words += "Coordinate ascent is surer of views than it should be where experts gave few answers."
+    blocks: list[Any] = [words.strip()] if words else []
     if nobodys := np.setdiff1d(truth.used_views(), _held(truth)).tolist():
         blocks.append(
             f"Of the views whose use is more probable than not, nobody most probably has {_listed_views(nobodys)}: "
@@ -320,12 +326,12 @@ def _views(found: _Found) -> list[Section]:
     fit, used = found.fit, _held(found.fit.truth)
     sections = []
     for number, view in enumerate(used[:_MOST_VIEWS]):
-        words = f"{_named(fit, view)}: the experts in brackets most probably have it. {_LISTED}"
+        words = f"{_named(fit, view)}: the experts in brackets most probably have it."
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
         trust = trust_of(fit, view, measured=number == 0)
-        blocks = [words, *_clusters(fit, view), trust, *together_blocks(fit, view), *_picture(found, view)]
-        blocks += _feature_table(fit, view)
+        blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust, *_picture(found, view)]
+        blocks += [*_feature_table(fit, view), *items_table(fit, view, found.draws)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
     return sections
 
@@ -348,14 +354,11 @@ def _sizes_of(fit: Any, view: int) -> str:
     truth = fit.truth
     size = np.bincount(truth.consensus(view))
     unsure = int(not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
-    used, most = int((size > 0).sum()), truth.most_clusters
-    of = "" if used == most else f", of {most} that it may have"
     have = "has" if unsure == 1 else "have"
     without = f"{counted(unsure, 'items')} {have} no sure cluster" if unsure else "every item has a sure cluster"
-    bound = f"below {SURE}" if unsure else f"{SURE} or more"
     return (
-        f"{counted(truth.num_units, 'items')} in {counted(used, 'clusters')}{of} "
-        f"({' + '.join(f'{one:,}' for one in size[size > 0])}); {without} (stated probability {bound})"
+        f"{counted(truth.num_units, 'items')} in {counted(int((size > 0).sum()), 'clusters')} "
+        f"({' + '.join(f'{one:,}' for one in size[size > 0])}); {without}"
     )
 
 
@@ -394,32 +397,6 @@ def _weights(fit: Any, view: int) -> np.ndarray:
     return wide.reindex(features, fill_value=0.0).to_numpy()  # the table leaves out features that are constant
 
 
-def _clusters(fit: Any, view: int) -> list[str]:
-    """List the items of each cluster, the surest first, and how many it has over draws."""
-    truth = fit.truth
-    drawn = truth.clusters(view, slice(None, None, max(truth.num_draws // _MOST_DRAWS, 1)))  # of all chains
-    label, sure = truth.consensus(view), truth.cluster_probability[:, view].max(axis=1)
-    names, listed = truth.names(), list[str]()
-    for cluster in np.unique(label).tolist():
-        own = np.flatnonzero(label == cluster)
-        own = own[np.argsort(-sure[own], kind="stable")]
-        texts = [f"{names[one]}" + (f" ({sure[one]:.2f})" if not_sure(sure[one]) else "") for one in own]
-        if len(own) > _MOST_NAMES:
-            texts = [*texts[: _MOST_NAMES // 2], "…", *texts[-_MOST_NAMES // 2 :]]
-        low, high = np.quantile((drawn == cluster).sum(axis=1), ends(), method="inverted_cdf")
-        spread = f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f}"
-        size = f"{counted(len(own), 'items')} ({spread} in 95 % of draws)"
-        listed.append(f"Cluster {numbered(cluster)}, {size}: {', '.join(texts)}.")
-    if len(listed) < truth.most_clusters:
-        empty = truth.most_clusters - len(listed)
-        most = np.quantile((~np.isin(drawn, np.unique(label))).sum(axis=1), ends()[1], method="inverted_cdf")
-        listed.append(
-            f"Of the {truth.most_clusters} clusters that a view may have {empty} {'is' if empty == 1 else 'are'} empty "
-            f"({counted(int(most), 'items')} or fewer in {percent(ends()[1])} of draws)."
-        )
-    return listed
-
-
 def _unsure(found: _Found, view: int) -> list[Any]:
     """Draw the items whose cluster is least certain."""
     import pandas
@@ -448,7 +425,7 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
     narrowest = (table["upper"] - table["lower"]).groupby(table["feature"]).transform("min")
     digits = np.clip(1 - np.floor(np.log10(np.maximum(narrowest / 2, 1e-9))), 0, 9).astype(int)
     numbers = zip(table["weight"], table["lower"], table["upper"], digits, strict=True)
-    texts = ["{} ({} to {})".format(*(written(one, f"+.{n}f") for one in ends)) for *ends, n in numbers]
+    texts = ["{} ({} to {})".format(*(written(one, f"+.{n}f") for one in values)) for *values, n in numbers]
     wide = table.assign(text=texts).pivot(index="feature", columns="cluster", values="text")
     wide = wide.loc[list(dict.fromkeys(table["feature"]))]
     shown, known = len(wide), fit.data.num_features
@@ -483,18 +460,18 @@ def _contradictions(found: _Found) -> Section:
     which = f"{_the('least probable', table['probability'], 'probability')}:"
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
     first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
-    none = _NOTHING.format(_WORTH if len(again) else _LEAST_GAIN)
-    settled = f"By this model there is no need to ask again: of another answer {none}."
+    none = _nothing(_WORTH if len(again) else _LEAST_GAIN).replace("of the pairs looked at", "of another answer")
+    settled = f"By this model there is no need to ask again: {none}."
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
                                                 else "none worth asking again by this model")  # fmt: skip
     if not found.worth:
         return Section(title, [words, *whose, settled, which, first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
-        f"“Gain” is what another answer is expected to tell of the pair, {_NATS}. It is that of the best expert of the "
-        f"view, as if asked anew, with an error of its own. Of {looked} answers {found.worth:,} "
-        f"{'has' if found.worth == 1 else 'have'} a gain of {_WORTH} or more; where it is less the others have all but "
-        f"settled the matter. {_the('with the largest gain', again['gain'], 'gain')}:"
+        f"“Gain” is what another answer is expected to tell of the pair, in per cent of {_SETTLES}. It is that of the "
+        f"best expert of the view, as if asked anew, with an error of its own. Of {looked} answers {found.worth:,} "
+        f"{'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it is less the "
+        f"others have all but settled the matter. {_the('with the largest gain', again['gain'] / _EVEN, 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
     return Section(title, [words, *whose, gain, most, which, first], gist)
@@ -514,17 +491,19 @@ def _questions(found: _Found) -> Section:
     table = found.asked
     title = "Pairs to ask next"
     if not len(table) or table["gain"].max() < _LEAST_GAIN:
-        said = f"Random pairs were looked at, and not all: {_NOTHING.format(_LEAST_GAIN)}."
+        said = f"Random pairs were looked at, and not all: {_nothing(_LEAST_GAIN)}."
         return Section("More answers", [said], "none of the pairs looked at would tell much")
-    shown = _without_repeats(table)
+    shown = _without_repeats(table[table["gain"] >= _LEAST_GAIN])
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
-        f"are in one cluster of this view, and “gain” what the answer is expected to tell of that, {_NATS}. Random "
-        f"pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that were found "
-        f"{'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item comes twice "
-        "in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”."
+        "are in one cluster of this view, and “gain” what the answer is expected to tell of that, in per cent of "
+        f"{_SETTLES}. Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that were found "
+        f"{'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item comes "
+        "twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, with "
+        f"the gain in nats ({_EVEN:.2f} nats are 100 %)."
     )
-    gist = f"an answer on the best one is expected to tell {table['gain'].max():.2f} of at most 0.69 nats"
+    best = _share_of_even(table["gain"].max())
+    gist = f"the best answer is expected to tell {best} of what settles an even question"
     return Section(title, [words, _shown_pairs(found, shown, "Pairs of which an answer tells most.")], gist)
 
 
@@ -545,6 +524,8 @@ def _without_repeats(table: Any) -> Any:
 def _shown_pairs(found: _Found, table: Any, caption: str) -> Table:
     names = [name for name in ("probability", "together") if name in table]
     texts = {name: [probability(one, draws=found.draws) for one in table[name]] for name in names}
+    if "gain" in table:
+        texts["gain"] = [percent(one / _EVEN) for one in table["gain"]]
     return Table(_shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
 
 

@@ -35,11 +35,13 @@ def trust_of(fit: Any, view: int, *, measured: bool) -> str:
     sure = fit.truth.cluster_probability[:, view].max(axis=1)
     sure = sure[~not_sure(sure)]
     wrong = float((1 - sure).sum())
-    expected = f"about {wrong:.0f}" if wrong >= 1 else "less than one"
+    expected = f"about {wrong:.0f} of these {len(sure):,} {'is' if wrong < 1.5 else 'are'}"
+    if wrong < 1:
+        expected = f"less than one of these {len(sure):,} is"
     words = (
         f"Probabilities and sizes come from this model with at most {counted(fit.truth.most_clusters, 'clusters')} a "
-        "view, and are not checked against known groupings. An item without a number behind it can be in the wrong "
-        f"cluster; by the model's own probabilities {expected} of these {len(sure):,} is expected to be."
+        "view, and are not checked against known groupings. An item with a sure cluster can be in the wrong one; by "
+        f"the model's own probabilities {expected} expected to be."
     )
     if fit.method != "gibbs":
         known = _NOT_CHECKED.format("for this method")

@@ -58,6 +58,7 @@ from consilience.models.expert_views.priors import check_logits, link_of, weight
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.interface import Gibbs, Starts
 from consilience.models.sites import Resolved
+from consilience.models.truth.views import Sorting, pairs_apart, sorting
 from consilience.notes import Remedy
 
 _SEARCHES, _SEARCH_SWEEPS, _FIRST_EXPONENT = 6, 100, 0.05
@@ -485,13 +486,15 @@ def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any],
 def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
     """Return the fit with the most evidence of 2, 3, … clusters, which holds the evidence of all of them.
 
-    No more are tried after two in a row that lie 5 nats and two standard errors below the best.
+    It also holds how the others sort the items, as a share of pairs. No more are tried after two in a row that lie 5
+    nats and two standard errors below the best. The fewest clusters that are not clearly worse are not taken: clusters
+    too many may stay empty, and with too few some that are apart must be one.
 
     Raises
     ------
     UnsupportedRequest : there is no ladder.
     """
-    chosen, best, rows = resolved.settings, None, list[np.ndarray]()
+    chosen, best, rows, found = resolved.settings, None, list[np.ndarray](), list[Sorting]()
     if chosen.clusters != "auto":
         return None
     if chosen.rungs == 1:
@@ -501,15 +504,19 @@ def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
     for clusters in range(2, min(_MOST_COMPARED, number) + 1):
         one = fitted(resolved.replace(settings=dataclasses.replace(chosen, clusters=clusters)))
         if one.is_empty or not len(one.posterior.evidence):
-            return best or one
+            if best is None:
+                return one
+            break
         rows.append(one.posterior.evidence[0])
+        found.append(sorting(one.truth))
         if rows[-1][1] == max(row[1] for row in rows):
-            best, most = one, rows[-1]
+            best, most, taken = one, rows[-1], found[-1]
         below = [most[1] - row[1] > _CLEARLY + 2 * np.hypot(row[2], most[2]) for row in rows[-2:]]
         if len(below) == 2 and all(below):
             break
     assert best is not None
     best.posterior.hidden["evidence"] = np.array(rows)
+    best.posterior.hidden["evidence_apart"] = np.array([pairs_apart(other, taken) for other in found])
     return best
 
 

@@ -27,8 +27,9 @@ class Settings(settings.Settings):
     """Settings of `expert-views`; see the fields."""
 
     clusters: int | str = setting(
-        REQUIRED, "most clusters of a view; auto compares the evidence of 2, 3, …", words=("auto",), at_least=2.0
-    )
+        REQUIRED, "most clusters of a view; auto takes the number of 2, 3, … with the most evidence", words=("auto",),
+        at_least=2.0,
+    )  # fmt: skip
     views: int = setting(0, "most views; 0 stands for half as many as experts, and one more", at_least=0.0)
     ladders: int = setting(2, "of the tempered sampler, each with a start of its own", at_least=1.0)
     rungs: int = setting(0, "of a ladder; 0 adapts them, and 1 is a chain without tempering", at_least=0.0)

@@ -201,13 +201,15 @@ def evidence(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dic
     """Table of the numbers of clusters that were compared, by log evidence; empty where there was no ladder.
 
     ``probability`` averages over the standard errors: of a thousand normal draws of the log evidences, the mean of how
-    probable each number is, all being equally probable before.
+    probable each number is, all being equally probable before. ``pairs_apart`` is the share of the pairs of items that
+    are together by this number and apart by the one that was taken, or the other way round, in the views of experts.
     """
     clusters, value, error = np.asarray(posterior.hidden.get("evidence", np.zeros((0, 3))), float).T
     drawn = np.random.default_rng(0).normal(value, error, (_EVIDENCE_DRAWS, len(value)))
     probability = special.softmax(drawn, axis=1).mean(axis=0) if len(value) else value
     return {
-        "clusters": clusters.astype(int), "log_evidence": value, "standard_error": error, "probability": probability
+        "clusters": clusters.astype(int), "log_evidence": value, "standard_error": error, "probability": probability,
+        "pairs_apart": np.asarray(posterior.hidden.get("evidence_apart", np.zeros(len(value))), float),
     }  # fmt: skip
 
 
@@ -470,6 +472,7 @@ TABLES = (
         columns=(
             Column("clusters", help="most clusters of a view"), Column("log_evidence", help="in nats"),
             Column("standard_error", help="of that"), Column("probability", help="of this number among them"),
+            Column("pairs_apart", help="share of pairs that are together by this number or by the one taken, not both"),
         ),
     ),
     Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -156,6 +156,47 @@ class ViewPartition(PartitionTruth):
         if view is None:
             view = int(self.views.view_probability[self.expert].argmax())
         return first_members(self.views.consensus(view))
+
+
+class Sorting(NamedTuple):
+    """How a truth sorts the items.
+
+    Parameters
+    ----------
+    view : the most probable one of each expert.
+    label : the most probable cluster of each item in each view.
+    """
+
+    view: Int[np.ndarray, " expert"]
+    label: Int[np.ndarray, "view item"]
+
+
+def sorting(truth: Views) -> Sorting:
+    """Return how a truth sorts the items."""
+    labels = [truth.consensus(view) for view in range(truth.most_views)]
+    return Sorting(truth.view_probability.argmax(axis=1), np.stack(labels))
+
+
+def pairs_apart(one: Sorting, other: Sorting) -> float:
+    """Return the share of pairs of items that are together in one and apart in the other, in the views of experts.
+
+    It is the mean of the experts, each by the view that is most probably his. Views and clusters may have other
+    numbers.
+
+    Parameters
+    ----------
+    one, other : of the same experts and items.
+    """
+    views, experts = np.unique([one.view, other.view], axis=1, return_counts=True)
+    shares = [_pairs_apart(one.label[of_one], other.label[of_other]) for of_one, of_other in views.T]
+    return float(np.average(shares, weights=experts))
+
+
+def _pairs_apart(label: Int[np.ndarray, " item"], other: Int[np.ndarray, " item"]) -> float:
+    number = np.zeros((label.max() + 1, other.max() + 1))
+    np.add.at(number, (label, other), 1)
+    unlike = sum((number.sum(axis=axis) ** 2).sum() for axis in (0, 1)) - 2 * (number**2).sum()
+    return float(unlike / (len(label) * (len(label) - 1)))
 
 
 def ladders_apart(view: np.ndarray, ladders: int) -> float:

@@ -79,7 +79,7 @@ def test_the_views_are_found(fit, made):
         ("questions", ["item_a", "item_b", "view", "expert", "together", "gain"]),
         ("contradictions", ["expert", "item_a", "item_b", "answer", "probability", "together", "gain"]),
         ("directions", ["view", "feature", "cluster", "weight", "lower", "upper", "importance"]),
-        ("evidence", ["clusters", "log_evidence", "standard_error", "probability"]),
+        ("evidence", ["clusters", "log_evidence", "standard_error", "probability", "pairs_apart"]),
         ("ladder", ["ladder", "rung", "exponent", "swap_rate", "mean_log_likelihood"]),
         ("view_sizes", ["view", "used", "experts", "clusters", "sizes"]),
     ],

@@ -281,6 +281,17 @@ def test_numbers_of_clusters_are_compared_and_no_checkpoint_is_kept(tmp_path):
     assert table["clusters"].tolist() == list(range(2, 2 + len(table)))
     assert len(table) > 1
     assert not folder.exists()
+    taken = table["log_evidence"].argmax()
+    assert fit.options["clusters"] == table["clusters"][taken]
+    assert fit.describe()["given_clusters"] == "auto"
+    for place, clusters in enumerate(table["clusters"]):  # the same fits by themselves, pair by pair
+        other = cs.fit("expert-views", DATA, PAPER_PRIORS, **{**options, "clusters": int(clusters)})
+        labels = [[truth.consensus(int(probability.argmax())) for probability in truth.view_probability]
+                  for truth in (fit.truth, other.truth)]  # fmt: skip
+        same = np.array([[[label[a] == label[b] for a, b in itertools.combinations(range(4), 2)] for label in own]
+                         for own in labels])  # fmt: skip
+        assert table["pairs_apart"][place] == pytest.approx((same[0] != same[1]).mean())
+    assert table["pairs_apart"][taken] == 0
 
 
 def test_swaps_exchange_whole_states():

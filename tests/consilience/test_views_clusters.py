@@ -1,0 +1,102 @@
+"""How many clusters a view may have: what pages say of it, and of what was given for it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas
+import pytest
+
+import consilience as cs
+from consilience.inference.given_options import given_options, write_given
+from consilience.models.truth.views import Sorting, pairs_apart
+from consilience.pages import views
+from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
+from consilience.pages.run import changed, reproduction, run_section
+
+
+def compared(values, errors, apart, most=3):
+    """Return as much of a fit as tells of its evidence, of 2, 3, … clusters."""
+    value = np.array(values, float)
+    frame = pandas.DataFrame({
+        "clusters": np.arange(2, len(values) + 2), "log_evidence": value, "standard_error": errors,
+        "probability": np.exp(value - np.logaddexp.reduce(value)), "pairs_apart": apart,
+    })  # fmt: skip
+    return SimpleNamespace(table=lambda name: frame, truth=SimpleNamespace(most_clusters=most))
+
+
+@pytest.mark.parametrize(
+    ("values", "errors", "apart", "said", "otherwise", "other"),
+    [
+        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 have the most evidence (probability above 0.99)", "", 0),
+        ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 are left open: the evidence does not tell them apart",
+         "; the run with 4 sorts the items into the same clusters", 0),
+        ([-90, -10, -30, -80], [1, 9, 9, 1], [0.2, 0, 0.031, 0.4], "3 and 4 are left open",
+         "; the run with 4 sorts 3.1 % of the pairs of items otherwise", 4),
+        ([-14, -10, -30, -22], [9, 9, 1, 9], [0.2, 0, 0.5, 0.1], "2, 3 and 5 are left open",
+         "; the runs with 2 and 5 sort at most 20.0 % of the pairs of items otherwise", 2),
+        ([-14, -10, -12, -11], [9, 9, 1, 9], [0.0001, 0, 0, 0], "2 to 5 are left open",
+         "; the runs with 2, 4 and 5 sort at most 0.1 % of the pairs of items otherwise", 2),
+    ],
+)  # fmt: skip
+def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart, said, otherwise, other):
+    fit = compared(values, errors, apart)
+    text = clusters_allowed(fit)
+    assert text.startswith(f"Of 2 to {len(values) + 1} clusters, the most that a view may have, {said}")
+    assert text.endswith(otherwise)
+    assert "nats" not in text
+    assert most_otherwise(fit) == other
+    first, why, table = evidence(fit)
+    shown = table.frame.set_index("clusters at most")
+    assert shown.loc[3, "told apart"] == "taken"
+    gap = float(shown.loc[2, "less than with 3"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))
+    assert gap == pytest.approx(values[1] - values[0])
+    clear = values[1] - np.array(values) > np.maximum(2 * np.hypot(errors, errors[1]), 3)
+    assert (shown["told apart"] == "yes").tolist() == clear.tolist()
+    assert shown.loc[2, "pairs otherwise"] == ("20.0 %" if apart[0] == 0.2 else "< 0.1 %")
+    # Probabilities stand where they tell anything: of one number alone, or of small errors.
+    told = bool((~clear).sum() == 1 or max(errors) < 0.2)
+    assert ("probability" in shown) is told
+    assert ("no probability of these numbers is known" in first) is not told
+    assert ("not the fewest clusters that are left open" in why) is bool(not clear[0])
+    assert all(len(one.split(".")[1]) == 2 for one in table.texts.get("probability", []))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "share"),
+    [
+        (([0, 0], [[0, 0, 1, 1]]), ([0, 0], [[1, 1, 0, 0]]), 0),
+        (([0, 0], [[0, 0, 1, 1]]), ([0, 0], [[0, 0, 0, 1]]), 3 / 6),
+        (([0, 0], [[0, 0, 0, 0]]), ([0, 0], [[0, 1, 2, 3]]), 1),
+        # Views may have other numbers; two of three experts agree, and the third sorts a pair otherwise.
+        (([0, 0, 1], [[0, 0, 1, 1], [0, 0, 1, 2]]), ([1, 1, 0], [[0, 1, 2, 3], [0, 0, 2, 2]]), 1 / 6 / 3),
+    ],
+)
+def test_pairs_that_two_fits_sort_otherwise_are_counted_by_expert(one, other, share):
+    first, second = (Sorting(np.array(view), np.array(label)) for view, label in (one, other))
+    assert pairs_apart(first, second) == pytest.approx(share)
+    assert pairs_apart(second, first) == pytest.approx(share)
+
+
+def test_what_was_given_is_what_reproduces_a_fit_that_was_chosen_among_several():
+    labels = cs.Annotations.from_counts([[3, 0], [1, 2]])
+    plain = cs.fit("majority-vote", labels)
+    assert "  # " not in reproduction(plain, {}).splitlines()[3]
+    settings = {**plain.options, "uncertainty": "auto"}
+    write_given(SimpleNamespace(settings=SimpleNamespace(as_dict=lambda: settings)), plain)
+    assert given_options(plain) == settings
+    assert changed(plain)["uncertainty"] == "auto"
+    taken = plain.options["uncertainty"]
+    assert reproduction(plain, {}).splitlines()[3].endswith(f"  # 'auto' chose uncertainty={taken!r}")
+    assert "uncertainty='auto'" in reproduction(plain, {})
+    rows = run_section(plain, {}).blocks[0].frame.set_index("what")
+    assert rows.loc["uncertainty", "value"].startswith(f"auto: {taken} was chosen")
+    assert not [name for name in rows.index if name.startswith("given")]
+
+
+@pytest.mark.parametrize(("rows", "priors", "offered"), [(1, "", True), (1, "priors = …", False), (0, "", False)])
+def test_numbers_of_clusters_are_compared_by_a_command_where_one_can(monkeypatch, rows, priors, offered):
+    """A chain without tempering has no evidence, and no command knows priors of one's own."""
+    fit = SimpleNamespace(method="gibbs", table=lambda name: range(rows))
+    monkeypatch.setattr(views, "own_priors", lambda fit: priors)
+    monkeypatch.setattr(views, "_again", lambda fit, **given: f"fit --clusters {given['clusters']}")
+    assert [one.command for one in views._other_clusters(fit)] == ["fit --clusters auto -o compared"] * offered
