@@ -26,7 +26,8 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
-from consilience.pages.one_gold_label import Decisive
+from consilience.pages.looked import Choices, Looked, choices, looked
+from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import article, counted
 from consilience.rounding import decimals, probability, within
@@ -352,10 +353,14 @@ class SystemsByGold(NamedTuple):
     ----------
     right : by system, the one first that is right most often.
     leads : whether they are the headline: enough labels, and the first choice is what was asked for.
+    said : what the systems say first, of each item.
+    looked : what that tells of whether they looked at the items themselves.
     """
 
     right: dict[str, Right]
     leads: bool
+    said: Choices | None = None
+    looked: tuple[Looked, ...] = ()
 
     @property
     def first(self) -> str:
@@ -422,7 +427,10 @@ def right_by_gold(
         return None
     right = {name: Right(own) for name, own in zip(names, scores[:, known], strict=True)}
     right = dict(sorted(right.items(), key=lambda one: -one[1].share))
-    return SystemsByGold(right, bool(known.sum() >= LEAST_ITEMS) and metric.name == "top-1")
+    unknown = [name for name, word in zip(systems, comparison.provenance, strict=True) if word == "unknown"]
+    said = choices(fit, {name: systems[name] for name in right}, policies)
+    leads = bool(known.sum() >= LEAST_ITEMS) and metric.name == "top-1"
+    return SystemsByGold(right, leads, said, looked(fit, said, unknown, unnamed_gold(fit)))
 
 
 def gold_alerts(
