@@ -80,7 +80,7 @@ def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 
 def chain_sections(
-    fit: Any, named: Any, top: Score, words: Words, gold: BesideGold | None
+    fit: Any, named: Any, top: Score, words: Words, gold: BesideGold | None = None
 ) -> tuple[list[Section], dict[str, Any]]:  # fmt: skip
     """Return the sections on the chains of a fit of mentions, and its key figures; nothing of a fit of anything else.
 

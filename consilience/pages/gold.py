@@ -30,12 +30,15 @@ from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import article, counted
-from consilience.rounding import decimals, probability, within
+from consilience.rounding import decimals, probability, within, written
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
 
 _TIE = 1e-9  # of a certainty of 1
+
+MOST_DIGITS, MOST_DIGITS_OF_A_VOTE = 4, 2
+"""After the point, of scores; a vote is off by more than a third one."""
 
 # Of the systems that a finding names, and of wrong labels; tables have all.
 _MOST_NAMED, _MOST_WRONG = 4, 5
@@ -458,8 +461,8 @@ def gold_alerts(
         own = scores.get(row.system)
         if own is None or row.lower - _SPREADS * own.spread <= own.value <= row.upper + _SPREADS * own.spread:
             continue
-        _, low, high = within(row.value, row.lower, row.upper)
-        digits = decimals(row.lower, row.upper)
+        digits = min(decimals(row.lower, row.upper), MOST_DIGITS_OF_A_VOTE if is_vote(fit) else MOST_DIGITS)
+        low, high = (written(one, f"z.{digits}f") for one in (row.lower, row.upper))
         value = comparison.value_texts(digits)[row.Index].replace("–", " to ")
         texts.append(
             f"“{row.system}” scores {own.value:.{digits}f} against the gold labels of {counted(own.items, 'items')}, "

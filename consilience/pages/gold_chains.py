@@ -246,7 +246,7 @@ def right_by_annotator(fit: Any, names: Sequence[str]) -> str:
     else:
         gold = codes[np.asarray(data.item)]
         right, known = np.asarray(data.label) == gold, gold >= 0
-    told = []
+    told: list[str] = []
     for code, name in enumerate(map(str, data.annotators)):
         own = known & (np.asarray(data.annotator) == code)
         if name not in names or not (number := int(own.sum())):

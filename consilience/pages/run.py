@@ -17,7 +17,7 @@ from consilience.models import MEMBERS
 from consilience.models.crowd.gate import NO_EVIDENCE
 from consilience.models.interface import Exact
 from consilience.models.truth.against_gold import CALIBRATION
-from consilience.notes import Level, Note
+from consilience.notes import IN_DETAILS, Level, Note
 from consilience.pages import Alert, Code, Section, Table, capital
 from consilience.pages.gold_chains import right_by_annotator
 from consilience.printing import counted
@@ -213,7 +213,9 @@ def _told(fit: Fit) -> list[Note]:
 
 def findings(fit: Fit) -> list[str]:
     """Return what else a fit says, in sentences."""
-    notes = [note for note in fit.findings() if note.level is Level.note and not note.title]
+    notes = [
+        note for note in fit.findings() if note.level is Level.note and not note.title and note.about != IN_DETAILS
+    ]  # fmt: skip
     return [_with_gold(fit, note.words()) for note in notes]
 
 

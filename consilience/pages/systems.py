@@ -18,7 +18,7 @@ from consilience.inference.fitting import Fit
 from consilience.models.truth import CLASSES, Truth
 from consilience.models.truth.truth import Shares
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
-from consilience.pages.gold import SystemsByGold
+from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.items import below
 from consilience.pages.looked import in_verdict
 from consilience.pages.looked import words as looked_words
@@ -30,7 +30,6 @@ _EVEN, _TIE = 0.5, 1e-9
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _FROM_ANNOTATIONS = "if made from the annotations"
 _MOST_NAMED = 4  # systems in a sentence
-_MOST_DIGITS, _MOST_DIGITS_OF_A_VOTE = 4, 2  # after the point, of scores
 _OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
 _BY_SOURCE = ", by where predictions come from"
 _EVENS_OUT = (
@@ -134,7 +133,7 @@ def _gold_labels(right: Mapping[str, Any]) -> str:
 
 def _digits(fit: Fit, low: float, high: float) -> int:
     """Return how many digits after the point scores with such an interval get; fewer by a vote, which is off."""
-    return min(decimals(low, high), _MOST_DIGITS_OF_A_VOTE if is_vote(fit) else _MOST_DIGITS)
+    return min(decimals(low, high), MOST_DIGITS_OF_A_VOTE if is_vote(fit) else MOST_DIGITS)
 
 
 def _score(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str, str]:

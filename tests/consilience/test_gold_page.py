@@ -92,8 +92,8 @@ def test_the_page_begins_with_gold_labels(files):
             "tied, the label that won is right for 50 (0.833 [0.720, "
             "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
             "The gold labels say otherwise.",
-            "“copies” scores 0.833 against the gold labels of 60 items, and more by the vote: 0.992 to 1.000",
-            "“knows” scores 1.000 against the gold labels of 60 items, and less by the vote: 0.825 to 0.833",
+            "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
+            "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.82 to 0.83",
             "by the vote the intervals are too narrow, and P(best) is too sure.", "P(best), too sure",
         )
     ]  # fmt: skip
