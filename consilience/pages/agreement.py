@@ -15,7 +15,7 @@ from consilience.evaluation.agreement.differences import Lowest, lowest_annotato
 from consilience.evaluation.agreement.jackknife import jackknife_of_ratios, wilson_interval
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.models import FIRST
-from consilience.pages import Action, Code, Heading, Page, Section, Table
+from consilience.pages import Action, Code, Page, Section, Table
 from consilience.pages.run import IN_CODE, today
 from consilience.printing import counted, percent, percents
 from consilience.rounding import within
@@ -391,7 +391,7 @@ def _chance(found: Agreement) -> Section:
     alpha = frame.loc[is_alpha, ["value", "lower", "upper"]]
     gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
     others = (
-        "They differ in what they call chance, as the last table says, and in how they treat items with few "
+        "Coefficients differ in what they call chance, as the last table says, and in how they treat items with few "
         "annotations; compare values of one coefficient only."
     )
     meant = Table(_meaning(frame), "What the coefficients are.", of="")
@@ -403,7 +403,7 @@ def _chance(found: Agreement) -> Section:
     rest = Table(_words(frame[~is_alpha], found), "Other coefficients.")
     return Section(
         "Corrected for chance",
-        [words, quoted, *map(str, found.notes), Heading("Other coefficients"), others, rest, meant], gist,
+        [words, quoted, *map(str, found.notes), others, rest, meant], gist,
     )
 
 

@@ -276,6 +276,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     # Of few draws, whose intervals are wide, no score against the crowd has a third digit.
     digits = min(map(decimals, table["lower"], table["upper"])) if of_chains else 3
     scores = {name: evaluate(fit, systems[name], metrics, singletons=singletons) for name in table["system"]}
+    if gold is not None:
+        scores = {name: scores[name] for name in gold.order(metrics[0], scores)}
     every = _all_scores(scores, gold, of_chains=of_chains)
     first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
@@ -325,19 +327,19 @@ def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores
     """Return the table and the figure of the leaderboard by the crowd's chains."""
     table, several = board.table.assign(p_best=board.p_best_texts), len(board.table) > 1
     if gold is not None:
-        by_gold = np.argsort([-gold.scores[name][metric] for name in table["system"]], kind="stable")
-        table = table.iloc[by_gold]
+        table = table.set_index("system", drop=False).loc[gold.order(metric, table["system"])]
     p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
-    names = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
+    value = named if gold is None else "against the crowd"
+    names = {"system": "system", "value": value, "lower": "95 % from", "upper": "to", "p_best": p_best}
     shown = table[list(names)[: 4 + several]].rename(columns=names)
     if gold is not None:
         shown.insert(1, "against gold", [gold.scores[name][metric] for name in table["system"]])
     shown.attrs["numbers"] = (p_best,)
     by = "the crowd's" if gold is None else "the gold"
-    caption = f"Systems by {by} chains, the best first; "
+    caption = f"{named} of systems, the best by {by} chains first; "
     caption += f"the intervals{' by the crowd' * (gold is not None)} are too narrow"
     caption += ", and P(best), of the same draws, is too sure." if several else "."
-    texts = rounded(shown, digits, named, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
+    texts = rounded(shown, digits, value, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
     drawn = figures.leaderboard(board)
     if gold is not None:
         mark_gold(drawn, [gold.scores[name][metric] for name in board.table["system"]])

@@ -426,7 +426,7 @@ def _by_gold(found: _Found, gold: BesideGold) -> str:
     )
 
 
-def _actions(fit: Fit, found: _Found, named: Any) -> list[Action]:
+def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
     others = [

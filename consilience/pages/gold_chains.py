@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,10 @@ class GoldScores(NamedTuple):
             f"{_NOT_USED}. Of {counted(self.documents, 'documents')}{few} no interval can be given: how scores against "
             "gold would differ on others is not known."
         )
+
+    def order(self, metric: str, names: Iterable[str]) -> list[str]:
+        """Return systems, that with the highest score first; equal ones in the order in which they are given."""
+        return sorted(names, key=lambda name: -self.scores[name][metric])
 
     def best(self, metric: str) -> str:
         """Return the system that has the highest score."""

@@ -303,11 +303,9 @@ def _least_certain(fit: Any) -> list[Any]:
     columns["probability"] = "probability of exactly these"
     shown = table.head(_MOST_CLUSTERS)[list(columns)].rename(columns=columns)
     those = f"{len(shown):,} of the {counted(len(table), 'entities')}" if len(shown) < len(table) else "the entities"
-    caption = (
-        f"The linked records that are least certain to be one entity: {those} with several records. "
-        f"“consilience table RUN matching_sets” has a row for each of the {fit.data.num_records:,} records."
-    )
-    return [Table(shown, caption)]
+    caption = f"The linked records that are least certain to be one entity: {those} with several records."
+    every = f"“consilience table RUN matching_sets” has a row for each of the {fit.data.num_records:,} records."
+    return [Table(shown, caption), every]
 
 
 def _thresholds(fit: Any) -> Section | None:

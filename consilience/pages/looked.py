@@ -15,6 +15,7 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, tail, unused_gold
 from consilience.models.truth.classes import marginals
 from consilience.models.truth.truth import Marginals
+from consilience.pages import Table
 from consilience.pages.run import is_vote
 from consilience.rounding import probability
 
@@ -36,16 +37,6 @@ class Beside(NamedTuple):
     items: int
     expected: tuple[float, float, float]
     chance: tuple[float, float, float]
-
-    @property
-    def words(self) -> str:
-        """Say both numbers, with how probable that is."""
-        expected, *ends_ = (f"{one:.1f}" for one in self.expected)
-        chance, *others = (probability(one) for one in self.chance)
-        return (
-            f"{self.right:,} of {self.items:,} right, {expected} expected ({' to '.join(ends_)}), "
-            f"probability {chance} ({' to '.join(others)})"
-        )
 
 
 class Looked(NamedTuple):
@@ -166,23 +157,39 @@ def _probability(stated: Marginals, item: np.ndarray, code: np.ndarray) -> np.nd
     return np.clip(found, 0.0, 1.0)
 
 
-def words(found: Sequence[Looked]) -> str:
-    """Say what gold labels tell of that; empty where nothing was tested."""
+def looked_blocks(found: Sequence[Looked]) -> list[Any]:
+    """Return what gold labels tell of that, in words and in a table; nothing where it was not tested."""
+    import pandas
+
     if not found:
-        return ""
-    shown = "; ".join(f"“{one.name}” has {one.all.words}" for one in found[:_MOST_NAMED])
+        return []
     said = (
         "Gold labels can speak to this: predictions made from these annotations are right with the probability that "
-        f"the fit gives their labels. {shown}. (The probability is that of as many or more by chance; in brackets "
-        "stands what follows from the 95 % range of how far annotators err together.)"
+        "the fit gives their labels, which tells how many to expect. “By chance” is the probability of as many or "
+        "more; ranges are what follows from how far annotators may err together (95 %). An own look is told where "
+        f"that probability is below {found[0].level:.2g} in the whole range{_shared(found[0].level)}. "
     )
-    first = found[0]
-    if first.named is not None:
-        without = "; ".join(f"“{one.name}” {one.named.words}" for one in found[:_MOST_NAMED] if one.named is not None)
-        left = first.all.items - first.named.items
-        which = "the gold label that none of its" if left == 1 else f"the {left:,} gold labels that none of their"
-        said += f" Without {which} annotators gave: {without}."
-    return f"{said} {_so(found)}"
+    rows = []
+    for one in found:
+        for beside, which in ((one.all, "all"), (one.named, "those that an annotator gave")):
+            if beside is not None:
+                expected, *ends = (f"{value:.1f}" for value in beside.expected)
+                chance, *others = (probability(value) for value in beside.chance)
+                rows.append((
+                    one.name, f"{which}, {beside.items:,}", beside.right, expected, " to ".join(ends), chance,
+                    " to ".join(others),
+                ))  # fmt: skip
+    columns = ["system", "gold labels", "right", "expected", "range", "by chance", "range "]
+    frame = pandas.DataFrame(rows, columns=columns)
+    frame.attrs["numbers"] = tuple(columns[3:])
+    caption = "Gold labels that are right, beside those expected of predictions made from these annotations."
+    return [said + _so(found), Table(frame, caption)]
+
+
+def _shared(level: float) -> str:
+    """Say how many systems share the level of one test; empty of one."""
+    number = round((1 - LEVEL) / level)
+    return f" ({1 - LEVEL:.2g}, shared by {number:,} systems)" if number > 1 else ""
 
 
 def _so(found: Sequence[Looked]) -> str:

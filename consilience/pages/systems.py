@@ -20,8 +20,7 @@ from consilience.models.truth.truth import Shares
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.items import below
-from consilience.pages.looked import in_verdict
-from consilience.pages.looked import words as looked_words
+from consilience.pages.looked import in_verdict, looked_blocks
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import counted
 from consilience.rounding import decimals, written
@@ -118,13 +117,15 @@ def leaderboard_section(
     return Section(title, blocks, gist)
 
 
-def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> list[str]:
+def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> list[Any]:
     """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells."""
     notes = [note for note in comparison.notes if note != ONE_KIND]
-    told = "" if gold is None or not is_open(comparison) else looked_words(gold.looked)
-    if gold is not None and is_open(comparison) and is_vote(fit):
-        told = "What gold labels tell of that is not tested here: a vote does not say how many to expect."
-    return [*notes[:1], *[told] * bool(told), *notes[1:]]
+    if gold is None or not is_open(comparison):
+        return notes
+    told = looked_blocks(gold.looked)
+    if is_vote(fit):
+        told = ["What gold labels tell of that is not tested here: a vote does not say how many to expect."]
+    return [*notes[:1], *told, *notes[1:]]
 
 
 def _gold_labels(right: Mapping[str, Any]) -> str:

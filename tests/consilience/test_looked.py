@@ -9,7 +9,7 @@ from scipy import stats
 
 import consilience as cs
 from consilience.models.truth.truth import Marginals
-from consilience.pages.looked import Beside, Choices, Looked, in_verdict, looked, words
+from consilience.pages.looked import Beside, Choices, Looked, in_verdict, looked, looked_blocks
 from consilience.pages.one_gold_label import _by_systems
 
 ITEMS, SURE = 30, 0.7
@@ -90,14 +90,16 @@ def beside(chance):
 def test_what_gold_labels_tell_is_said_no_surer_than_it_is(chance, without, clause, end):
     named = None if without is None else beside(without)._replace(items=29)
     one = Looked("a", beside(chance), named, 0.05)
-    said = words([one])
+    said, table = looked_blocks([one])
     clause = clause.replace("look: ", "look (27 of 30 right, 22.5 expected without it, ")
     assert in_verdict([one], "a").startswith(clause)
     assert in_verdict([one], "b") == ""
     assert said.endswith(end)
-    assert "“a” has 27 of 30 right, 22.5 expected (20.1 to 23.9), probability " in said
-    assert ("Without the gold label that none of its annotators gave: " in said) is (without is not None)
-    assert words([]) == ""
+    rows = table.frame.to_numpy().tolist()
+    assert rows[0][:5] == ["a", "all, 30", 27, "22.5", "20.1 to 23.9"]
+    assert rows[0][6].endswith(f" to {chance:.3f}")
+    assert [row[1] for row in rows[1:]] == ["those that an annotator gave, 29"] * (without is not None)
+    assert looked_blocks([]) == []
 
 
 @pytest.mark.parametrize(

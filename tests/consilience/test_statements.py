@@ -318,9 +318,10 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
         "entities, by the most probable links", "of 16 mentions with a certainty below 0.9"
     ]  # fmt: skip
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %, too narrow\)$", conll)
-    assert "their intervals are too narrow. See Systems." in words(html)
+    assert "right only for systems that know no more than the crowd. See Systems." in words(html)
     assert "truth alone, 95 % from" in words(section(html, "Systems"), "th")
-    assert "leave open, and too narrow" in words(section(html, "Systems"))
+    assert "best by the crowd's chains first; the intervals are too narrow" in words(section(html, "Systems"))
+    assert "How far their intervals hold was measured in 40 simulated crowds" in words(section(html, "Systems"))
 
 
 @pytest.mark.parametrize(("counts", "unexpected"), [([[5, 5]] * 20, True), ([[3, 1], [2, 4], [3, 3]] * 2, False)])
