@@ -241,13 +241,13 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
         sure, best_in = " (too sure)" * bool(why), f"best in {comparison.title}"
         if _turns(comparison) and of_one_kind and _tells_nothing(_apart(comparison)):
             words += (
-                f" Which of {len(table)} systems is {best_in} stays open until somebody says where predictions come "
+                f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
                 f"from; if all come from one kind of source, it is “{first['system']}” with probability "
                 f"{best}{runner}{sure}."
             )
         elif _turns(comparison):
             words += (
-                f" Which of {len(table)} systems is {best_in} stays open until somebody says where predictions come "
+                f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
                 f"from: “{first['system']}” is it with probability {apart}{of_one_kind}{sure}."
             )
         else:

@@ -216,7 +216,7 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert "and can be narrower: whether an uncertain item is hit" in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
-    ranked, _, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
+    ranked, *_, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
     in_order, scores = (
         [re.split(r" [01]\.", row.removeprefix("top-1 accuracy "))[0] for row in words(body, "tr")]
         for body in (ranked, scored)
@@ -482,7 +482,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert "Which of 2 systems is best in top-1 accuracy stays open until somebody says" in text
+    assert "Which of 2 systems is best in top-1 accuracy is open while nobody says" in text
     assert "whatever the annotators err, only the doubt of 2 items is left, up to ± 0.4" in text
     assert re.search(r"least certain is “[ab]”, by mean plausibility .*: \w+ is the most plausible class", text, re.I)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
