@@ -414,7 +414,7 @@ def _to_quote(frame: Any, is_alpha: Any) -> str:
         "the custom of asking for 0.8 is of it."
     )
     value = frame.loc[is_alpha, "value"].iloc[0]
-    rest = frame.loc[~is_alpha & (frame["coefficient"] != "percent agreement"), "value"].dropna()
+    rest = frame.loc[~is_alpha & ~frame["coefficient"].isin(["percent agreement"]), "value"].dropna()
     if not len(rest):
         return words
     apart = float((rest - value).abs().max())

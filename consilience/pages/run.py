@@ -315,19 +315,15 @@ def _how_it_ended(fit: Fit) -> str:
 _UNWRITTEN = {"text": "the words of the documents", "class_groups": "the groups of classes", "metric": "the metrics"}
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as a line of Python can write it: texts, truth values and paths, lists and dicts of these."""
-    match value:
-        case str() | bool():
-            return value
-        case os.PathLike():
-            return os.fspath(value)
-        case list() | tuple():
-            parts = [_plain(one) for one in value]
-            return None if None in parts else parts
-        case Mapping():
-            return dict(value) if all(isinstance(one, str) for one in value.values()) else None
-    return None
+def _plain(name: str, value: Any) -> Any:
+    """Return an argument as a line of Python can write it: no data, but for who comes from where."""
+    if name == "provenance" or isinstance(value, str | bool):
+        return value
+    several = list(value) if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(one, str | os.PathLike) for one in several):
+        return None
+    paths = [os.fspath(one) for one in several]
+    return paths if isinstance(value, list | tuple) else paths[0]
 
 
 def reproduction(fit: Fit, systems: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> str:
@@ -337,7 +333,7 @@ def reproduction(fit: Fit, systems: Mapping[str, Any], asked: Mapping[str, Any] 
         files = [f"{name!r}: {system.file!r}" for name, system in systems.items() if system.file]
         own = f"{{{', '.join(files)}}}" if len(files) == len(systems) else "…  # those of this page, by name"
         given = f"predictions = {own}\n"
-    plain = {name: _plain(value) for name, value in (asked or {}).items()}
+    plain = {name: _plain(name, value) for name, value in (asked or {}).items()}
     for name in (one for one, value in plain.items() if value is None):
         given += f"{name} = …  # {_UNWRITTEN.get(name, 'as given')}\n"
     options = "".join(f", {name}={name if value is None else repr(value)}" for name, value in plain.items())
