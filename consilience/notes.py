@@ -59,6 +59,10 @@ class Remedy:
         return flag if self.value is ... or self.value is True else f"{flag} {_typed(self.value)}"
 
 
+IN_DETAILS = "details"
+"""What a note is about that is for those who ask how it was computed."""
+
+
 @dataclass(frozen=True)
 class Note:
     """One thing that a fit says.
@@ -70,7 +74,8 @@ class Note:
     remedies : the arguments in the text. Where it names one several times, its remedies take turns, in order.
     title : of pages: a heading. With one, a note too is a box of its own.
     model : another one that has not this fault; pages offer to fit it.
-    about : what it is about, if several may say of one cause what follows: pages make one box of these.
+    about : what it is about, if several may say of one cause what follows: pages make one box of these; `IN_DETAILS`
+        of a note that pages have in the section on what was run alone.
     """
 
     level: Level

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -102,18 +103,29 @@ def report(
         page = dataclasses.replace(page, sections=[*page.sections, *sections])
     else:
         systems, risk = named_systems(fit, predictions), as_class_map(fit, class_groups)
-        page = PAGES[fit.truth.kind.name](
-            fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
-            provenance=provenance, text=text,
-        )  # fmt: skip
+        given: dict[str, Any] = {
+            "metric": metric, "missing": missing, "unknown": unknown, "singletons": singletons,
+            "provenance": provenance, "text": text,
+        }  # fmt: skip
+        page = PAGES[fit.truth.kind.name](fit, systems, risk=risk, **given)
+        asked = _asked(given | {"class_groups": class_groups, "title": title})
         page = dataclasses.replace(
             page, title=f"{page.title}{name_of(fit)}",
             alerts=alerts(fit, page.alerts),
             findings=list(dict.fromkeys([*page.findings, *findings(fit)])),
-            sections=[*page.sections, *sections, run_section(fit, systems, page.method)],
+            sections=[*page.sections, *sections, run_section(fit, systems, page.method, asked)],
             run=shlex.quote(fit.folder) if fit.folder else "",
         )  # fmt: skip
     return write_page(dataclasses.replace(page, title=title or page.title), path, force=force)
+
+
+def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a report that are not its defaults."""
+    defaults = {name: one.default for name, one in inspect.signature(report).parameters.items()}
+    return {
+        name: value for name, value in given.items()
+        if value is not defaults[name] and not (isinstance(value, str | bool) and value == defaults[name])
+    }  # fmt: skip
 
 
 PAGES = {

@@ -111,7 +111,7 @@ def agreement_page(found: Agreement) -> Page:
         each = found.annotators()
         if len(each := each[each["pairs"] > 0]) > 1:
             least = _least(each, "annotator", "", _lowest_annotator(found)).strip()
-            findings.append(f"Who agrees least with the others: {least}.{_how_told(found, 'annotators')}")
+            findings.append(f"Who agrees least with the others: {least}.")
     command = f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run"
     beside = "; the report sets them beside the gold ones" if _known_gold(found).any() else ""
     command += " && consilience report run -o labels.html" if beside else ""
@@ -311,6 +311,9 @@ def _annotators(found: Agreement) -> Section | None:
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every = busiest.sort_values("agreement", kind="stable")
     gist = _least(every, "annotator", "lowest:", _lowest_annotator(found))
+    lowest = _lowest_annotator(found)
+    words += f" The lowest is {_least(every, 'annotator', '', lowest).strip()}." * (lowest is not None)
+    words += _how_told(found, "annotators") * (lowest is not None)
     table = Table(_words(every, found), "Annotators, the lowest agreement first.")
     return Section("Annotators", [words, random, table, *rest, drawn], gist)
 
@@ -321,7 +324,18 @@ def _least(frame: Any, name: str, what: str, lowest: Lowest | None) -> str:
     text = f"{what} “{first[name]}”, {_with_ends(first['agreement'], first['lower'], first['upper'])}"
     if lowest is None or lowest.group != first.name:
         return text
-    return f"{text}, lower than {lowest.lower or 'none'} of {lowest.others} others beyond chance"
+    return f"{text}{_than(lowest)}"
+
+
+def _than(lowest: Lowest) -> str:
+    """Say than how many others the lowest is lower beyond chance."""
+    one = lowest.others == 1
+    if not lowest.lower:
+        return f"; that {'the other is' if one else f'the {lowest.others} others are'} higher may be chance"
+    others = f"{lowest.lower} of {lowest.others} others"
+    if lowest.lower == lowest.others:
+        others = "the other" if one else f"all {lowest.others} others"
+    return f", beyond chance lower than {others}"
 
 
 def _lowest_annotator(found: Agreement) -> Lowest | None:
@@ -372,16 +386,40 @@ def _chance(found: Agreement) -> Section:
     rows = [tuple(row[:1]) + tuple(np.round(row[1:], 9)) for row in numbers.fillna(-9.0).to_numpy().tolist()]
     alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(", ".join)
     frame = frame.assign(convention=alike)[~pandas.Series(rows, frame.index).duplicated()]
-    table = Table(_words(frame, found), "Coefficients.")
-    words = (
-        "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, as "
-        "the second table says, and in how they treat items with few annotations; compare values of one coefficient "
-        "only."
+    is_alpha = frame["coefficient"].str.contains("alpha")
+    words = "Coefficients that set the agreement beside what chance would give."
+    alpha = frame.loc[is_alpha, ["value", "lower", "upper"]]
+    gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
+    others = (
+        "Coefficients differ in what they call chance, as the last table says, and in how they treat items with few "
+        "annotations; compare values of one coefficient only."
     )
     meant = Table(_meaning(frame), "What the coefficients are.", of="")
-    alpha = frame.loc[frame["coefficient"].str.contains("alpha"), ["value", "lower", "upper"]]
-    gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
-    return Section("Corrected for chance", [words, *map(str, found.notes), table, meant], gist)
+    if not len(alpha):
+        table = Table(_words(frame, found), "Coefficients.")
+        return Section("Corrected for chance", [f"{words} {others}", *map(str, found.notes), table, meant], gist)
+    words += f" {_to_quote(frame, is_alpha)}"
+    quoted = Table(_words(frame[is_alpha], found), "The coefficient to quote.")
+    rest = Table(_words(frame[~is_alpha], found), "Other coefficients.")
+    return Section(
+        "Corrected for chance",
+        [words, quoted, *map(str, found.notes), others, rest, meant], gist,
+    )
+
+
+def _to_quote(frame: Any, is_alpha: Any) -> str:
+    """Say which coefficient to quote and why, and how far the others that are corrected for chance are from it."""
+    words = (
+        "Quote Krippendorff's alpha: it is defined for any number of annotators, of whom not all label every item, and "
+        "the custom of asking for 0.8 is of it."
+    )
+    value = frame.loc[is_alpha, "value"].iloc[0]
+    rest = frame.loc[~is_alpha & ~frame["coefficient"].isin(["percent agreement"]), "value"].dropna()
+    if not len(rest):
+        return words
+    apart = float((rest - value).abs().max())
+    far = "less than 0.001" if apart < 0.0005 else f"at most {apart:.3f}"
+    return f"{words} The others that are corrected for chance are {far} from it here."
 
 
 def _meaning(frame: Any) -> Any:

@@ -25,6 +25,7 @@ from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
+from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, effective_draws, leading_classes
 from consilience.pages.systems import in_words, rounded
@@ -40,9 +41,8 @@ _SCORES = (
 )
 _OF_PARTITIONS = (
     "They are of systems that know no more than the crowd; one that looked at the text is as a rule better than that. "
-    "Intervals of the truth alone are what the annotations leave open, and too narrow. That was measured in 40 "
-    "simulated crowds on LitBank, fiction with known chains, by the score of the most likely chains: {} To count a "
-    "system as a witness that looked at the text itself:"
+    "How far their intervals hold was measured in 40 simulated crowds on LitBank, fiction with known chains, by the "
+    "score of the most likely chains: {} To count a system as a witness that looked at the text itself:"
 )
 _MEASURED = {
     True: "of single documents, as here, 79 to 93 % of the intervals of 90 % held the true score (those here are of "
@@ -61,7 +61,7 @@ _MEAN = "mean F of MUC, B³ and CEAF-e", "the mean of the scores MUC, B³ and CE
 _ONE = "How the scores would differ on other documents is not known, as there is one."
 
 _FIRST_OF = {
-    True: "They are right only for systems that know no more than the crowd, and their intervals are too narrow.",
+    True: "They are right only for systems that know no more than the crowd.",
     False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to "
     "0.16 below 1. Compare systems with each other.",
 }
@@ -70,6 +70,8 @@ _FIRST_OF = {
 # Documents whose text is shown, and mentions or tokens of each.
 _MOST_DOCUMENTS, _MOST_TOKENS = 5, 1_500
 
+_MOST_LISTED = 2  # mentions that are named
+
 
 def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Chains]]:
     """Divide systems into those that predict classes of items, and those that predict chains."""
@@ -77,7 +79,9 @@ def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     return {name: system for name, system in systems.items() if name not in chains}, chains
 
 
-def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list[Section], dict[str, Any]]:
+def chain_sections(
+    fit: Any, named: Any, top: Score, words: Words, gold: BesideGold | None = None
+) -> tuple[list[Section], dict[str, Any]]:  # fmt: skip
     """Return the sections on the chains of a fit of mentions, and its key figures; nothing of a fit of anything else.
 
     Parameters
@@ -86,13 +90,20 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
     named : its truth, as `worded` writes it.
     top : certainty of the leading label of each mention.
     words : those of `words_of`.
+    gold : the fit beside gold labels.
     """
     try:
         chains = silver_chains(fit)
     except UnsupportedRequest:
         return [], {}
     unsure = f"of {counted(len(chains.entity), 'mentions')} with a certainty below {SURE}"
-    numbers: dict[str, Any] = {**_entities(fit, chains), unsure: below(top)}
+    number = below(top)
+    if chains.together is not None and number:
+        loose = len(np.unique(chains.entity[top.items < SURE]))
+        has = "has" if loose == 1 else "have"
+        unsure += f"; {loose:,} of {counted(chains.num_entities, 'entities')} {has} such a one"
+    numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
+    numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
     parts = [_text(named, chains, top.items, words, effective_draws(fit, top))]
     if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
@@ -104,10 +115,27 @@ def chain_sections(fit: Any, named: Any, top: Score, words: Words) -> tuple[list
         }), "Candidate readings of mentions with two.", of="ambiguous")  # fmt: skip
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
-    if chains.together is not None:
-        loose = len(np.unique(chains.entity[top.items < SURE]))
-        numbers[f"of {counted(chains.num_entities, 'entities')} with a mention below {SURE}"] = loose
     return parts, numbers
+
+
+def what_to_read(named: Any, top: Score, data: Any) -> str:
+    """Say what to look for in the text: mentions that are uncertain, and those whose gold label is another."""
+    open_, apart = np.flatnonzero(top.items < SURE), np.fromiter(_by_gold(named, data), int)
+    told = [
+        f"{_listed(named.names()[own])} {words[len(own) > 1]}"
+        for own, words in (
+            (open_, ("is uncertain (dashed)", "are uncertain (dashed)")),
+            (apart, ("has another gold label (≠)", "have another gold label (≠)")),
+        ) if len(own)
+    ]  # fmt: skip
+    return f"Read the text{': ' * bool(told)}{', '.join(told)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name mentions, or count them."""
+    if len(names) > _MOST_LISTED:
+        return counted(len(names), "mentions")
+    return " and ".join(f"“{name}”" for name in names)
 
 
 def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
@@ -248,6 +276,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     # Of few draws, whose intervals are wide, no score against the crowd has a third digit.
     digits = min(map(decimals, table["lower"], table["upper"])) if of_chains else 3
     scores = {name: evaluate(fit, systems[name], metrics, singletons=singletons) for name in table["system"]}
+    if gold is not None:
+        scores = {name: scores[name] for name in gold.order(metrics[0], scores)}
     every = _all_scores(scores, gold, of_chains=of_chains)
     first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
@@ -272,43 +302,47 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         *[Code(_WITNESS, "To count a system as a witness")] * of_chains,
     ]
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"
-    caption += "; the intervals are too narrow." if of_chains else "."
     of_crowd = [str(one) for one in every if one not in ("system", "metric", "against gold")]
     by_gold = _gold_texts(scores, metrics, gold)
-    by_all = Table(every, caption, texts=rounded(every, digits, *of_crowd) | by_gold)
+    by_all = Table(every, f"{caption}.", texts=rounded(every, digits, *of_crowd) | by_gold)
     limits = "Scores against the crowd's chains have limits.", _FIRST_OF[of_chains]
     alerts = [Alert(limits[0], [f"{limits[1]} See Systems."], Level.warning)]
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
         before = gold.before(metrics[0], named, meaning, table if of_chains else None)
         ahead = gold.best(metrics[0])
-        by_crowd = float(table["value"][table["system"] == ahead].iloc[0])
         value, _, spread = gold.text(ahead, metrics[0]).partition(" ")
         known = f" ({spread.strip('[]').replace(', ', ' to ')}, 95 %)" if spread else ""
-        which = f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}"
-        number = {f"{which}; against the crowd {by_crowd:.{digits}f}": value}
+        number = {f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}": value}
         said = [f"{before[0]} {gold.how}"]
         other = gold.otherwise(metrics[0], f"{named}{meaning}", table, digits) if of_chains else []
-        before, alerts = [*before, " ".join([*other, *limits])], []  # of no haste, as the first screen is by gold
+        # Of no haste, as the first screen is by gold; of whole chains the words below the table have what limits them.
+        limited = " ".join([*other, *([] if of_chains else limits)])
+        before, alerts = [*before, *[limited] * bool(limited)], []
     section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
     return ChainScores([section, *annotators_by_gold(fit)], number, said, alerts)
 
 
 def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores | None) -> list[Any]:
     """Return the table and the figure of the leaderboard by the crowd's chains."""
-    table, several = board.table, len(board.table) > 1
+    table, several = board.table.assign(p_best=board.p_best_texts), len(board.table) > 1
+    if gold is not None:
+        table = table.set_index("system", drop=False).loc[gold.order(metric, table["system"])]
     p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
-    names = {"system": "system", "value": named, "lower": "95 % from", "upper": "to", "p_best": p_best}
-    shown = table.assign(p_best=board.p_best_texts)[list(names)[: 4 + several]].rename(columns=names)
+    value = named if gold is None else "against the crowd"
+    names = {"system": "system", "value": value, "lower": "95 % from", "upper": "to", "p_best": p_best}
+    shown = table[list(names)[: 4 + several]].rename(columns=names)
     if gold is not None:
         shown.insert(1, "against gold", [gold.scores[name][metric] for name in table["system"]])
     shown.attrs["numbers"] = (p_best,)
-    caption = "Systems against the crowd's chains, the best first; the intervals are too narrow"
+    by = "the crowd's" if gold is None else "the gold"
+    caption = f"{named} of systems, the best by {by} chains first; "
+    caption += f"the intervals{' by the crowd' * (gold is not None)} are too narrow"
     caption += ", and P(best), of the same draws, is too sure." if several else "."
-    texts = rounded(shown, digits, named, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
+    texts = rounded(shown, digits, value, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
     drawn = figures.leaderboard(board)
     if gold is not None:
-        mark_gold(drawn, [gold.scores[name][metric] for name in table["system"]])
+        mark_gold(drawn, [gold.scores[name][metric] for name in board.table["system"]])
     return [Table(shown, caption, texts=texts), drawn]
 
 

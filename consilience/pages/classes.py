@@ -34,7 +34,7 @@ from consilience.notes import Level
 from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.annotators_by_gold import halves
-from consilience.pages.chains import chain_scores, chain_sections, split_systems, worded, words_of
+from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import (
     BesideGold,
@@ -116,14 +116,14 @@ def classes_page(
     known = "means" in fit.member.table_names
     rated = scale_sections(fit, found.top, found.offsets, found.without_offsets) if known else []
     named = worded(fit, found.truth, words := words_of(fit.data, text))
-    read, numbers = chain_sections(fit, named, found.top, words)
+    read, numbers = chain_sections(fit, named, found.top, words, found.gold)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
     # Of four key figures the last is theirs.
     numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
     parts = [
         *read, *scored.sections,
         *([] if found.gold is None else [
-            gold_section(found.gold, named.names(), found.decisive, unnamed_words(fit, named.names()))
+            gold_section(found.gold, named.names(), found.decisive, unnamed_words(fit, named.names(), found.by_gold))
         ]),
         *(rated or [items_section(
             fit, named, found.certainties, found.annotators, found.too_high, found.by_reliability
@@ -146,7 +146,7 @@ def classes_page(
     return Page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*unexpected, *scored.alerts, *_alert_of_vote(fit, found.gold)], numbers=numbers or _numbers(fit, found),
-        findings=[*scored.findings, *_findings(found)], actions=_actions(fit, found),
+        findings=[*scored.findings, *_findings(found)], actions=_actions(fit, found, named),
     )  # fmt: skip
 
 
@@ -424,7 +424,7 @@ def _by_gold(found: _Found, gold: BesideGold) -> str:
     )
 
 
-def _actions(fit: Fit, found: _Found) -> list[Action]:
+def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
     others = [
@@ -446,7 +446,7 @@ def _actions(fit: Fit, found: _Found) -> list[Action]:
     actions = [
         *others,
         *[Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")] * bool(blind),
-        Action("Read the text with its uncertain mentions", section="Text") if unit == "mention" else
+        Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(found.annotators, blind)}", section="Annotators"),

@@ -26,15 +26,19 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
-from consilience.pages.one_gold_label import Decisive
+from consilience.pages.looked import Choices, Looked, choices, looked
+from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import article, counted
-from consilience.rounding import decimals, probability, within
+from consilience.rounding import decimals, probability, within, written
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
 
 _TIE = 1e-9  # of a certainty of 1
+
+MOST_DIGITS, MOST_DIGITS_OF_A_VOTE = 4, 2
+"""After the point, of scores; a vote is off by more than a third one."""
 
 # Of the systems that a finding names, and of wrong labels; tables have all.
 _MOST_NAMED, _MOST_WRONG = 4, 5
@@ -352,10 +356,14 @@ class SystemsByGold(NamedTuple):
     ----------
     right : by system, the one first that is right most often.
     leads : whether they are the headline: enough labels, and the first choice is what was asked for.
+    said : what the systems say first, of each item.
+    looked : what that tells of whether they looked at the items themselves.
     """
 
     right: dict[str, Right]
     leads: bool
+    said: Choices | None = None
+    looked: tuple[Looked, ...] = ()
 
     @property
     def first(self) -> str:
@@ -422,7 +430,10 @@ def right_by_gold(
         return None
     right = {name: Right(own) for name, own in zip(names, scores[:, known], strict=True)}
     right = dict(sorted(right.items(), key=lambda one: -one[1].share))
-    return SystemsByGold(right, bool(known.sum() >= LEAST_ITEMS) and metric.name == "top-1")
+    unknown = [name for name, word in zip(systems, comparison.provenance, strict=True) if word == "unknown"]
+    said = choices(fit, {name: systems[name] for name in right}, policies)
+    leads = bool(known.sum() >= LEAST_ITEMS) and metric.name == "top-1"
+    return SystemsByGold(right, leads, said, looked(fit, said, unknown, unnamed_gold(fit)))
 
 
 def gold_alerts(
@@ -450,8 +461,8 @@ def gold_alerts(
         own = scores.get(row.system)
         if own is None or row.lower - _SPREADS * own.spread <= own.value <= row.upper + _SPREADS * own.spread:
             continue
-        _, low, high = within(row.value, row.lower, row.upper)
-        digits = decimals(row.lower, row.upper)
+        digits = min(decimals(row.lower, row.upper), MOST_DIGITS_OF_A_VOTE if is_vote(fit) else MOST_DIGITS)
+        low, high = (written(one, f"z.{digits}f") for one in (row.lower, row.upper))
         value = comparison.value_texts(digits)[row.Index].replace("–", " to ")
         texts.append(
             f"“{row.system}” scores {own.value:.{digits}f} against the gold labels of {counted(own.items, 'items')}, "

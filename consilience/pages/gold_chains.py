@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +76,10 @@ class GoldScores(NamedTuple):
             "gold would differ on others is not known."
         )
 
+    def order(self, metric: str, names: Iterable[str]) -> list[str]:
+        """Return systems, that with the highest score first; equal ones in the order in which they are given."""
+        return sorted(names, key=lambda name: -self.scores[name][metric])
+
     def best(self, metric: str) -> str:
         """Return the system that has the highest score."""
         return max(self.scores, key=lambda name: self.scores[name][metric])
@@ -136,7 +140,7 @@ class GoldScores(NamedTuple):
         whose = "Gold scores" if len(said) == len(table) else f"Gold scores of {len(said)} of {len(table)} systems"
         by_gold = sorted(table["system"], key=lambda name: -self.scores[name][metric])
         order = f"the order of systems is {'the same' if by_gold == table['system'].tolist() else 'another'}"
-        heading = f"{whose} lie {' or '.join(sorted(sides))} the crowd's intervals, which are too narrow"
+        heading = f"{whose} lie {' or '.join(sorted(sides))} the crowd's intervals"
         return [f"{heading}{f'; {order}' if len(table) > 1 else ''}.", *said]
 
 
@@ -234,6 +238,28 @@ def annotators_by_gold(fit: Any) -> list[Section]:
     gist = " to ".join(f"“{name}” {value} [{one}, {other}]" for name, value, one, other in parts)
     table = Table(frame, "Annotators, least often right first.")
     return [Section("Annotators against the gold labels", [words, table], f"right: {gist}")]
+
+
+def right_by_annotator(fit: Any, names: Sequence[str]) -> str:
+    """Say how many labels of some annotators are right by gold labels that the fit did not use; empty of none."""
+    data, codes = fit.data, unused_gold(fit.resolved)
+    if codes is None or data.annotators is None or data.rows != "annotation":
+        return ""
+    if data.unit == "mention":
+        right, known = _right(data, codes)
+    else:
+        gold = codes[np.asarray(data.item)]
+        right, known = np.asarray(data.label) == gold, gold >= 0
+    told: list[str] = []
+    for code, name in enumerate(map(str, data.annotators)):
+        own = known & (np.asarray(data.annotator) == code)
+        if name not in names or not (number := int(own.sum())):
+            continue
+        hits = int(right[own].sum())
+        share, low, high = within(hits / number, *map(float, wilson(hits / number, number)))
+        labels, are = ("", "") if told else (" labels", " are right")
+        told.append(f"{hits:,} of {number:,}{labels} of {name}{are} ({share} [{low}, {high}])")
+    return f" By gold {', '.join(told)}." if told else ""
 
 
 def _right(data: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

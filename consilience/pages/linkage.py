@@ -23,6 +23,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.notes import Remedy
 from consilience.pages import Action, Page, Section, Table
 from consilience.pages.links_within import between_and_within, in_doubt, rarely_within, within_too
+from consilience.pages.numbers_of_links import SECTION, among, found_of_all, numbers_of_links
 from consilience.pages.record_pairs import fields_section, review_list
 from consilience.pages.run import changed, kinds_of, line_of
 from consilience.printing import counted, percent, percents
@@ -196,18 +197,6 @@ def _by_threshold(fit: Any, thresholds: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def found_of_all(fit: Any) -> tuple[float, str]:
-    """Return which share of links is in the estimate, as the model expects, and of which links: of all if it knows."""
-    recall, among_seen = expected_scores(fit).recall, fit.truth.found_share
-    if fit.data.candidate is None and np.isfinite(among_seen):
-        return recall * among_seen, "all links"
-    return recall, f"links {_among(fit)}"
-
-
-def _among(fit: Any) -> str:
-    return "among the pairs looked at" if fit.data.candidate is None else "among the pairs given"
-
-
 def expected_words(fit: Any) -> str:
     """Say how right and how complete the links are, as the model expects, with what a page has; empty of no links."""
     expected, (found, of), doubt = expected_scores(fit), found_of_all(fit), num_entities(fit).doubt
@@ -313,8 +302,10 @@ def _least_certain(fit: Any) -> list[Any]:
     columns = {"matching_set": "records of one entity", "records": "number"}
     columns["probability"] = "probability of exactly these"
     shown = table.head(_MOST_CLUSTERS)[list(columns)].rename(columns=columns)
-    caption = "The linked records that are least certain to be one entity."
-    return [Table(shown, caption, of="matching_sets", total=len(table))]
+    those = f"{len(shown):,} of the {counted(len(table), 'entities')}" if len(shown) < len(table) else "the entities"
+    caption = f"The linked records that are least certain to be one entity: {those} with several records."
+    every = f"“consilience table RUN matching_sets” has a row for each of the {fit.data.num_records:,} records."
+    return [Table(shown, caption), every]
 
 
 def _thresholds(fit: Any) -> Section | None:
@@ -328,7 +319,7 @@ def _thresholds(fit: Any) -> Section | None:
         return None
     words = (
         "What linking all pairs above a threshold would give, as the model expects: precision is how many of these are "
-        f"right, recall how many they are of the links {_among(fit)}."
+        f"right, recall how many they are of the links {among(fit)}."
     )
     columns, texts = ["threshold", "precision", "recall", "pairs", "clusters"], {}
     if _known_interval(num_entities(fit)) and (spread := _by_threshold(fit, table["threshold"].to_numpy())):
@@ -344,7 +335,7 @@ def _thresholds(fit: Any) -> Section | None:
     shown = Table(table[columns].rename(columns={"clusters": "entities"}), "Thresholds.", texts=texts)
     even = table.loc[(table["threshold"] - _EVEN).abs().idxmin()]
     gist = f"above {even['threshold']:g}, {percent(even['precision'])} right and {percent(even['recall'])} found, "
-    gist += f"of the links {_among(fit)}"
+    gist += f"of the links {among(fit)}"
     gist = gist if even["pairs"] else f"no pair has a probability of {even['threshold']:g} or more"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 
@@ -415,7 +406,7 @@ def _lost(fit: Any) -> Section | None:
     found = float(known.get("found_share", np.nan))
     gist = f"{percent(found)} of all links are expected among the candidates" if np.isfinite(found) else ""
     shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
-    return Section("Links made and missed", [words, *([shares] if shares else []), *_sum_of_links(fit), out], gist)
+    return Section(SECTION, [words, *([shares] if shares else []), *numbers_of_links(fit), out], gist)
 
 
 def _shares(fit: Any) -> Table | None:
@@ -429,8 +420,8 @@ def _shares(fit: Any) -> Table | None:
     rows = [("correct links, of those made", expected.precision, spread[0])]
     if of == "all links":
         seen = _seen_of_draws(fit) if np.isfinite(spread[0][0]) else spread
-        rows += [(f"links found, of the links {_among(fit)}", expected.recall, seen[0]),
-                 (f"links {_among(fit)}, of all links", fit.truth.found_share, seen[1])]  # fmt: skip
+        rows += [(f"links found, of the links {among(fit)}", expected.recall, seen[0]),
+                 (f"links {among(fit)}, of all links", fit.truth.found_share, seen[1])]  # fmt: skip
     rows.append((f"links found, of {of}" + ": the product of the two above" * (len(rows) > 1), found, spread[1]))
     texts = [
         {"what": what, "expected by the estimate": percent(share)}
@@ -442,26 +433,6 @@ def _shares(fit: Any) -> Table | None:
     caption = "How right and how complete the links are, as the model expects"
     own = fit.truth.counted().partitions is not fit.truth and any(np.isfinite(ends[0]) for *_, ends in rows)
     return Table(frame, f"{caption}; the draws are of a run of their own, under “Clusters”." if own else f"{caption}.")
-
-
-def _sum_of_links(fit: Any) -> list[str]:
-    """Say how the numbers of links that stand in several places come from each other, where all are known."""
-    expected, (_, of), counted_in = expected_scores(fit), found_of_all(fit), fit.truth.counted().partitions
-    known = np.isfinite(fit.truth.found_share) and fit.truth.found_share > 0
-    if of != "all links" or counted_in is None or not (expected.predicted_pairs and expected.recall > 0 and known):
-        return []
-    right = expected.precision * expected.predicted_pairs
-    seen = right / expected.recall
-    unseen = seen / fit.truth.found_share - seen
-    by_size = counted_in.clusters_by_size()
-    records = np.arange(1, by_size.shape[1] + 1)
-    drawn = float((by_size @ (records * (records - 1) // 2)).mean())
-    own = ", a run of their own that compares more pairs" if counted_in is not fit.truth else ""
-    return [
-        f"In numbers: of {counted(expected.predicted_pairs, 'links')} made {right:,.1f} are expected to be right; with "
-        f"{seen - right:,.1f} missed {_among(fit)} there are {seen:,.1f}, and with {unseen:,.1f} among the others "
-        f"{seen + unseen:,.1f} in all. The draws under “Clusters”{own}, have {drawn:,.1f} on average."
-    ]
 
 
 def _cleaning(fit: Any) -> Section | None:

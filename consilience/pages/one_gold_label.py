@@ -11,6 +11,7 @@ from consilience.models.crowd.dependence import exponents, learned_without_each,
 from consilience.models.crowd.truth import item_weights
 from consilience.models.gold import known_gold
 from consilience.pages import SURE
+from consilience.pages.looked import Choices
 from consilience.printing import counted
 
 _NEAR_ZERO = 0.001  # of a dependence, in logarithms
@@ -92,12 +93,20 @@ def unnamed_gold(fit: Fit) -> list[int]:
     return np.flatnonzero((gold >= 0) & labelled & ~given).tolist()
 
 
-def unnamed_words(fit: Fit, names: Any) -> str:
-    """Name these as perhaps wrong; empty where there are none."""
+def unnamed_words(fit: Fit, names: Any, by_gold: Any = None) -> str:
+    """Name these as perhaps wrong, with how many systems say the same; empty where there are none.
+
+    Parameters
+    ----------
+    fit : of labels.
+    names : of all items.
+    by_gold : systems beside gold labels, of which it takes what they say of items.
+    """
     found = unnamed_gold(fit)
     if not found:
         return ""
-    named = ", ".join([f"{names[item]}" for item in found[:_MOST_NAMED]])
+    gold, said = np.asarray(fit.data.gold_codes), None if by_gold is None else by_gold.said
+    named = ", ".join([f"{names[item]}{_by_systems(said, item, gold[item])}" for item in found[:_MOST_NAMED]])
     more = f", {len(found) - _MOST_NAMED:,} more" * (len(found) > _MOST_NAMED)
     one = len(found) == 1
     of = counted(len(found), f"{fit.data.unit}s")
@@ -105,3 +114,17 @@ def unnamed_words(fit: Fit, names: Any) -> str:
         return f" The gold label of {of} was given by none of its annotators, and may be wrong itself: {named}."
     given = "were given by none of their annotators, and may be wrong themselves"
     return f" The gold labels of {of} {given}: {named}{more}."
+
+
+def _by_systems(said: Choices | None, item: int, label: int) -> str:
+    """Say in brackets how many systems give an item this label; empty where there are none, or not all predict it."""
+    if said is None or (giving := said.giving(item, label)) is None:
+        return ""
+    if len(said.names) == 1:
+        return f" (which “{said.names[0]}” {'gives too' if giving else 'does not give either'})"
+    if not giving:
+        return f" (which none of {counted(len(said.names), 'systems')} gives either)"
+    of = counted(len(said.names), "systems")
+    if len(giving) == len(said.names):
+        return f" (which {'both systems' if len(giving) == 2 else f'all {of}'} give too)"
+    return f" (which {len(giving)} of {of} {'gives' if len(giving) == 1 else 'give'} too)"

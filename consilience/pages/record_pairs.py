@@ -17,6 +17,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.readings import range_text
 from consilience.models.intervals import ends
 from consilience.pages import Bar, Bars, Section, Table
+from consilience.pages.numbers_of_links import see, sizes_expected
 from consilience.pages.systems import in_words
 from consilience.printing import counted
 from consilience.rounding import probability, written
@@ -71,16 +72,13 @@ def review_list(fit: Any) -> Section | None:
 
 def _begun(fit: Any) -> str:
     """Say how the log odds before comparing come about; empty of a model that has them otherwise."""
-    try:
-        expected, share = (fit.posterior.value(site) for site in ("intensity", "size_share"))
-    except KeyError:
+    if (known := sizes_expected(fit)) is None:
         return ""
-    expected, share = float(np.mean(expected)), np.atleast_2d(share).mean(axis=0)
-    alone, paired = expected * share[:2]
+    alone, paired = known
     begun = float(np.log(2 * paired / alone**2))
     return (
         f" ({_signed(begun)}, the logarithm of 2 × {paired:,.1f} / {alone:,.1f}²: the model expects so many entities "
-        "of two records and of one)"
+        f"of two records and of one{see(fit).replace(' (', '; ').removesuffix(')')})"
     )
 
 
@@ -227,8 +225,8 @@ def _weights(fit: Any) -> list[Any]:
         "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
         "pairs of records, each pair counted as much of a link as it is probable; both add up to 1 over the outcomes "
-        f"of a field. {_LOG_ODDS} Intervals hold the doubt about the share of links, of which {links:,.0f} are "
-        "expected, and no other."
+        f"of a field. {_LOG_ODDS} Intervals hold the doubt about the share of links, of which {links:,.1f} are "
+        f"expected among the pairs with a probability{see(fit)}, and no other."
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
     table = Table(

@@ -18,14 +18,24 @@ from consilience.models import MEMBERS
 from consilience.models.crowd.gate import NO_EVIDENCE
 from consilience.models.interface import Exact
 from consilience.models.truth.against_gold import CALIBRATION
-from consilience.notes import Level, Note
+from consilience.notes import IN_DETAILS, Level, Note
 from consilience.pages import Alert, Code, Section, Table, capital
+from consilience.pages.gold_chains import right_by_annotator
 from consilience.printing import counted
 from consilience.rounding import written
 
 
-def run_section(fit: Fit, systems: Mapping[str, Any], method: str = "") -> Section:
-    """Return the section on what was run, with words on its method and lines that do it again for these systems."""
+def run_section(
+    fit: Fit, systems: Mapping[str, Any], method: str = "", asked: Mapping[str, Any] | None = None
+) -> Section:  # fmt: skip
+    """Return the section on what was run, with lines that do it again.
+
+    Parameters
+    ----------
+    fit, systems : of the page.
+    method : words on the method.
+    asked : what the page was asked for otherwise, by the names that `report` has for it.
+    """
     import pandas
 
     rows = [*_computed(fit), *_circumstances(fit)]
@@ -39,9 +49,12 @@ def run_section(fit: Fit, systems: Mapping[str, Any], method: str = "") -> Secti
             (_spaced(name), belief, "" if code.isidentifier() else code) for name, (belief, code) in said
             if name not in idle
         ]  # fmt: skip
+        together = getattr(fit.truth, "dependence", None)
+        if together is not None and (belief := together.prior_in_words):
+            own.append(("dependence ρ of annotators", belief, ""))
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
     blocks += [_diagnosis(fit), *[method] * bool(method)]
-    blocks += [f"To reproduce it{_of_memory(fit)}:", Code(reproduction(fit, systems), "To reproduce it")]
+    blocks += [f"To reproduce it{_of_memory(fit)}:", Code(reproduction(fit, systems, asked), "To reproduce it")]
     if fit.member.paper:
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
     gist = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}"
@@ -204,14 +217,26 @@ def _told(fit: Fit) -> list[Note]:
 
 def findings(fit: Fit) -> list[str]:
     """Return what else a fit says, in sentences."""
-    return [f"{capital(note.words())}." for note in fit.findings() if note.level is Level.note and not note.title]
+    notes = [
+        note for note in fit.findings() if note.level is Level.note and not note.title and note.about != IN_DETAILS
+    ]  # fmt: skip
+    return [_with_gold(fit, note.words()) for note in notes]
+
+
+def _with_gold(fit: Fit, text: str) -> str:
+    """Write a note as a sentence; of annotators who may agree by chance with what gold labels say of them."""
+    return f"{capital(text)}.{right_by_annotator(fit, _who(text).split(', ')) if text.startswith(NO_EVIDENCE) else ''}"
+
+
+def _who(text: str) -> str:
+    """Return the names in a note on annotators who may agree by chance."""
+    return text.removeprefix(NO_EVIDENCE).rpartition(" at the items")[0].rpartition(" look")[0]
 
 
 def without_evidence(fit: Fit) -> tuple[list[str], str]:
     """Return what a fit says of annotators who may agree with others by chance, in a sentence, and who these are."""
     texts = [text for note in fit.findings() if (text := note.words()).startswith(NO_EVIDENCE)]
-    who = [text.removeprefix(NO_EVIDENCE).rpartition(" at the items")[0].rpartition(" look")[0] for text in texts]
-    return [f"{capital(text)}." for text in texts], ", ".join(who)
+    return [_with_gold(fit, text) for text in texts], ", ".join(map(_who, texts))
 
 
 def is_counted(fit: Fit) -> bool:
@@ -292,14 +317,32 @@ def _how_it_ended(fit: Fit) -> str:
     return f"The run {ended}{'' if doubtful else ', and none of its diagnostics is poor'}."
 
 
-def reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
-    """Return the lines of Python that make a fit and its page again, of these systems by name."""
+_UNWRITTEN = {"text": "the words of the documents", "class_groups": "the groups of classes", "metric": "the metrics"}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return an argument as a line of Python can write it: no data, but for who comes from where."""
+    if name == "provenance" or isinstance(value, str | bool):
+        return value
+    several = list(value) if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(one, str | os.PathLike) for one in several):
+        return None
+    paths = [os.fspath(one) for one in several]
+    return paths if isinstance(value, list | tuple) else paths[0]
+
+
+def reproduction(fit: Fit, systems: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> str:
+    """Return the lines of Python that make a fit and its page again; for the parameters see `run_section`."""
     given = ""
     if systems:
         files = [f"{name!r}: {system.file!r}" for name, system in systems.items() if system.file]
         own = f"{{{', '.join(files)}}}" if len(files) == len(systems) else "…  # those of this page, by name"
         given = f"predictions = {own}\n"
-    report = f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
+    plain = {name: _plain(name, value) for name, value in (asked or {}).items()}
+    for name in (one for one, value in plain.items() if value is None):
+        given += f"{name} = …  # {_UNWRITTEN.get(name, 'as given')}\n"
+    options = "".join(f", {name}={name if value is None else repr(value)}" for name, value in plain.items())
+    report = f"cs.report(fit{', predictions' if systems else ''}, path='report.html'{options})"
     return f"import consilience as cs\n\n{fitting_lines(fit)}\n{given}{report}"
 
 

@@ -18,17 +18,19 @@ from consilience.inference.fitting import Fit
 from consilience.models.truth import CLASSES, Truth
 from consilience.models.truth.truth import Shares
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
-from consilience.pages.gold import SystemsByGold
+from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.items import below, class_word, named_items
+from consilience.pages.looked import in_verdict, looked_blocks
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, within, written
+from consilience.rounding import decimals, written
 
 _EVEN, _TIE = 0.5, 1e-9
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _FROM_ANNOTATIONS = "if made from the annotations"
 _UNTOLD = "cannot be told"  # of P(best)
 _MOST_NAMED = 4  # systems in a sentence
+_OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
 _BY_SOURCE = ", by where predictions come from"
 _EVENS_OUT = (
     "whether an uncertain item is hit is open for each, but among many that evens out, but for what items share"
@@ -66,7 +68,7 @@ def leaderboard_section(
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table, told = comparison.table, {"p_best": _p_best_texts(comparison)}
-    digits = decimals(0.0, float((table["upper"] - table["lower"]).median()))
+    digits = _digits(fit, 0.0, float((table["upper"] - table["lower"]).median()))
     told["value_own_look"] = comparison.own_texts(digits)
     ends = table[["lower", "upper"]].to_numpy().tolist()
     told["interval"] = [" to ".join(written(end, f"z.{digits}f") for end in one) for one in ends]
@@ -92,37 +94,57 @@ def leaderboard_section(
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
     by, tied = "gold labels" if leads else comparison.title, "; the first are equal" * equal
     caption = f"Systems by {by}, the highest first{tied}"
+    if not leads and _is_close(comparison):
+        caption += "; which of the first two is better is open"
     if gold is not None and leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
+        caption += ", which leaves open who is better" * _is_close(comparison)
     wider = ". Intervals are wider in truth; by how much is not known"
     caption += f"{wider * bool(too_narrow(comparison, fit))}."
     blocks = [
         *said, Table(shown, caption, texts=texts),
         figures.leaderboard(comparison),
-        Heading("How to read it"), *(note for note in comparison.notes if note != ONE_KIND), why, read,
+        Heading("How to read it"), *_read_first(comparison, fit, gold), why, read,
         Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
         *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
     ]  # fmt: skip
     title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
     if gold is not None and leads:
         return Section(title, blocks, f"{gold.first} right on gold labels: {first['by_gold']}")
-    value, low, high = _score(comparison)
+    value, low, high = _score(comparison, fit)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' or wider' if too_narrow(comparison, fit) else ''}"
     if len(table) > 1 and not _tells_nothing(comparison):
         gist += f", {names['p_best']} {comparison.p_best_texts[0]}"
     return Section(title, blocks, gist)
 
 
+def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> list[Any]:
+    """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells."""
+    notes = [note for note in comparison.notes if note != ONE_KIND]
+    if gold is None or not is_open(comparison):
+        return notes
+    told = looked_blocks(gold.looked)
+    if is_vote(fit):
+        told = ["What gold labels tell of that is not tested here: a vote does not say how many to expect."]
+    return [*notes[:1], *told, *notes[1:]]
+
+
 def _gold_labels(right: Mapping[str, Any]) -> str:
     return counted(max(one.items for one in right.values()), "gold labels")
 
 
-def _score(comparison: Comparison, name: str = "") -> tuple[str, str, str]:
+def _digits(fit: Fit, low: float, high: float) -> int:
+    """Return how many digits after the point scores with such an interval get; fewer by a vote, which is off."""
+    return min(decimals(low, high), MOST_DIGITS_OF_A_VOTE if is_vote(fit) else MOST_DIGITS)
+
+
+def _score(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str, str]:
     """Return the score of a system, the first one by default, as a range where readings differ; and its interval."""
     place = comparison.table["system"].tolist().index(name) if name else 0
     row = comparison.table.iloc[place]
-    _, low, high = within(row["value"], row["lower"], row["upper"])
-    return comparison.value_texts(decimals(row["lower"], row["upper"]))[place], low, high
+    digits = _digits(fit, row["lower"], row["upper"])
+    low, high = (written(one, f"z.{digits}f") for one in (row["lower"], row["upper"]))
+    return comparison.value_texts(digits)[place], low, high
 
 
 def leaderboard_numbers(
@@ -133,7 +155,7 @@ def leaderboard_numbers(
     Where another system than the first is ahead by most metrics, how many these are stands for P(best); see `leaders`.
     """
     leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
-    first, (value, low, high) = comparison.table.iloc[0], _score(comparison, leads)
+    first, (value, low, high) = comparison.table.iloc[0], _score(comparison, fit, leads)
     narrow = ", or wider" if too_narrow(comparison, fit) else ""
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += _BY_SOURCE if _is_range(value) else ""
@@ -190,7 +212,8 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
     other : a system that is ahead by most other metrics; none is the best where there is one.
     """
     table = comparison.table
-    first, (value, low, high) = table.iloc[0], _score(comparison)
+    first, (value, low, high) = table.iloc[0], _score(comparison, fit)
+    digits = _digits(fit, first["lower"], first["upper"])
     why, leads = too_narrow(comparison, fit), gold is not None and gold.leads
     words = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
@@ -198,11 +221,11 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
     meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" and not other else ""
     between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', or wider' if why else ''})"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
-        alone = within(first["value_alone"], first["lower"], first["upper"])[0]
-        own = in_words(comparison.own_texts(decimals(first["lower"], first["upper"]))[0])
+        alone, own = written(first["value_alone"], f"z.{digits}f"), in_words(comparison.own_texts(digits)[0])
         words += (
             f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
-            f"itself{'' if other else '; the annotations do not say which'}."
+            f"itself{'' if other else '; the annotations do not say which'}"
+            f"{'' if other or gold is None else in_verdict(gold.looked, first['system'])}."
         )
     else:
         words += f"{between}."
@@ -219,13 +242,13 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
         sure, best_in = ", or less surely" * bool(why), f"best in {comparison.title}"
         if _turns(comparison) and of_one_kind and _tells_nothing(_apart(comparison)):
             words += (
-                f" Which of {len(table)} systems is {best_in} stays open until somebody says where predictions come "
+                f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
                 f"from; if all come from one kind of source, it is “{first['system']}” with probability "
                 f"{best}{runner}{sure}."
             )
         elif _turns(comparison):
             words += (
-                f" Which of {len(table)} systems is {best_in} stays open until somebody says where predictions come "
+                f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
                 f"from: “{first['system']}” is it with probability {apart}{of_one_kind}{sure}."
             )
         else:
@@ -233,7 +256,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
             words += f"{of_one_kind or runner}{sure}."
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
-            point = within(first["point_estimate"], first["lower"], first["upper"])[0]
+            point = written(first["point_estimate"], f"z.{digits}f")
             ties = ", with ties for the label that comes first" if is_vote(fit) else ""
             words += f" Were the leading labels the truth{ties}, it would score {point}."
         if first["rank_by_point_estimate"] != 1:
@@ -257,6 +280,15 @@ def _p_best_texts(comparison: Comparison) -> list[str]:
     """Return P(best) of each system as the table has it; a range that is next to everything tells nothing."""
     texts = comparison.p_best_texts
     return [_UNTOLD if _tells_nothing(comparison, place) else text for place, text in enumerate(texts)]
+
+
+def _is_close(comparison: Comparison) -> bool:
+    """Return whether it is open which of the first two systems is better, by how probably one beats the other."""
+    if len(comparison.table) < 2:
+        return False
+    pair = comparison.pairs.iloc[0]
+    low, high = _OPEN
+    return bool(pair["p_a_beats_b_lower"] < high and pair["p_a_beats_b_upper"] > low)
 
 
 def _turns(comparison: Comparison) -> bool:

@@ -83,7 +83,7 @@ from consilience.models.interface import Account, Exact, Generic, Model
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Sites
-from consilience.notes import Level, Note, Remedy
+from consilience.notes import IN_DETAILS, Level, Note, Remedy
 from consilience.rounding import written
 
 __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
@@ -348,7 +348,7 @@ def _chosen_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[N
         elif data.similar is None or not np.any(data.similar):
             why = _no_cause(posterior.differing)
         text = f"errors in the fields of a record were taken as independent (likelihood {taken}); a model of errors "
-        yield Note(Level.note, f"{text}that come together was not tried, for {why}")
+        yield Note(Level.note, f"{text}that come together was not tried, for {why}", about=IN_DETAILS)
         return
     own, rest = posterior.tried
     if len(posterior.class_share):
@@ -392,7 +392,14 @@ def _joined_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[N
 def _left_out(posterior: Linkage, data: Records) -> Iterator[Note]:
     """Say how many links the candidates leave out, and how many entities there are with them; or why nobody knows."""
     if text := _left_out_in_words(posterior, data):
-        yield Note(Level.note, text)
+        # Of what the model corrects the number of entities for nobody has to know first.
+        yield Note(Level.note, text, about=IN_DETAILS if _corrects(posterior, data) else "")
+
+
+def _corrects(posterior: Linkage, data: Records) -> bool:
+    """Return whether the number of entities is corrected for links that are not among the candidates."""
+    by_similarity = data.similar is not None and bool(np.any(data.similar))
+    return bool(np.isfinite(posterior.found_share)) and not by_similarity and posterior.tells_hidden()
 
 
 def _left_out_in_words(posterior: Linkage, data: Records) -> str:

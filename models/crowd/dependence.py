@@ -70,6 +70,18 @@ class Dependence:
         """Return the rho that is so many standard deviations away."""
         return self.rho * float(np.exp(self.spread * z))
 
+    @property
+    def prior_in_words(self) -> str:
+        """What was believed of it before any gold label; empty where it was given, or where nothing tells labels."""
+        if self.source == "gold":
+            return (
+                f"A normal distribution of log(ρ + {_OFFSET:g}) around log {DEFAULT:g}, with standard deviation "
+                f"{_SPREAD:g}; what is learned is the most probable ρ"
+            )
+        if self.source == "default" and self.spread > 0:
+            return f"A normal distribution of log ρ around log {self.rho:g}, with standard deviation {self.spread:g}"
+        return ""
+
 
 def exponents(weight_of_item: Float[np.ndarray, " item"], rho: float) -> Float[np.ndarray, " item"]:
     """Return the exponent of each item: what one of its annotations is worth, in independent ones.

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.evaluation.agreement.differences import lowest_annotator
-from consilience.pages.agreement import _about, _best_number, _by_convention, _is_better, _planning, agreement_page
+from consilience.evaluation.agreement.differences import Lowest, lowest_annotator
+from consilience.pages.agreement import (
+    _about,
+    _best_number,
+    _by_convention,
+    _is_better,
+    _planning,
+    _than,
+    agreement_page,
+)
 from tests.golden.cases import crowd
 
 
@@ -93,8 +101,34 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     (said,) = (text for text in agreement_page(found).findings if text.startswith("Who agrees least"))
     name = found.annotators()["annotator"][lowest.group]
     assert said.startswith(f"Who agrees least with the others: “{name}”, ")
-    assert f", lower than {lowest.lower or 'none'} of {lowest.others} others beyond chance." in said
-    assert said.endswith("any is told apart by chance alone in 5 % of such data at most (Bonferroni).")
+    assert said.endswith(f"{_than(lowest)}.")
+    assert "Bonferroni" not in " ".join(agreement_page(found).findings)
+    part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
+    assert part.blocks[0].endswith("any is told apart by chance alone in 5 % of such data at most (Bonferroni).")
+
+
+@pytest.mark.parametrize(
+    ("lower", "others", "said"),
+    [
+        (0, 1, "; that the other is higher may be chance"), (0, 5, "; that the 5 others are higher may be chance"),
+        (1, 1, ", beyond chance lower than the other"), (2, 5, ", beyond chance lower than 2 of 5 others"),
+        (5, 5, ", beyond chance lower than all 5 others"),
+    ],
+)  # fmt: skip
+def test_how_many_others_agree_more_beyond_chance_is_said(lower, others, said):
+    assert _than(Lowest(0, lower, others)) == said
+
+
+@pytest.mark.parametrize("counts", [[[3, 1], [0, 4], [2, 2], [4, 0]], [[3, 1, 0], [0, 2, 2], [9, 3, 0], [0, 0, 4]]])
+def test_one_coefficient_is_to_be_quoted_and_the_others_stand_behind_it(counts):
+    found = cs.agreement(cs.Annotations.from_counts(counts))
+    part = next(part for part in agreement_page(found).sections if part.title == "Corrected for chance")
+    quoted, others, _ = (block.frame for block in part.blocks if hasattr(block, "frame"))
+    assert quoted["coefficient"].tolist() == ["Krippendorff's alpha"]
+    assert "Krippendorff's alpha" not in set(others["coefficient"])
+    rest = others[others["coefficient"] != "percent agreement"]["value"]
+    far = abs(rest - quoted["value"].iloc[0]).max()
+    assert part.blocks[0].endswith(f"are at most {far:.3f} from it here.")
 
 
 @pytest.mark.parametrize(("counts", "alike"), [([[3, 1], [0, 4], [2, 2]], True), ([[3, 1], [0, 2], [9, 3]], False)])
@@ -114,9 +148,9 @@ def test_every_coefficient_is_explained():
         data = cs.Annotations.from_codes(np.arange(20).repeat(per_item), who, random.integers(0, 3, len(who)))
         found = cs.agreement(data, values=[1.0, 2.0, 4.0])
         part = next(part for part in agreement_page(found).sections if part.title == "Corrected for chance")
-        shown, meant = (block.frame for block in part.blocks if hasattr(block, "frame"))
+        quoted, others, meant = (block.frame for block in part.blocks if hasattr(block, "frame"))
         assert set(meant["coefficient"]) == set(found.coefficients()["coefficient"])
         alpha = meant[meant["coefficient"] == "Krippendorff's alpha"]
         told = " ".join(alpha["what it is"])
         assert all(f"{name}: labels" in told for name in ("nominal", "ordinal", "interval", "ratio"))
-        assert len(shown) >= len(meant)
+        assert len(quoted) + len(others) >= len(meant)

@@ -7,7 +7,7 @@ import pytest
 import consilience as cs
 from consilience.evaluation.classes import resolve
 from consilience.pages.assumed import Assumed, _order, actions, at_other_reliabilities, finding, reliability_table
-from consilience.pages.systems import ahead_by_most, leaders, other_leaders
+from consilience.pages.systems import _digits, _is_close, ahead_by_most, leaders, other_leaders
 from tests.consilience.test_statements import words
 
 # Small data are poor data, and fits of them say so.
@@ -123,3 +123,23 @@ frame.onload = () => {
 };
 document.body.append(frame);
 </script>"""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_open"), [(0.0, 0.04, False), (0.3, 0.6, True), (0.96, 0.99, False), (0.0, 0.999, True)]
+)
+def test_which_of_the_first_two_is_better_is_open_where_either_may_be(low, high, is_open):
+    class Board:
+        table = pandas.DataFrame({"system": ["a", "b"]})
+        pairs = pandas.DataFrame({"p_a_beats_b_lower": [low], "p_a_beats_b_upper": [high]})
+
+    assert _is_close(Board()) is is_open
+    Board.table = Board.table.head(1)
+    assert not _is_close(Board())
+
+
+@pytest.mark.parametrize(("uncertainty", "digits"), [("ties", 2), ("shares", 3)])
+def test_scores_by_a_vote_have_two_digits(uncertainty, digits):
+    data = cs.Annotations.from_counts(np.tile([[3, 0], [2, 1]], (60, 1)), labels=["x", "y"])
+    fit = cs.fit("majority-vote", data, uncertainty=uncertainty)
+    assert _digits(fit, 0.78, 0.81) == digits

@@ -1,13 +1,21 @@
 """Systems beside gold chains and annotators beside gold labels of mentions, on the page of coreference."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import consilience as cs
 from consilience import figures
-from consilience.pages.chains import chain_scores, chain_sections
-from consilience.pages.gold_chains import annotators_by_gold, gold_entities, gold_scores, mark_gold
+from consilience.pages.chains import chain_scores, chain_sections, what_to_read
+from consilience.pages.gold_chains import (
+    annotators_by_gold,
+    gold_entities,
+    gold_scores,
+    mark_gold,
+    right_by_annotator,
+)
 
 _SIZE = 4  # mentions of a document
 
@@ -141,6 +149,43 @@ def test_scores_against_gold_are_marked_in_the_figure_and_named(monkeypatch):
     page = chain_scores(fit, systems, ["conll"], singletons=True)
     assert page.alerts == []
     assert any("Scores against the crowd's chains have limits." in str(block) for block in page.sections[0].blocks)
+    assert page.sections[0].blocks[0].startswith("Against the gold chains of 2 documents, “good” scores ")
     monkeypatch.setattr("consilience.pages.chains.gold_scores", lambda *_: None)
     (alert,) = chain_scores(fit, systems, ["conll"], singletons=True).alerts
     assert alert.title == "Scores against the crowd's chains have limits."
+
+
+def three_annotators():
+    """Return a vote on four mentions; of m3 the gold label is not known, and of m2 all others say another."""
+    return cs.fit("majority-vote", cs.read_mentions({
+        "mention_id": ["m0", "m1", "m2", "m3"] * 3, "annotator_id": ["ann"] * 4 + ["bob"] * 4 + ["eve"] * 4,
+        "annotation": ["DN", "DO(m0)", "DN", "DN", "DN", "DO(m0)", "DN", "DN", "DN", "DN", "DO(m1)", "DO(m2)"],
+        "gold": ["DN", "DO(m0)", "DO(m1)", ""] * 3,
+    }))  # fmt: skip
+
+
+def test_what_gold_labels_say_of_annotators_stands_beside_the_doubt_about_them():
+    fit = three_annotators()
+    assert right_by_annotator(fit, ["eve", "ann"]) == (
+        " By gold 2 of 3 labels of ann are right (0.67 [0.21, 0.94]), 2 of 3 of eve (0.67 [0.21, 0.94])."
+    )
+    assert right_by_annotator(fit, ["nobody"]) == ""
+    labels = {"item": list("aabb"), "annotator": list("xyxy"), "label": list("pqpp"), "gold": list("ppqq")}
+    of_labels = cs.fit("majority-vote", cs.read_annotations(labels))
+    assert right_by_annotator(of_labels, ["x"]).startswith(" By gold 1 of 2 labels of x are right (0.50 [")
+    used = cs.fit("majority-vote", cs.read_annotations(labels), gold="use")
+    assert right_by_annotator(used, ["x"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("certainties", "said"),
+    [
+        ([1, 1, 1, 1], "Read the text: “m2” has another gold label (≠)"),
+        ([1, 0.8, 1, 0.5], "Read the text: “m1” and “m3” are uncertain (dashed), “m2” has another gold label (≠)"),
+        ([0.5, 0.5, 0.5, 1], "Read the text: 3 mentions are uncertain (dashed), “m2” has another gold label (≠)"),
+    ],
+)
+def test_what_to_read_is_what_is_uncertain_or_wrong(certainties, said):
+    fit = three_annotators()
+    top = SimpleNamespace(items=np.array(certainties, float))
+    assert what_to_read(fit.truth, top, fit.data) == said

@@ -11,9 +11,11 @@ import consilience as cs
 from consilience.models import block_linkage
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.weights import learned
+from consilience.notes import IN_DETAILS
 from consilience.pages.linkage import (
     _actions,
     _by_threshold,
+    _least_certain,
     _seen_of_draws,
     _shares_of_draws,
     _thresholds,
@@ -21,7 +23,9 @@ from consilience.pages.linkage import (
     linkage_page,
 )
 from consilience.pages.links_within import between_and_within, links_and_pairs, rarely_within
+from consilience.pages.numbers_of_links import numbers_of_links, sizes_expected
 from consilience.pages.record_pairs import _signed, doubtful_records, fields_section, review_list
+from consilience.pages.run import _diagnosis, findings
 from consilience.printing import percent, percents
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
@@ -246,3 +250,38 @@ def test_probabilities_of_the_review_list_are_not_rounded_to_certainty(fit):
 )  # fmt: skip
 def test_why_errors_are_taken_as_independent_says_what_was_counted(seen, predicted, said):
     assert block_linkage._no_cause(np.array([seen, predicted])).endswith(said)
+
+
+def test_numbers_of_links_stand_side_by_side_and_are_those_of_the_fit(fit):
+    (table,) = numbers_of_links(fit)
+    pairs, estimate = fit.truth.pairs(), np.asarray(fit.truth.estimate())
+    first, second = np.triu_indices(len(estimate), 1)
+    together = estimate[first] == estimate[second]
+    draws = fit.truth.counted().partitions.clusters(slice(None))
+    linked = (draws[:, first] == draws[:, second]).sum(axis=1).mean()
+    twos = np.mean([np.bincount(np.unique(own, return_counts=True)[1], minlength=3)[2] for own in draws])
+    seen = pairs.probability.sum()
+    by_hand = [
+        f"{together.sum()}", f"{pairs.of(first[together], second[together]).sum():.1f}", f"{seen:.1f}",
+        f"{seen / fit.truth.found_share:.1f}", f"{sizes_expected(fit)[1]:.1f}", f"{linked:.1f}", f"{twos:.1f}",
+    ]  # fmt: skip
+    assert table.frame["number"].tolist() == by_hand
+    assert "see “Links made and missed”" in " ".join(map(str, review_list(fit).blocks))
+    assert f"of which {seen:.1f} are expected among the pairs with a probability (see “Links made and missed”)" in (
+        fields_section(fit).blocks[0]
+    )
+
+
+def test_how_errors_were_taken_stands_in_the_details_alone(fit):
+    notes = [note for note in fit.findings() if note.about == IN_DETAILS]
+    assert any("errors in the fields of a record were taken as independent" in note.words() for note in notes)
+    said = " ".join(findings(fit)).lower()
+    assert not any(note.words().lower() in said for note in notes)
+    assert all(note.words()[1:] in _diagnosis(fit) for note in notes)
+
+
+def test_the_table_of_clusters_says_what_the_command_prints(fit):
+    shown, every = _least_certain(fit)
+    several = (np.unique(fit.truth.estimate(), return_counts=True)[1] > 1).sum()
+    assert shown.caption.endswith(f": 10 of the {several} entities with several records.")
+    assert every.endswith(f"has a row for each of the {len(fit.table('matching_sets'))} records.")

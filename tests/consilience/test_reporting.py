@@ -7,6 +7,7 @@ import html
 import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -30,7 +31,7 @@ from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import KINDS
 from consilience.notes import Level, Note
 from consilience.pages import Code, Section, classes, run, script, write_page
-from consilience.reporting import PAGES, report
+from consilience.reporting import PAGES, _asked, report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
 AGREEMENT_PARTS = ["Agreement", "Agreement by label", "Annotators", "As annotations arrived", "Corrected for chance",
@@ -283,6 +284,29 @@ def test_the_code_to_reproduce_runs_as_typed(tmp_path, monkeypatch):
     assert "“system”" in made
     fit = cs.load_fit("run")
     assert "predictions = …" in run.reproduction(fit, {"a": SimpleNamespace(file="")})
+
+
+@pytest.mark.parametrize(
+    ("asked", "ends"),
+    [
+        ({}, "path='report.html')"), ({"text": "words.conll"}, "path='report.html', text='words.conll')"),
+        ({"text": Path("words.conll"), "singletons": False}, "text='words.conll', singletons=False)"),
+        ({"text": ["a.conll", Path("b.conll")]}, "text=['a.conll', 'b.conll'])"),
+        ({"text": pd.DataFrame()}, "\ntext = …  # the words of the documents\ncs.report(fit, path='report.html', "
+         "text=text)"),
+        ({"class_groups": object()}, "class_groups = …  # the groups of classes\ncs.report(fit, path='report.html', "
+         "class_groups=class_groups)"),
+        ({"provenance": {"a": "independent"}}, "provenance={'a': 'independent'})"),
+    ],
+)  # fmt: skip
+def test_the_code_to_reproduce_has_what_the_page_was_asked_for(fit, asked, ends):
+    assert run.reproduction(fit, {}, asked).endswith(ends)
+
+
+def test_arguments_at_their_defaults_are_not_written():
+    words = pd.DataFrame({"document": ["d"]})
+    given = {"metric": None, "missing": "error", "unknown": "drop", "singletons": True, "text": words, "title": None}
+    assert {name: value is words for name, value in _asked(given).items()} == {"unknown": False, "text": True}
 
 
 def test_every_kind_of_block_is_rendered(tmp_path):

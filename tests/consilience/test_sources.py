@@ -180,7 +180,8 @@ def test_groups_come_from_every_source(form, tmp_path):
     pandas.testing.assert_frame_equal(found, expected)
     both = enumerate((form(GROUPS), groups))
     pages = [cs.report(fit, path=tmp_path / f"{k}.html", class_groups=one) for k, one in both]
-    assert pages[0].read_bytes() == pages[1].read_bytes()
+    alike, other = (page.read_text(encoding="utf-8").partition("cs.report(")[0] for page in pages)
+    assert re.sub(r"class_groups = .*\n", "", alike) == re.sub(r"class_groups = .*\n", "", other)
 
 
 def test_a_text_file_has_a_group_for_each_class_of_the_fit(tmp_path):

@@ -216,7 +216,7 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert "and can be narrower: whether an uncertain item is hit" in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
-    ranked, _, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
+    ranked, *_, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
     in_order, scores = (
         [re.split(r" [01]\.", row.removeprefix("top-1 accuracy "))[0] for row in words(body, "tr")]
         for body in (ranked, scored)
@@ -318,9 +318,10 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
         "entities, by the most probable links", "of 16 mentions with a certainty below 0.9"
     ]  # fmt: skip
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %, too narrow\)$", conll)
-    assert "their intervals are too narrow. See Systems." in words(html)
+    assert "right only for systems that know no more than the crowd. See Systems." in words(html)
     assert "truth alone, 95 % from" in words(section(html, "Systems"), "th")
-    assert "leave open, and too narrow" in words(section(html, "Systems"))
+    assert "best by the crowd's chains first; the intervals are too narrow" in words(section(html, "Systems"))
+    assert "How far their intervals hold was measured in 40 simulated crowds" in words(section(html, "Systems"))
 
 
 @pytest.mark.parametrize(("counts", "unexpected"), [([[5, 5]] * 20, True), ([[3, 1], [2, 4], [3, 3]] * 2, False)])
@@ -468,7 +469,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert "Which of 2 systems is best in top-1 accuracy stays open until somebody says" in text
+    assert "Which of 2 systems is best in top-1 accuracy is open while nobody says" in text
     assert "whatever the annotators err, only the doubt of 2 items is left, up to ± 0.4" in text
     assert re.search(r"least certain is “[ab]”, by mean plausibility .*: \w+ is the most plausible class", text, re.I)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text

@@ -1,0 +1,134 @@
+"""Whether systems looked at the items themselves, by gold labels: on the page of labels."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import consilience as cs
+from consilience.models.truth.truth import Marginals
+from consilience.pages.looked import Beside, Choices, Looked, in_verdict, looked, looked_blocks
+from consilience.pages.one_gold_label import _by_systems
+
+ITEMS, SURE = 30, 0.7
+
+
+def crowd(stated=SURE, **settings):
+    """Return a fit by hand that gives label 1 of each item that probability, at any dependence; gold is 1."""
+    both = np.tile([1 - stated, stated], (ITEMS, 1))
+    truth = SimpleNamespace(held_out=Marginals.dense(both), probabilities_at=lambda z: Marginals.dense(
+        np.clip(both + 0.05 * z * np.array([1, -1]), 0, 1)
+    ))  # fmt: skip
+    given = SimpleNamespace(settings=SimpleNamespace(gold="ignore"), data=SimpleNamespace(gold_codes=np.ones(ITEMS)))
+    member = SimpleNamespace(density=object(), table_names=())
+    return SimpleNamespace(truth=truth, resolved=given, member=member, options={}, **settings)
+
+
+def says(*right):
+    """Return what systems say that are right on so many items, the first ones."""
+    code = np.array([(np.arange(ITEMS) < number).astype(int) for number in right])
+    return Choices(tuple("abc"[: len(right)]), np.arange(ITEMS), code)
+
+
+@pytest.mark.parametrize(("right", "told"), [(30, True), (29, True), (22, False), (15, False)])
+def test_a_system_that_copies_is_right_as_often_as_the_fit_gives_its_labels(right, told):
+    """How many is a sum of Bernoulli variables: binomial, where all are right with the same probability."""
+    (found,) = looked(crowd(), says(right), ["a"], [])
+    sure = [SURE - 0.05 * z for z in (0, -1.96, 1.96)]
+    items = [[one] * right + [1 - one] * (ITEMS - right) for one in sure]
+    assert found.all.expected[0] == pytest.approx(sum(items[0]))
+    assert found.all.expected[1:] == pytest.approx((min(map(sum, items)), max(map(sum, items))))
+    by_hand = []
+    for own in items:
+        number = np.ones(1)
+        for one in own:
+            number = np.convolve(number, [1 - one, one])
+        by_hand.append(number[right:].sum())
+    assert found.all.chance == pytest.approx((by_hand[0], min(by_hand), max(by_hand)))
+    assert found.told is told
+    if right == ITEMS:
+        assert found.all.chance[0] == pytest.approx(stats.binom.sf(ITEMS - 1, ITEMS, SURE))
+
+
+def test_labels_that_nobody_gave_are_left_out_as_well():
+    (found,) = looked(crowd(), says(30), ["a"], [3, 4])
+    assert (found.all.items, found.named.items, found.named.right) == (30, 28, 28)
+    assert looked(crowd(), says(30), ["a"], [])[0].named is None
+
+
+def test_several_systems_are_tested_as_several():
+    found = looked(crowd(), says(30, 29, 20), ["a", "b"], [])
+    assert [one.name for one in found] == ["a", "b"]
+    assert [one.level for one in found] == pytest.approx([0.025] * 2)
+
+
+def test_nothing_is_tested_of_few_labels_or_without_a_range_of_the_dependence():
+    fit = crowd()
+    assert looked(fit, None, ["a"], []) == ()
+    few = Choices(("a",), np.arange(19), np.ones((1, 19), int))
+    assert looked(fit, few, ["a"], []) == ()
+    fit.truth.probabilities_at = None
+    assert looked(fit, says(30), ["a"], []) == ()
+
+
+def beside(chance):
+    return Beside(27, 30, (22.5, 20.1, 23.9), (chance / 3, chance / 9, chance))
+
+
+@pytest.mark.parametrize(
+    ("chance", "without", "clause", "end"),
+    [
+        (0.015, None, ", but gold labels speak for an own look: ", "How independent its errors are it does not tell."),
+        (0.015, 0.02, ", but gold labels speak for an own look: ", "How independent its errors are it does not tell."),
+        (0.015, 0.2, ", and gold labels speak for an own look (27 of 30 right, 22.5 expected without it) only if ",
+         "hangs on whether gold labels that no annotator gave are right."),
+        (0.2, 0.2, ", nor do gold labels", "So gold labels do not tell whether systems looked themselves."),
+    ],
+)  # fmt: skip
+def test_what_gold_labels_tell_is_said_no_surer_than_it_is(chance, without, clause, end):
+    named = None if without is None else beside(without)._replace(items=29)
+    one = Looked("a", beside(chance), named, 0.05)
+    said, table = looked_blocks([one])
+    clause = clause.replace("look: ", "look (27 of 30 right, 22.5 expected without it, ")
+    assert in_verdict([one], "a").startswith(clause)
+    assert in_verdict([one], "b") == ""
+    assert said.endswith(end)
+    rows = table.frame.to_numpy().tolist()
+    assert rows[0][:5] == ["a", "all, 30", 27, "22.5", "20.1 to 23.9"]
+    assert rows[0][6].endswith(f" to {chance:.3f}")
+    assert [row[1] for row in rows[1:]] == ["those that an annotator gave, 29"] * (without is not None)
+    assert looked_blocks([]) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        ([1], " (which “a” gives too)"), ([0], " (which “a” does not give either)"),
+        ([1, 1], " (which both systems give too)"), ([1, 0], " (which 1 of 2 systems gives too)"),
+        ([0, 0], " (which none of 2 systems gives either)"), ([1, 1, 1], " (which all 3 systems give too)"),
+    ],
+)  # fmt: skip
+def test_systems_that_give_a_label_that_no_annotator_gave_are_counted(right, said):
+    assert _by_systems(says(*right), 0, 1) == said
+    assert _by_systems(says(*right), ITEMS, 1) == ""
+
+
+def test_a_page_says_whether_gold_labels_tell_of_an_own_look(tmp_path):
+    """One that is right where the annotators are not looked itself, and one that repeats their vote did not."""
+    random = np.random.default_rng(2)
+    gold = random.integers(0, 3, 150)
+    said = np.where(random.random((150, 5)) < 0.55, gold[:, None], random.integers(0, 3, (150, 5)))
+    item, who = np.indices(said.shape)
+    known = np.where(np.arange(150) < 60, gold, -1)
+    data = cs.Annotations.from_codes(item.ravel(), who.ravel(), said.ravel(), gold=known)
+    fit = cs.fit("one-coin", data, draws=200)
+    vote = (said[:, :, None] == np.arange(3)).sum(axis=1).argmax(axis=1)
+    systems = {
+        name: {"item": list(range(150)), "class": own.tolist()} for name, own in (("knows", gold), ("copies", vote))
+    }
+    text = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    told = re.search(r"That speaks for an own look of ([^,]*), as far as", text)[1]
+    assert told == "“knows”"
+    assert "dependence ρ of annotators" in text
