@@ -56,7 +56,19 @@ def _share_programs(config):
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 
+def _mark_long(items):
+    """Mark the tests of `LONG` as slow."""
+    from tests.long import LONG
+
+    for item in items:
+        cases = LONG.get(item.nodeid.split("::")[0].removeprefix("tests/"), {}).get(getattr(item, "originalname", None))
+        if cases is not None and (not cases or item.callspec.id in cases):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
 def pytest_collection_modifyitems(config, items):
+    _mark_long(items)
     left_out = []
     for marker, variable in _FOLDERS.items():
         if not _at_hand(variable):

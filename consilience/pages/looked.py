@@ -117,7 +117,7 @@ def looked(fit: Fit, said: Choices | None, unknown: Sequence[str], doubtful: Seq
     """
     truth: Any = fit.truth
     gold = unused_gold(fit.resolved)
-    if gold is None or said is None or is_vote(fit) or getattr(truth, "probabilities_at", None) is None:
+    if gold is None or said is None or is_vote(fit) or truth.probabilities_at is None:
         return ()
     known = gold[said.place] >= 0
     item = said.place[known]

@@ -49,7 +49,7 @@ def run_section(
             (_spaced(name), belief, "" if code.isidentifier() else code) for name, (belief, code) in said
             if name not in idle
         ]  # fmt: skip
-        together = getattr(fit.truth, "dependence", None)
+        together = fit.truth.dependence
         if together is not None and (belief := together.prior_in_words):
             own.append(("dependence ρ of annotators", belief, ""))
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))

@@ -81,7 +81,7 @@ def test_the_page_begins_with_gold_labels(files):
             "Of 60 gold labels 50 won the vote; 0 tie, 10 lost.",
             "gold labels that won the vote; 0 tie, 10 lost 50 of 60", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
-            "top-1 accuracy of “knows” by the vote (0.72 to 0.91, 95 %, too narrow) 0.83",
+            "top-1 accuracy of “knows” by the vote (0.72 to 0.91, 95 %, or wider) 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
             "“knows” is right where “copies” is not on 10, and the other way on 0: chance alone would part them so far "
             "with probability 0.002",

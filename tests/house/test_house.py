@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.house import house_facts
+from tests.long import LONG
 
 HERE = Path(__file__).parent
 CEILINGS = json.loads((HERE / "ceilings.json").read_text())
@@ -28,3 +29,9 @@ def test_no_fact_gets_worse(fact, gathered):
     fine = facts[fact] <= CEILINGS[fact] if sign == "<=" else facts[fact] >= CEILINGS[fact]
     listed = "\n".join(places.get(fact, [])[:40])
     assert fine, f"{fact} is {facts[fact]}, and was {CEILINGS[fact]}; look at --places of house_facts.py\n{listed}"
+
+
+@pytest.mark.parametrize("file", LONG)
+def test_what_is_left_to_the_slow_set_is_there(file):
+    text = (HERE.parent / file).read_text()
+    assert not [name for name in LONG[file] if f"{name}(" not in text and f"{name} = " not in text]

@@ -1,0 +1,208 @@
+"""Tests that take long, and are left to the slow set: shorter ones hold the same in every run, or other members do.
+
+Of a test with cases those that are named are long; all of them where none is. `tests/conftest.py` marks them.
+"""
+
+LONG: dict[str, dict[str, list[str]]] = {
+    "benchmarks/test_leaderboard_anchoring.py": {
+        "test_anchored_intervals_hold_where_those_of_judges_do_not": [],
+    },
+    "benchmarks/test_linkage.py": {
+        "test_what_a_process_measures": [],
+        "test_what_large_files_take": [],
+    },
+    "benchmarks/test_spa.py": {
+        "test_everything_is_recorded": [],
+    },
+    "benchmarks/test_views.py": {
+        "test_packaged_data_have_known_views": [],
+    },
+    "consilience/test_best_system.py": {
+        "test_annotators_are_trusted_less_and_more_where_the_sampler_can": ["ranks0-tried0"],
+    },
+    "consilience/test_checking.py": {
+        "test_a_density_that_is_not_that_of_the_simulation_fails": ["transposed"],
+        "test_density_and_simulation_are_compared_where_there_is_no_sampler": [],
+        "test_items_that_share_parameters_are_not_taken_for_replications": [],
+        "test_the_objective_of_em_is_the_log_likelihood_along_its_path": ["one-coin"],
+    },
+    "data/test_degenerate.py": {
+        "test_a_million_labels": [],
+    },
+    "evaluation/agreement/test_chance.py": {
+        "test_every_item_twice": [],
+    },
+    "evaluation/agreement/test_monitoring.py": {
+        "test_how_often_the_band_misses_the_truth_at_any_time": [],
+    },
+    "evaluation/agreement/test_planning.py": {
+        "test_the_wanted_interval_is_had_on_new_items": [],
+    },
+    "evaluation/clustering/test_baselines.py": {
+        "test_figures_with_answers": [],
+        "test_figures_of_meta_clustering": ["group-expected0", "own-expected1"],
+    },
+    "evaluation/test_another_label.py": {
+        "test_mean_confusion_averages_annotators_by_how_much_they_annotate": ["mace"],
+        "test_an_item_with_a_gold_label_needs_no_other": ["use"],
+    },
+    "evaluation/test_calibration.py": {
+        "test_a_correct_sampler_passes": ["1"],
+        "test_a_sampler_with_a_bug_fails": ["confusion transposed"],
+    },
+    "evaluation/test_certainties.py": {
+        "test_a_million_classes_need_little_memory": [],
+    },
+    "evaluation/test_independent.py": {
+        "test_scores_and_certainties_are_those_of_many_draws": ["dirichlet"],
+        "test_systems_that_agree_often_vary_together": ["dirichlet"],
+    },
+    "evaluation/test_own_look.py": {
+        "test_refit_credits_an_own_look": ["options1"],
+    },
+    "inference/test_approximation.py": {
+        "test_weights_average_to_the_evidence": ["mace", "mpa"],
+        "test_chains_start_apart_near_the_approximation": ["mpa"],
+    },
+    "inference/test_sharding.py": {
+        "test_devices_share_the_items_of_one_process": ["True-1e-12-fits0-several0"],
+    },
+    "inference/test_updating.py": {
+        "test_an_update_is_the_fresh_fit": ["mace-cavi", "one-coin-cavi", "glad-cavi"],
+        "test_chains_go_on_from_their_last_draws": ["mace", "one-coin"],
+        "test_the_start_of_chains_is_what_the_last_draw_was": ["mace", "one-coin"],
+        "test_what_auto_chose_by_the_data_is_chosen_anew": [],
+        "test_short_chains_go_on_where_annotators_agree_by_chance": [],
+    },
+    "laws/test_laws.py": {
+        "test_data_at_the_edge": [
+            "glad-a million classes", "mace-a million classes", "one-coin-a million classes",
+            "mpa-an annotator who says one thing", "mpa-an unseen class", "plackett-luce-one item",
+            "plackett-luce-one class", "plackett-luce-an annotator who says one thing", "plackett-luce-an unseen class",
+            "plackett-luce-all tied", "plackett-luce-duplicates", "plackett-luce-a million classes",
+            "one-coin-one item", "one-coin-an unseen class", "one-coin-duplicates", "mace-one item",
+            "mace-an unseen class", "mace-duplicates",
+        ],
+        "test_the_density_under_transformations": ["plackett-luce", "mpa", "yes-no", "dawid-skene", "mace"],
+        "test_gibbs_and_nuts_agree": ["mace", "one-coin", "plackett-luce", "mpa"],
+        "test_simulated_data_can_be_fitted": ["plackett-luce", "mpa"],
+        "test_exact_posterior_and_nuts_agree": ["normal-inverse-gamma"],
+    },
+    "laws/test_programs.py": {
+        "test_a_second_fit_compiles_nothing": ["glad", "one-coin"],
+        "test_a_second_simulation_compiles_nothing_and_draws_the_same_for_its_items": ["mace-label-options1"],
+    },
+    "laws/test_symmetries.py": {
+        "test_every_report_twice_can_be_fitted": [
+            "expert-views-Constraints", "one-coin-Annotations", "mace-Annotations",
+        ],
+        "test_one_report_can_be_fitted": ["expert-views-Constraints"],
+        "test_codes_and_the_order_of_reports_do_not_matter": ["one-coin-Annotations", "mace-Annotations"],
+    },
+    "models/block_linkage/engines/test_engines.py": {
+        "test_engines_fit_as_numpy_does": ["duckdb-across"],
+    },
+    "models/block_linkage/gibbs/test_links_and_parameters.py": {
+        "test_sweeps_leave_the_joint_distribution": ["hit-miss", "labels"],
+    },
+    "models/block_linkage/test_conjugate.py": {
+        "test_true_values_and_distortions": [],
+        "test_counts_have_the_means_that_em_expects": [],
+    },
+    "models/block_linkage/test_entity_interval.py": {
+        "test_error_classes_are_sampled_as_such": [],
+    },
+    "models/block_linkage/test_error_classes.py": {
+        "test_errors_of_their_own_are_told_from_errors_by_field": ["0", "2"],
+        "test_the_join_loses_nothing": [],
+    },
+    "models/block_linkage/test_join.py": {
+        "test_the_join_is_the_comparison_of_all_pairs": ["2200-fields1-6.0-likelihood3"],
+    },
+    "models/block_linkage/test_labels.py": {
+        "test_labels_in_a_part_that_is_drawn": ["1", "2"],
+    },
+    "models/block_linkage/test_likelihoods.py": {
+        "test_single_precision_holds_many_records_of_a_rare_value": ["dirichlet-multinomial"],
+    },
+    "models/block_linkage/test_model.py": {
+        "test_shares_of_no_consequence_do_not_underflow": [],
+    },
+    "models/crowd/test_ascent.py": {
+        "test_the_bound_is_below_the_evidence_and_near_it": ["one-coin-learned"],
+    },
+    "models/crowd/test_crowd_laws.py": {
+        "test_known_labels_stay_and_teach": ["mace cavi", "one-coin cavi"],
+        "test_permutations_permute": ["one-coin cavi"],
+    },
+    "models/crowd/test_evidence.py": {
+        "test_a_fitted_crowd_annotates_by_its_parameters": [
+            "dawid-skene-gibbs", "dawid-skene-em", "mace-cavi", "one-coin-cavi",
+        ],
+    },
+    "models/crowd/test_samplers.py": {
+        "test_the_sampler_of_one_coin_has_the_concentrations_that_cavi_learned": [],
+        "test_samplers_have_the_exact_moments": ["one-coin-nuts-learned"],
+    },
+    "models/crowd/test_tables.py": {
+        "test_means_of_cavi_are_those_of_its_draws": ["mace"],
+        "test_imputed_intervals_are_wider_than_those_of_the_factors": ["mace", "one-coin"],
+        "test_tables_take_less_memory_than_one_number_for_each_annotation_and_class": [],
+    },
+    "models/dirichlet_entity/test_truth.py": {
+        "test_dense_is_diffuse_at_one": [],
+    },
+    "models/expert_views/test_gibbs.py": {
+        "test_the_sampler_agrees_with_brute_force": [
+            "orders", "questions", "grades", "grades by order", "symmetric grades", "grades by view",
+        ],
+    },
+    "models/expert_views/test_gibbs_mutants.py": {
+        "test_a_mutant_is_found": [],
+        "test_a_short_run_of_other_answers_passes": [],
+    },
+    "models/hit_miss/test_model.py": {
+        "test_sweeps_draw_partitions_as_often_as_they_are_probable": ["partitions across", "entities within 2"],
+    },
+    "models/mpa/test_cavi.py": {
+        "test_the_bound_is_that_of_the_numpyro_model": [
+            "with_gold-options1", "annotations_with_gold-options2", "annotations_with_gold-options3",
+        ],
+        "test_known_labels_are_true_and_the_others_are_not": ["gibbs"],
+    },
+    "models/mpa/test_gibbs.py": {
+        "test_a_mutant_is_found": [],
+    },
+    "models/mpa/test_joint.py": {
+        "test_it_is_as_sure_as_it_is_right": [],
+    },
+    "models/mpa/test_labels.py": {
+        "test_the_density_of_mentions_is_traced": [],
+        "test_a_crowd_as_simulated": [],
+    },
+    "models/plackett_luce/test_em.py": {
+        "test_the_objective_never_decreases": ["None-1.0-False"],
+        "test_an_interior_maximum_of_the_likelihood_has_no_slope": [],
+        "test_nothing_known_is_shared_equally": [],
+        "test_repeated_reports_and_reliability_are_the_same_thing": [],
+        "test_an_interior_optimum_is_that_of_a_general_optimiser": ["1.0"],
+    },
+    "models/plackett_luce/test_gibbs.py": {
+        "test_exact_means_at_any_whole_reliability": [],
+        "test_exact_means_of_a_tie_of_all_but_one": [],
+        "test_any_reliability_without_ties": [],
+        "test_data_of_like_size_and_all_reliabilities_share_a_program": [],
+        "test_a_large_reliability_with_pairs": [],
+    },
+    "models/plackett_luce/test_gibbs_mutants.py": {
+        "test_a_mutant_is_found": [],
+    },
+    "models/test_glad.py": {
+        "test_the_bound_never_falls_where_weights_are_fixed": [],
+        "test_learned_weights_of_the_ease_raise_the_objective_too": [],
+        "test_shards_are_the_whole": [],
+        "test_what_else_is_asked_of_a_crowd": [],
+        "test_the_1979_table": [],
+        "test_entailment_pairs": [],
+    },
+}  # fmt: skip
