@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from consilience.models.expert_views.numbers import ALIKE, ERRORS, NATS, left_open
 from consilience.pages import Table
 from consilience.pages.systems import in_a_row, in_words
 from consilience.printing import counted, percent
 from consilience.rounding import probability, written
-
-_ERRORS, _NATS = 2.0, 3.0
-"""Standard errors, and nats (odds of 20 to 1), by which log evidences must differ for numbers to be told apart."""
 
 _SMALL = 0.2
 """Nats: with smaller standard errors of log evidences, probabilities have two digits."""
@@ -31,13 +29,17 @@ def clusters_allowed(fit: Any) -> str:
         given = f"That a view has {counted(most, 'clusters')} at most was given and not found"
         return f"{given}: nothing here says how many there are"
     tried = f"Of 2 to {compared['clusters'].max()} clusters, the most that a view may have,"
-    near = compared["clusters"][~_apart(compared, most)]
+    near = compared["clusters"][_open(compared)]
     if len(near) == 1:
         known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0]), 2))
         return f"{tried} {most} have the most evidence (probability {known})"
+    highest = int(compared["clusters"].iloc[compared["log_evidence"].argmax()])
+    why = "whose estimate is the highest"
+    if highest != most:
+        why = f"the fewest that sort the items as {highest} do, whose estimate is the highest"
     return (
-        f"{tried} {_listed(near.tolist())} are left open: the evidence does not tell them apart. This page takes "
-        f"{most}, whose estimate is the highest; {_others(fit)}"
+        f"{tried} {_listed(near.tolist())} are left open: the estimates of their evidence are too rough to tell them "
+        f"apart. This page takes {most}, {why}; {_others(fit)}"
     )
 
 
@@ -55,7 +57,7 @@ def _others(fit: Any) -> str:
 def _others_open(fit: Any) -> Any:
     """Return the rows of the numbers of clusters that the evidence leaves open beside the one that was taken."""
     compared, most = fit.table("evidence"), fit.truth.most_clusters
-    return compared[~_apart(compared, most) & (compared["clusters"] != most)]
+    return compared[_open(compared) & (compared["clusters"] != most)]
 
 
 def _listed(numbers: list[int]) -> str:
@@ -66,11 +68,9 @@ def _listed(numbers: list[int]) -> str:
     return in_a_row([*map(str, numbers)])
 
 
-def _apart(compared: Any, most: int) -> Any:
-    """Return which numbers of clusters have clearly less evidence than the one that was taken."""
-    value, error = (compared[name].to_numpy(float) for name in ("log_evidence", "standard_error"))
-    taken = compared["clusters"].to_numpy() == most
-    return value[taken] - value > np.maximum(_ERRORS * np.hypot(error, error[taken]), _NATS) * ~taken
+def _open(compared: Any) -> np.ndarray:
+    """Return which numbers of clusters the evidence leaves open."""
+    return left_open(*(compared[name].to_numpy(float) for name in ("log_evidence", "standard_error")))
 
 
 def most_otherwise(fit: Any) -> int:
@@ -90,12 +90,12 @@ def evidence(fit: Any) -> list[Any]:
 
     compared, most = fit.table("evidence"), fit.truth.most_clusters
     value, error = (compared[name].to_numpy(float) for name in ("log_evidence", "standard_error"))
-    taken = compared["clusters"].to_numpy() == most
-    below = np.hypot(error, error[taken])
+    taken, highest, near = compared["clusters"].to_numpy() == most, int(value.argmax()), _open(compared)
+    below = _with_errors(value[highest] - value, np.hypot(error, error[highest]))
     shown = pandas.DataFrame({
         "clusters at most": compared["clusters"], "log evidence": _with_errors(value, error),
-        f"less than with {most}": np.where(taken, "–", _with_errors(value[taken] - value, below)),
-        "told apart": np.where(taken, "taken", np.where(_apart(compared, most), "yes", "no")),
+        "less than the highest": np.where(np.arange(len(value)) == highest, "–", below),
+        "left open": np.where(taken, "taken", np.where(near, "yes", "no")),
         "pairs otherwise": np.where(taken, "–", [
             f"< {percent(_LEAST_SHARE)}" if 0 < value < _LEAST_SHARE else percent(value)
             for value in compared["pairs_apart"]
@@ -106,16 +106,17 @@ def evidence(fit: Any) -> list[Any]:
         "The table compares how probable the answers are with each number of clusters; before any answer all are as "
         "probable. Log evidence is the natural logarithm of that: 3 less is a twentieth as probable. "
         "± is the standard error that the sampler leaves, from its runs, and itself rough where these are few. A "
-        f"number is told apart where it lies lower by more than {_NATS:g} and by more than {_ERRORS:g} standard errors "
-        "of the difference. "
+        f"number is left open unless it lies lower than the highest by more than {NATS:g} and by more than {ERRORS:g} "
+        "standard errors of the difference. "
     )
     why = "“Pairs otherwise” is the share of the pairs of items that are together in one run and apart in the other."
-    near, texts = ~_apart(compared, most), {}
-    if compared["clusters"][near].min() < most:
+    if near.sum() > 1:
         why += (
-            " The highest estimate is taken, and not the fewest clusters that are left open: clusters too many may "
-            "stay empty, and with too few some that are apart must be one."
+            " Of the numbers left open the fewest clusters are taken that sort the items as those with the highest "
+            f"estimate do, but for less than {percent(ALIKE)} of the pairs: clusters too many may stay empty, and with "
+            "too few some that are apart must be one."
         )
+    texts = {}
     if near.sum() == 1 or error[near].max() < _SMALL:
         words += "“Probability” is averaged over these errors."
         shown["probability"] = compared["probability"].to_numpy()

@@ -36,7 +36,7 @@ _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen 
 _EVEN = math.log(2)           # Nats that settle an even question.
 _LEAST_GAIN = 0.01 * _EVEN    # Below, another answer tells next to nothing.
 _WORTH = 0.1 * _EVEN          # Below, an answer is not called worth asking.
-_SETTLES = "what it takes to settle a pair that is as probably together as apart"
+_SETTLES = "one bit"  # a unit that readers of any field may look up
 _TO_ASK = (
     ("Answers worth asking again", "Ask again where answers contradict the others"),
     ("Answers against the others", "Look at the answers that contradict the others"),
@@ -170,7 +170,8 @@ def _surer(found: _Found) -> str:
     if not found.open and one["gain"] < _WORTH:
         return (
             "By this model little is left to gain by more answers: of the pairs looked at the best answer is expected "
-            f"to tell {_share_of_even(one['gain'])} of {_SETTLES}."
+            f"to tell {_share_of_even(one['gain'])} of {_SETTLES}, which would settle a pair that is as probably "
+            "together as apart."
         )
     return (
         f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
@@ -503,7 +504,7 @@ def _questions(found: _Found) -> Section:
         f"the gain in nats ({_EVEN:.2f} nats are 100 %)."
     )
     best = _share_of_even(table["gain"].max())
-    gist = f"the best answer is expected to tell {best} of what settles an even question"
+    gist = f"the best answer is expected to tell {best} of {_SETTLES}"
     return Section(title, [words, _shown_pairs(found, shown, "Pairs of which an answer tells most.")], gist)
 
 

@@ -39,9 +39,8 @@ def trust_of(fit: Any, view: int, *, measured: bool) -> str:
     if wrong < 1:
         expected = f"less than one of these {len(sure):,} is"
     words = (
-        f"Probabilities and sizes come from this model with at most {counted(fit.truth.most_clusters, 'clusters')} a "
-        "view, and are not checked against known groupings. An item with a sure cluster can be in the wrong one; by "
-        f"the model's own probabilities {expected} expected to be."
+        "An item with a sure cluster can be in the wrong one; by the model's own probabilities "
+        f"{expected} expected to be."
     )
     if fit.method != "gibbs":
         known = _NOT_CHECKED.format("for this method")

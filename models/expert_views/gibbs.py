@@ -54,11 +54,12 @@ from consilience.models.expert_views import likelihood
 from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
 from consilience.models.expert_views.likelihood import Answering
 from consilience.models.expert_views.links import Clusters, LinearLink, OwnLink
+from consilience.models.expert_views.numbers import taken
 from consilience.models.expert_views.priors import check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
 from consilience.models.interface import Gibbs, Starts
 from consilience.models.sites import Resolved
-from consilience.models.truth.views import Sorting, pairs_apart, sorting
+from consilience.models.truth.views import pairs_apart, sorting
 from consilience.notes import Remedy
 
 _SEARCHES, _SEARCH_SWEEPS, _FIRST_EXPONENT = 6, 100, 0.05
@@ -461,8 +462,8 @@ def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any],
     -------
     samples, and ``(ladder, rung)`` ``ladder_exponent``, ``ladder_swap_rate`` of a rung and the next one and
     ``ladder_log_likelihood``, the mean; not a number where there is no rung. ``(ladder,)`` ``ladder_trips``; and
-    ``evidence`` ``(1, 3)``: clusters, log evidence and its standard error, the mean of the ladders; none without
-    tempering.
+    ``evidence`` ``(1, 3)``: clusters, the logarithm of the mean of what the ladders estimate, and its standard error;
+    none without tempering.
     """
     kept = samples.pop(LADDER)
     exponent = kept[:, -1, :, EXPONENT]
@@ -479,22 +480,23 @@ def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any],
         return samples, found | {"evidence": np.zeros((0, 3))}
     value, error = np.transpose(stones)
     apart = value.std(ddof=1) / len(value) ** 0.5 if len(value) > 1 else 0.0
-    row = resolved.settings.clusters, value.mean(), max((error**2).sum() ** 0.5 / len(error), apart)
+    # Each ladder estimates the evidence, and not its logarithm, without bias: so that is averaged.
+    mean = np.logaddexp.reduce(value) - np.log(len(value))
+    row = resolved.settings.clusters, mean, max((error**2).sum() ** 0.5 / len(error), apart)
     return samples, found | {"evidence": np.array([row], float)}
 
 
 def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
-    """Return the fit with the most evidence of 2, 3, … clusters, which holds the evidence of all of them.
+    """Return the fit of 2, 3, … clusters that is `taken` by their evidence, which holds the evidence of all of them.
 
     It also holds how the others sort the items, as a share of pairs. No more are tried after two in a row that lie 5
-    nats and two standard errors below the best. The fewest clusters that are not clearly worse are not taken: clusters
-    too many may stay empty, and with too few some that are apart must be one.
+    nats and two standard errors below the best.
 
     Raises
     ------
     UnsupportedRequest : there is no ladder.
     """
-    chosen, best, rows, found = resolved.settings, None, list[np.ndarray](), list[Sorting]()
+    chosen, fits, rows = resolved.settings, list[Any](), list[np.ndarray]()
     if chosen.clusters != "auto":
         return None
     if chosen.rungs == 1:
@@ -504,20 +506,23 @@ def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
     for clusters in range(2, min(_MOST_COMPARED, number) + 1):
         one = fitted(resolved.replace(settings=dataclasses.replace(chosen, clusters=clusters)))
         if one.is_empty or not len(one.posterior.evidence):
-            if best is None:
+            if not fits:
                 return one
             break
+        fits.append(one)
         rows.append(one.posterior.evidence[0])
-        found.append(sorting(one.truth))
-        if rows[-1][1] == max(row[1] for row in rows):
-            best, most, taken = one, rows[-1], found[-1]
+        most = max(rows, key=lambda row: row[1])
         below = [most[1] - row[1] > _CLEARLY + 2 * np.hypot(row[2], most[2]) for row in rows[-2:]]
         if len(below) == 2 and all(below):
             break
-    assert best is not None
-    best.posterior.hidden["evidence"] = np.array(rows)
-    best.posterior.hidden["evidence_apart"] = np.array([pairs_apart(other, taken) for other in found])
-    return best
+    sorted_by = [sorting(one.truth) for one in fits]
+    _, value, error = np.transpose(rows)
+    place = taken(value, error, sorted_by)
+    fits[place].posterior.hidden["evidence"] = np.array(rows)
+    fits[place].posterior.hidden["evidence_apart"] = np.array(
+        [pairs_apart(other, sorted_by[place]) for other in sorted_by]
+    )
+    return fits[place]
 
 
 GIBBS = Gibbs(

@@ -27,7 +27,7 @@ class Settings(settings.Settings):
     """Settings of `expert-views`; see the fields."""
 
     clusters: int | str = setting(
-        REQUIRED, "most clusters of a view; auto takes the number of 2, 3, … with the most evidence", words=("auto",),
+        REQUIRED, "most clusters of a view; auto takes the number of 2, 3, … by its evidence", words=("auto",),
         at_least=2.0,
     )  # fmt: skip
     views: int = setting(0, "most views; 0 stands for half as many as experts, and one more", at_least=0.0)

@@ -8,6 +8,7 @@ import pytest
 
 import consilience as cs
 from consilience.inference.given_options import given_options, write_given
+from consilience.models.expert_views.numbers import taken
 from consilience.models.truth.views import Sorting, pairs_apart
 from consilience.pages import views
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
@@ -28,8 +29,12 @@ def compared(values, errors, apart, most=3):
     ("values", "errors", "apart", "said", "otherwise", "other"),
     [
         ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 have the most evidence (probability above 0.99)", "", 0),
-        ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 are left open: the evidence does not tell them apart",
+        ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 are left open: the estimates of their evidence are "
+         "too rough to tell them apart. This page takes 3, whose estimate is the highest",
          "; the run with 4 sorts the items into the same clusters", 0),
+        ([-90, -12, -10], [0.1, 9, 9], [0.2, 0, 0], "3 and 4 are left open: the estimates of their evidence are too "
+         "rough to tell them apart. This page takes 3, the fewest that sort the items as 4 do, whose estimate is the "
+         "highest", "; the run with 4 sorts the items into the same clusters", 0),
         ([-90, -10, -30, -80], [1, 9, 9, 1], [0.2, 0, 0.031, 0.4], "3 and 4 are left open",
          "; the run with 4 sorts 3.1 % of the pairs of items otherwise", 4),
         ([-14, -10, -30, -22], [9, 9, 1, 9], [0.2, 0, 0.5, 0.1], "2, 3 and 5 are left open",
@@ -47,18 +52,38 @@ def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart,
     assert most_otherwise(fit) == other
     first, why, table = evidence(fit)
     shown = table.frame.set_index("clusters at most")
-    assert shown.loc[3, "told apart"] == "taken"
-    gap = float(shown.loc[2, "less than with 3"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))
-    assert gap == pytest.approx(values[1] - values[0])
-    clear = values[1] - np.array(values) > np.maximum(2 * np.hypot(errors, errors[1]), 3)
-    assert (shown["told apart"] == "yes").tolist() == clear.tolist()
+    assert shown.loc[3, "left open"] == "taken"
+    gap = float(shown.loc[2, "less than the highest"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))
+    assert gap == pytest.approx(max(values) - values[0])
+    most = int(np.argmax(values))
+    clear = values[most] - np.array(values) > np.maximum(2 * np.hypot(errors, errors[most]), 3)
+    assert (shown["left open"] == "no").tolist() == clear.tolist()
     assert shown.loc[2, "pairs otherwise"] == ("20.0 %" if apart[0] == 0.2 else "< 0.1 %")
     # Probabilities stand where they tell anything: of one number alone, or of small errors.
     told = bool((~clear).sum() == 1 or max(errors) < 0.2)
     assert ("probability" in shown) is told
     assert ("no probability of these numbers is known" in first) is not told
-    assert ("not the fewest clusters that are left open" in why) is bool(not clear[0])
+    assert ("the fewest clusters are taken that sort the items" in why) is bool((~clear).sum() > 1)
     assert all(len(one.split(".")[1]) == 2 for one in table.texts.get("probability", []))
+
+
+ONE, TWO, SWAPPED = ([0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "labels", "number"),
+    [
+        ([-90, -12, -10], [0.1, 9, 9], [ONE, TWO, SWAPPED], 3),      # they sort alike: the fewest
+        ([-12, -11, -10], [9, 9, 9], [ONE, TWO, SWAPPED], 3),        # of those that sort as the highest does
+        ([-12, -11, -10], [9, 9, 9], [TWO, ONE, TWO], 2),
+        ([-90, -16, -10], [0.1, 0.1, 0.1], [ONE, TWO, TWO], 4),      # told apart
+        ([-90, -12.9, -10], [0.1, 0.1, 0.1], [ONE, TWO, TWO], 3),    # by less than 3 nats
+        ([-10, -12, -12], [9, 9, 9], [ONE, TWO, TWO], 2),            # the highest has the fewest
+    ],
+)  # fmt: skip
+def test_the_fewest_clusters_are_taken_that_sort_as_the_highest_estimate_does(value, error, labels, number):
+    sorted_by = [Sorting(np.zeros(3, int), np.array([label])) for label in labels]
+    assert 2 + taken(np.array(value, float), np.array(error, float), sorted_by) == number
 
 
 @pytest.mark.parametrize(
