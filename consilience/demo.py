@@ -551,10 +551,10 @@ def people() -> Study:
     )
     gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
     section = Section("Two files of the same people", [words, shown, drawn, *doubts(fit), how, advice], gist)
-    number = {f"people in two files ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": mean}
+    number = {f"people in two files, on average over draws ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": mean}
     finding = (
-        f"Two files of {size:,} records with errors hold {mean} people, with 95 % between {low:,.0f} and "
-        f"{high:,.0f}; in truth they are {known:,}."
+        f"Two files of {size:,} records with errors hold {mean} people on average over draws, with 95 % between "
+        f"{low:,.0f} and {high:,.0f}; in truth they are {known:,}."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)})
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience.errors import UnsupportedRequest
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages import Action
 from consilience.printing import counted
@@ -31,6 +32,7 @@ class Chance(NamedTuple):
     Parameters
     ----------
     field : its name.
+    place : among the fields.
     values : how many it has.
     share : of the pairs of two entities, as the model has it.
     expected : how many pairs that is.
@@ -38,6 +40,7 @@ class Chance(NamedTuple):
     """
 
     field: str
+    place: int
     values: int
     share: float
     expected: float
@@ -48,13 +51,16 @@ def overstated(fit: Any) -> list[Chance]:
     """Return the fields that the model expects to be equal by chance far more often than they are."""
     if "weights" not in fit.member.table_names:
         return []
-    weights = fit.table("weights")
+    try:
+        weights = fit.table("weights")
+    except UnsupportedRequest:
+        return []
     equal = weights[weights["outcome"] == "equal"]
     number = _pairs(fit) - float(fit.truth.pairs().probability.sum())
     values = np.diff(fit.data.first_value)
     every = [
-        Chance(row.field, int(size), row.u, row.u * number, row.others * number)
-        for row, size in zip(equal.itertuples(), values, strict=True)
+        Chance(str(row.field), place, int(size), row.u, row.u * number, row.others * number)
+        for place, (row, size) in enumerate(zip(equal.itertuples(), values, strict=True))
     ]
     return [one for one in every if one.expected >= _FEW and one.expected > _TIMES * one.found]
 
@@ -72,7 +78,7 @@ def surer_links(fit: Any) -> list[str]:
     return [
         f"The model expects “{one.field}” to be equal by chance in {one.expected:,.0f} pairs of records that are "
         f"no links, and finds {_found(one)}. So links with equal “{one.field}” are surer than their probability says"
-        f"{_doubted(fit, one.field)}."
+        f"{_doubted(fit, one.place)}."
         for one in overstated(fit)[:1]
     ]
 
@@ -113,10 +119,10 @@ def _found(one: Chance) -> str:
     return f"about {one.found:,.0f}" if one.found >= _HALF else "hardly any"
 
 
-def _doubted(fit: Any, field: str) -> str:
+def _doubted(fit: Any, field: int) -> str:
     """Say how many of the links that are least sure are equal in a field."""
     one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
     unsure = fit.truth.pairs().of(one, other) < _SURE
-    value = np.asarray(fit.data.value)[list(map(str, fit.data.fields)).index(field)]
+    value = np.asarray(fit.data.value)[field]
     equal = ((value[one] == value[other]) & (value[one] >= 0))[unsure]
     return f": {equal.sum():,} of the {counted(len(equal), 'links')} below {_SURE}" if equal.any() else ""

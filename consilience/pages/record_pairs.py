@@ -52,9 +52,9 @@ def review_list(fit: Any) -> Section | None:
     )
     how = (
         "How the probability of a pair comes about: its log odds begin with those of any two records before their "
-        f"fields are compared, if neither belongs with a third one; each field adds to them the "
-        "logarithm of how many links, over how many other pairs, have the value that the first record has (where the "
-        f"two differ, another one). {_LOG_ODDS}"
+        "fields are compared, if neither belongs with a third one; each field adds to them. Two shares "
+        "before what it adds are those of links and of other pairs in which the second record has the value of the "
+        f"first, or another one where they differ; added is the logarithm of their quotient. {_LOG_ODDS}"
     )
     more = (
         f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
@@ -119,7 +119,7 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
     for row in terms:
         values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
         label = f"{row.term}: {values}" if row.outcome else _TERMS.get(row.term, str(row.term))
-        shares = f"{_two_digits(row.m)} / {_two_digits(row.u)} → " if np.isfinite(row.m) else ""
+        shares = f"{_two_digits(row.m)} / {_two_digits(row.u)}, " if np.isfinite(row.m) else ""
         rows.append(Bar(label, row.sum, f"{shares}{_signed(row.log_odds)}", before))
         before = row.sum
     alone = terms[-1]
@@ -127,7 +127,7 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
     own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
     caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
     caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
-    heads = ("field and values", "log odds, summed up, with the probability", "links / others → added")
+    heads = ("field and values", "log odds, summed up, with the probability", "links / others, added")
     return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
 
 

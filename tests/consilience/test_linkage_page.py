@@ -305,7 +305,7 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     expected = weights.loc[("born", "equal"), "u"] * (1 - linked).sum()
     found = (1 - linked)[born[first] == born[second]].sum()
     (chance,) = overstated(one)
-    assert (chance.field, chance.values) == ("born", 40)
+    assert (chance.field, chance.place, chance.values) == ("born", 2, 40)
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
     (said,) = surer_links(one)
