@@ -21,16 +21,18 @@ import numpy as np
 from scipy import stats
 
 import consilience as cs
-from consilience import figures, linkage_figures
+from consilience import demo_figures, figures, linkage_figures
 from consilience.data import Annotations, Predictions
+from consilience.demo_figures import RELIABILITIES, TOY_LABELS
 from consilience.demo_words import (
     CODE,
     COMMANDS,
     FIRST,
     RELIABILITY,
     YOURS,
+    against_the_votes,
+    by_priors,
     doubts,
-    in_turn,
     of_the_prior,
     other_assumptions,
     sure_of_another,
@@ -38,7 +40,6 @@ from consilience.demo_words import (
     who_is_first,
     whom_to_look_at,
 )
-from consilience.drawing import BLUE, GREEN, INK, VERMILLION, WIDTH, axes_of, styled
 from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
@@ -49,7 +50,7 @@ from consilience.output import check_output
 from consilience.pages import SURE, Action, Code, Page, Section, Table, capital, write_page
 from consilience.pages.run import METHODS
 from consilience.printing import counted, percent, percents, rows_of, table_text
-from consilience.rounding import probability
+from consilience.rounding import at_most, probability
 
 
 class Study(NamedTuple):
@@ -87,9 +88,10 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
     line = (
         "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
-        "draws, so that it says how sure one may be. The command consilience demo has computed this page from scratch: "
-        "two studies of printed tables, of which nobody knows the truth, and four of simulated data, of which it is "
-        "known."
+        "draws, so that it says how sure one may be. Here are two studies of printed tables, of which nobody knows the "
+        "truth, and four of simulated data, of which it is known. Three of these (leaderboard, ratings, people) draw "
+        "their data from the model that is then fitted: they show what it does where it is right, not that it is right "
+        "of other data."
     )
     yours = Section("Now yours", [YOURS, Code("\n".join(COMMANDS.values()), "Commands to begin with")])
     page = Page(
@@ -123,8 +125,13 @@ def _ran(fit: Fit, data: str) -> dict[str, Any]:
 # ---- 1: whose label can be trusted ----
 
 
+_ABOUT = {0.0: " (independent looks)"}
+
+
 def anaesthetists() -> Study:
     """Study the table of Dawid and Skene (1979): which labels of a crowd can be trusted."""
+    import pandas
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)  # the page says it
         fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"))
@@ -133,19 +140,26 @@ def anaesthetists() -> Study:
     table = fit.labels()[["item", "label", "certainty"]].assign(votes=[_tally(row, fit.data.labels) for row in votes])
     table = table.rename(columns={"item": "patient", "label": "grade"})
     least = table.sort_values("certainty", kind="stable").head(8).reset_index(drop=True)
-    size, worst, rho = fit.data.num_items, least.iloc[0], fit.dependence.rho
+    size, rho = fit.data.num_items, fit.dependence.rho
     others = other_assumptions(fit)
     every = {value: int((sure >= SURE).sum()) for value, sure in (others.certainties | {rho: certainty.items}).items()}
-    by_others = {value: every[value] for value in others.certainties}
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
-        "Nobody knows the right grades. From how the five agree a model learns what each of them confuses. Two things "
-        "it cannot learn here and takes as given. One is how far those who look at one patient err together, the "
-        f"dependence: at {rho:g}, which is assumed, {every[rho]} patients have a grade with a certainty (a "
-        f"probability) of {SURE} or more; {in_turn(by_others)}. {others.grades} The other is the prior, which errors "
-        f"it expects before any data: {others.without_prior}. The grade of patient {worst['patient']} is the least "
-        f"certain ({worst['certainty']:.2f}): a majority vote would have hidden that. The least certain patients:"
+        "Nobody knows the right grades. From how the five agree a model learns what each of them confuses, and how "
+        "certain (probable) each grade is. The least certain patients:"
     )
+    leaves = against_the_votes(fit.data.labels, fit.data.items, votes, fit.labels()["label"])
+    weighs = " ".join(f"{capital(one.words())}." for one in fit.findings())
+    given = (
+        "Two things the model cannot learn here and takes as given. One is the prior, which errors it expects before "
+        f"any data: {others.without_prior}. The other is the dependence, how far those who look at one patient err "
+        f"together. It is taken to be {rho:g}; the range of sure grades below is that of the values tried, and no "
+        f"bound. {others.grades}"
+    )
+    tried = pandas.DataFrame(
+        [{"dependence": f"{value:g}{_ABOUT.get(value, '')}{', assumed' * (value == rho)}", "sure grades": every[value]}
+         for value in sorted(every)]
+    )  # fmt: skip
     fewest, most = min(every.values()), max(every.values())
     shown = Table(least, "The patients whose grade is least certain.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
@@ -153,18 +167,20 @@ def anaesthetists() -> Study:
     section = Section(
         "Which labels of a crowd can be trusted?",
         [
-            words, shown, [figures.sorted_certainty(certainty, unit="patient"), crowd],
-            *(f"{capital(one.words())}." for one in fit.findings()),
+            words, shown, f"{leaves} {weighs}".strip(), given,
+            Table(tried, f"Patients with a sure grade (certainty {SURE} or more), by the dependence."),
+            [figures.sorted_certainty(certainty, unit="patient"), crowd],
             "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"), advice,
         ],
         f"{again} of {size} patients to be looked at again",
     )  # fmt: skip
-    sure = f"of {size} patients have a sure grade (certainty {SURE} or more), by what is assumed"
+    sure = f"of {size} patients have a sure grade (certainty {SURE} or more), at {len(every)} dependences tried"
     number = {sure: f"{fewest} to {most}"}
     finding = (
         f"How many of {size} patients have a sure grade depends on how far looks at one patient err together, which "
-        "nobody knows. Without a prior (what the model expects of errors before any data) "
-        f"{counted(len(others.changed), 'patients')} would get another grade."
+        f"nobody knows: {fewest} to {most} at {len(every)} values tried, which are no bounds. Without a prior (what "
+        f"the model expects of errors before any data) {counted(len(others.changed), 'patients')} would get "
+        "another grade."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "printed table"))
 
@@ -214,12 +230,13 @@ def dermatologists() -> Study:
         "Dermatologists listed possible diagnoses, some tied, for three cases. Is the most plausible diagnosis among "
         "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
         "0 and 1. With the rank weights of the authors' published code it differs from the paper's figures by at most "
-        f"{gap:.3f}; with the weights of the paper's equation 14, which share a rank between ties, by up to "
-        f"{other:.2f}. Uncertainty-adjusted top-3 accuracy:"
+        f"{at_most(gap, 3)}; with the weights of the paper's equation 14, which share a rank between ties, by up to "
+        f"{at_most(other, 2)}. Uncertainty-adjusted top-3 accuracy:"
     )
     as_printed = {"printed in the paper": [f"{value:.2f}" for value in table["printed in the paper"]]}
     shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.", texts=as_printed)
-    drawn = [figures.plausibility_bars(fits["published-code"], item, unit="case") for item in cases.items]
+    fit = fits["published-code"]
+    drawn = [demo_figures.plausibilities(fit, item, place) for place, item in enumerate(cases.items)]
     section = Section(
         "Three differential diagnoses",
         [
@@ -230,9 +247,9 @@ def dermatologists() -> Study:
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
             f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
         ],
-        f"figures of a paper, computed again to within {gap:.3f} by its program, {other:.2f} by its equation",
+        f"a paper's scores come out again to within {at_most(gap, 3)}, by other weights {at_most(other, 2)}",
     )  # fmt: skip
-    return Study(section, shown, words, ran=_ran(fits["published-code"], "printed table"))
+    return Study(section, shown, words, ran=_ran(fit, "printed table"))
 
 
 def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str, str], float]:
@@ -243,6 +260,7 @@ def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str
 # ---- 3: a leaderboard whose truth is known ----
 
 _ALPHA = 0.4
+_FLAT = 1.0
 
 
 class Simulated(NamedTuple):
@@ -252,7 +270,8 @@ class Simulated(NamedTuple):
     ----------
     data : what the crowd said.
     truth : int, shape ``(item,)``; the label that is most plausible in truth.
-    fit, comparison : what is inferred without it.
+    fit, comparison : what is inferred without it, by the prior that the plausibilities were drawn from.
+    by_flat : the comparison by a flat prior.
     true_scores : float64, shape ``(system,)``; the share of items on which a system names the true label.
     """
 
@@ -260,22 +279,29 @@ class Simulated(NamedTuple):
     truth: np.ndarray
     fit: Fit
     comparison: Comparison
+    by_flat: Comparison
     true_scores: np.ndarray
 
 
 def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
-    """Simulate a crowd of five and three systems that know only what the annotators said, and compare these."""
+    """Simulate a crowd of five and three systems that know only what the annotators said, and compare these.
+
+    Parameters
+    ----------
+    seed : of everything that is drawn.
+    num_items : that the crowd labels.
+    """
     priors = dirichlet.Priors(plausibility=dirichlet.Symmetric(_ALPHA))
     key = jax.random.key(seed)
     data, values = dirichlet.simulate(key, priors, num_items=num_items, num_annotators=5, num_labels=4)
     truth = values["plausibility"].argmax(axis=1)
     answers = _answers(data, np.random.default_rng(seed))
-    fit = cs.fit("dirichlet", data, alpha=_ALPHA)
+    fit, flat = (cs.fit("dirichlet", data, alpha=alpha) for alpha in (_ALPHA, _FLAT))
     systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
     # All that they know is what the crowd said; the true accuracy is that of these items, and so is the score.
-    comparison = cs.compare(fit, systems, provenance="annotations").of_these()
+    by_own, by_flat = (cs.compare(one, systems, provenance="annotations").of_these() for one in (fit, flat))
     true_scores = np.array([(labels == truth).mean() for labels in answers.values()])
-    return Simulated(data, truth, fit, comparison, true_scores)
+    return Simulated(data, truth, fit, by_own, by_flat, true_scores)
 
 
 def _answers(data: Annotations, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -309,18 +335,17 @@ def leaderboard() -> Study:
     }  # fmt: skip
     true_scores = simulated.true_scores[comparison.order]
     table = comparison.table.assign(true_accuracy=true_scores, p_best=comparison.p_best_texts)
-    held = int(table["true_accuracy"].between(table["lower"], table["upper"]).sum())
     table = table[list(columns)].rename(columns=columns)
     table.attrs["numbers"] = ("P(best)",)
     first, favourite = table.iloc[0], table.loc[table["by majority vote"].idxmax()]
     words = (
-        f"A crowd of five labels {data.num_items} items; data and truth are simulated, so that the true accuracy of "
-        "three systems that learnt from this crowd is known here. Scoring them against the "
+        f"A crowd of five labels {data.num_items} items; data and truth are drawn from the model that is fitted, so "
+        "that the true accuracy of three systems that learnt from this crowd is known here. Scoring them against the "
         "majority vote, as is usual (the point estimate), claims "
         f"{favourite['by majority vote']:.2f} for the system that "
         f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
-        f"system that {first['system']} is best on these items with probability {first['P(best)']} (P(best) below), "
-        f"and the 95 % intervals hold the true accuracy of {held} of {len(table)} systems."
+        f"system that {first['system']} is best on these items with probability {first['P(best)']} (P(best) below). "
+        f"{by_priors(comparison, simulated.by_flat, simulated.true_scores, (_ALPHA, _FLAT))}"
     )
     known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
     about = (
@@ -342,7 +367,7 @@ def leaderboard() -> Study:
         "the fit, say where the predictions come from, and have some items labelled by an expert."
     )
     shown = Table(table, f"Accuracy on these {data.num_items} items, the best system first.")
-    drawn = _with_true_scores(figures.leaderboard(comparison), simulated)
+    drawn = demo_figures.with_true_scores(figures.leaderboard(comparison), true_scores)
     names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
     claimed, true, value, low, high = (f"{favourite[name]:.2f}" for name in names)
     number = {f"accuracy of a system ({low} to {high}, 95 %); in truth {true}, by majority vote {claimed}": value}
@@ -356,22 +381,9 @@ def leaderboard() -> Study:
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 0"))
 
 
-def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
-    """Mark the true accuracy of each system in the figure of a leaderboard."""
-    scores = simulated.true_scores[simulated.comparison.order]
-    for row, score in enumerate(scores):
-        ax.plot(score, row - 0.18, "v", color=INK, markersize=6)
-        ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8.5)
-    ax.set_ylim(len(scores) - 0.4, -0.7)
-    return ax
-
-
 # ---- 4: how far to trust an annotator ----
 
-_TOY_LABELS = ("Benign 1", "Benign 2", "Cancer")
 _TOY_MEANS, _TOY_SD = (-2.0, 0.0, 1.5), 0.8
-_RELIABILITIES = (0.5, 1.0, 2.0, 5.0, 10.0)
-_COLOURS = (BLUE, GREEN, VERMILLION)
 
 
 def toy() -> Study:
@@ -387,8 +399,8 @@ def toy() -> Study:
     plausibility = likelihood / likelihood.sum(axis=1, keepdims=True)
     votes = np.array([(a, b, 5 - a - b) for a in range(6) for b in range(6 - a)])
     frequency = stats.multinomial(5, plausibility[:, None, :]).pmf(votes)
-    data = Annotations.from_counts(votes, labels=_TOY_LABELS)
-    fits = {value: cs.fit("dirichlet", data, reliability=value) for value in _RELIABILITIES}
+    data = Annotations.from_counts(votes, labels=TOY_LABELS)
+    fits = {value: cs.fit("dirichlet", data, reliability=value) for value in RELIABILITIES}
     certainty = np.stack([cs.certainty(fit, exact=True).items for fit in fits.values()])
     marked = {
         "(i) unambiguous": certainty[0].argmax(),
@@ -398,32 +410,34 @@ def toy() -> Study:
     place = {name: frequency[:, split].argmax() for name, split in marked.items()}
     table = pandas.DataFrame(
         [
-            {"example": name, "x": x[place[name]], "votes": _tally(votes[split], _TOY_LABELS),
-             "truly on top": _TOY_LABELS[plausibility[place[name]].argmax()]}
-            | {f"γ = {value:g}": row[split] for value, row in zip(_RELIABILITIES, certainty, strict=True)}
+            {"example": name, "x": x[place[name]], "votes": _tally(votes[split], TOY_LABELS),
+             "truly on top": TOY_LABELS[plausibility[place[name]].argmax()]}
+            | {f"γ = {value:g}": row[split] for value, row in zip(RELIABILITIES, certainty, strict=True)}
             for name, split in marked.items()
         ]
     )  # fmt: skip
-    most = f"γ = {_RELIABILITIES[-1]:g}"
-    flat = cs.certainty(cs.fit("dirichlet", data, reliability=_RELIABILITIES[0], alpha=1), exact=True).items
+    most = f"γ = {RELIABILITIES[-1]:g}"
+    flat = cs.certainty(cs.fit("dirichlet", data, reliability=RELIABILITIES[0], alpha=1), exact=True).items
     prior = float(np.ravel(fits[1.0].resolved.concentration("plausibility"))[0])
     first = marked["(i) unambiguous"]
-    another = sure_of_another(_TOY_LABELS, votes[list(marked.values())], table, most)
+    another = sure_of_another(TOY_LABELS, votes[list(marked.values())], table, most)
     words = (
         "Five annotators look at examples along a line x, on which three conditions overlap. Certainty depends on how "
         "far one trusts an annotator, the reliability γ: some examples become certain when one trusts more, others "
         "stay open whatever one believes, because the annotators themselves disagree. "
-        f"{another}{of_the_prior(prior, _RELIABILITIES[0], certainty[0, first], flat[first])} Certainty of the top "
+        f"{another}{of_the_prior(prior, RELIABILITIES[0], certainty[0, first], flat[first])} Certainty of the top "
         "condition:"
     )
     drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
-    triangles = [_triangle(name, drawn[:, split], plausibility[place[name]]) for name, split in marked.items()]
+    triangles = [
+        demo_figures.triangle(name, drawn[:, split], plausibility[place[name]]) for name, split in marked.items()
+    ]
     texts = {name: list(map(probability, table[name])) for name in map(str, table) if name.startswith("γ")}
     shown = Table(table, "Certainty of the top condition, by reliability.", texts=texts)
     section = Section(
         "How much is an annotator to be trusted?",
         [
-            words, shown, _certainty_over(x, frequency @ certainty.T, plausibility), triangles,
+            words, shown, list(demo_figures.certainty_over(x, frequency @ certainty.T, plausibility)), triangles,
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
             "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x at "
             "which that split is most frequent, the one of the table. After Stutz et al. (2023), Figure 2, with "
@@ -432,40 +446,6 @@ def toy() -> Study:
         "some items become certain when annotators are trusted more, others stay open",
     )  # fmt: skip
     return Study(section, shown, words, ran=_ran(fits[1.0], "simulated, without random numbers"))
-
-
-@styled
-def _triangle(name: str, draws: np.ndarray, truth: np.ndarray) -> Any:
-    """Draw the plausibilities of an example with the true one."""
-    ax = figures.simplex(draws, truth, _TOY_LABELS, axes_of(None, 3.0, 2.8))  # three in a row
-    ax.set_title(name, pad=18)
-    return ax
-
-
-@styled
-def _certainty_over(x: np.ndarray, certainty: np.ndarray, plausibility: np.ndarray) -> Any:
-    """Draw the true plausibilities over x, and below them the expected certainty at each reliability."""
-    import matplotlib
-
-    above, below = _stacked()
-    for values, name, colour in zip(plausibility.T, _TOY_LABELS, _COLOURS, strict=True):
-        above.plot(x, values, color=colour, label=name)
-    shades = matplotlib.colormaps["viridis"](np.linspace(0.2, 0.9, len(_RELIABILITIES)))
-    for values, value, colour in zip(certainty.T, _RELIABILITIES, shades, strict=True):
-        below.plot(x, values, color=colour, label=f"γ = {value:g}")
-    above.set(title="True plausibilities of the three conditions at x", ylabel="plausibility", ylim=(-0.02, 1.02))
-    below.set(title="Expected certainty of the top condition, by reliability γ", xlabel="x", ylabel="certainty")
-    for ax in (above, below):
-        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-        ax.grid(axis="y")
-    return above.figure
-
-
-def _stacked() -> Any:
-    """Return two axes of one figure, the second below the first."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(WIDTH, 5.2), layout="constrained").subplots(2, 1, sharex=True)
 
 
 # ---- 5: ratings ----
@@ -497,11 +477,11 @@ def ratings() -> Study:
     share, spread = percent(held.mean()), f" ({percents(low, high)}, 95 %)"
     words = (
         f"Five people rate each of {data.num_items} items; does an item lie above or below the threshold 0? The mean "
-        "rating always says yes or no. The model adds how certain that is, and as these ratings are simulated one can "
-        f"check it: of {data.num_items} items {share}{spread} have their true mean in its 95 % interval, and how often "
-        "the mean rating is on the right side stands beside the certainty:"
+        "rating always says yes or no. The model adds how certain that is. These ratings are drawn from the model that "
+        f"is fitted, so that one can check it: of {data.num_items} items {share}{spread} have their true mean in its "
+        "95 % interval, and how often the mean rating is on the right side stands beside the certainty:"
     )
-    figure = _intervals(means, certainty, values["mean"])
+    drawn = list(demo_figures.intervals(means, certainty, values["mean"]))
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
     how = Code(CODE["ratings"], "This study in Python")
     *_, worst = table.itertuples(index=False)
@@ -510,7 +490,7 @@ def ratings() -> Study:
         f"{percent(worst[3])} ({percents(*worst[4:])}, 95 %) on the right side, before you act on them."
     )
     gist = f"of {data.num_items} items {share}{spread} have their true mean in its 95 % interval"
-    section = Section("Ratings on a scale, and a threshold", [words, shown, figure, how, advice], gist)
+    section = Section("Ratings on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
     number = {f"of rated items have their true mean in its 95 % interval{spread}": share}
     finding = (
         f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
@@ -521,23 +501,6 @@ def ratings() -> Study:
 def _wilson(right: np.ndarray) -> tuple[float, float]:
     """Return the ends of the 95 % interval of a share, Wilson's, from what is so of each item."""
     return wilson(right.mean(), len(right))
-
-
-@styled
-def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
-    """Draw the interval of each item's mean, sorted, with its true mean, and the certainty below."""
-    order = np.argsort(means["mean"].to_numpy())
-    place, shown = np.arange(1, len(order) + 1), means.iloc[order]
-    colour = np.where(certainty[order] >= 0.95, _COLOURS[0], _COLOURS[2])
-    above, below = _stacked()
-    above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
-    above.plot(place, truth[order], ".", color=INK, markersize=4)
-    above.axhline(0, color=INK, linewidth=0.8)
-    title = "Mean of each item (95 %; blue: certain), truth (dot)"
-    above.set(title=title, ylabel="mean")
-    below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)
-    below.set(title="Certainty of the side", xlabel="items, lowest mean first", ylim=(0.5, 1.02))
-    return above.figure
 
 
 # ---- 6: who is the same person ----
@@ -570,13 +533,14 @@ def people() -> Study:
         | dict(zip(("95 % from", "to"), np.quantile(draws, ends()), strict=True))
         for name, (truth, draws) in rows.items()
     ])  # fmt: skip
-    doubt = f"; {count.doubt}" if count.doubt else ""
+    doubt, mean = f"; {count.doubt}" if count.doubt else "", linkage_figures.mean_number(count)
     words = (
-        f"Two files describe {known:,} people in {size:,} records; one value in twenty is wrong, one in "
-        "fifty missing, and nothing says who is who. Linked by all partitions of small groups of candidates, the files "
-        f"hold {count.value:,.0f} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). In the one partition that would be "
-        f"written they are {count.point:,.0f}; of the pairs that it joins {percent(scores['pairwise-precision'])} are "
-        f"right, and they are {percent(scores['pairwise-recall'])} of those there are. {truth_among(known, count)}"
+        f"Two files, drawn from the model that is fitted, describe {known:,} people in {size:,} records; one value in "
+        "twenty is wrong, one in fifty missing, and nothing says who is who. Linked by all partitions of small groups "
+        f"of candidates, the files hold {mean} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). In the one partition "
+        f"that would be written they are {count.point:,.0f}; of the pairs that it joins "
+        f"{percent(scores['pairwise-precision'])} are right, and they are {percent(scores['pairwise-recall'])} of "
+        f"those there are. {truth_among(known, count)}"
     )
     shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)
@@ -585,12 +549,12 @@ def people() -> Study:
         "What to do with this: report how many people there are with the interval and not the count of one linkage, "
         "and look yourself at pairs that are neither surely one person nor surely two."
     )
-    gist = f"{count.value:,.0f} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
+    gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
     section = Section("Two files of the same people", [words, shown, drawn, *doubts(fit), how, advice], gist)
-    number = {f"people in two files ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": f"{count.value:,.0f}"}
+    number = {f"people in two files, on average over draws ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": mean}
     finding = (
-        f"Two files of {size:,} records with errors hold {count.value:,.0f} people, with 95 % between {low:,.0f} and "
-        f"{high:,.0f}; in truth they are {known:,}."
+        f"Two files of {size:,} records with errors hold {mean} people on average over draws, with 95 % between "
+        f"{low:,.0f} and {high:,.0f}; in truth they are {known:,}."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)})
 

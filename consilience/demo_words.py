@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from consilience.errors import ConsilienceWarning
 from consilience.notes import Level
 from consilience.pages import SURE, capital
 from consilience.printing import counted, percent
-from consilience.rounding import probability
+from consilience.rounding import at_least, probability
 
 FIRST = 4
 COMMANDS = {
@@ -75,11 +75,26 @@ def doubts(fit: Any) -> list[str]:
     return [f"{capital(note.words())}." for note in fit.findings() if note.level > Level.note]
 
 
-def in_turn(numbers: Mapping[float, int]) -> str:
-    """Say how many grades would be certain at each dependence."""
-    words = {value: f"{value:g}{'' if value else ' (independent looks)'}" for value in numbers}
-    *first, last = (f"{number} at {words[value]}" for value, number in numbers.items())
-    return f"it would be {', '.join(first)} and {last}"
+def against_the_votes(labels: Sequence[Any], items: Sequence[Any], votes: np.ndarray, grades: Sequence[Any]) -> str:
+    """Say which patients have a grade that fewer give than another one, and by how many votes.
+
+    Parameters
+    ----------
+    labels : the grades there are.
+    items : the patients.
+    votes : for each grade, shape ``(patient, grade)``.
+    grades : of the patients, by the model.
+    """
+    named = []
+    for item, own, grade in zip(items, votes, grades, strict=True):
+        most, given = own.max(), own[list(labels).index(grade)]
+        if given < most:
+            named.append(f"patient {item} ({grade}; {most:g} of {own.sum():g} say {labels[int(own.argmax())]})")
+    if not named:
+        return "No grade is other than that of most votes."
+    one = len(named) == 1
+    which = "Only one grade is not that" if one else f"{len(named)} grades are not those"
+    return f"{which} of most votes: {'; '.join(named)}."
 
 
 _DEPENDENCES = (0.0, 0.1, 0.5)
@@ -104,11 +119,11 @@ class Others(NamedTuple):
     @property
     def without_prior(self) -> str:
         """Say which grades maximum likelihood gives."""
-        without = "without one, by the maximum likelihood of 1979 (EM),"
+        without = "without one (the maximum likelihood of 1979, by EM)"
         if not len(self.changed):
             return f"{without} the grades are the same"
         named = [f"{row.item} ({row.other}, not {row.label})" for row in self.changed.itertuples()]
-        sure = probability(float(self.changed["sure"].min()), 2)
+        sure = at_least(float(self.changed["sure"].min()), 2)
         get = "gets" if len(named) == 1 else "get"
         told = f"with a certainty of {sure} or more: {', '.join(named)}"
         return f"{without} {counted(len(named), 'patients')} {get} another grade, {told}"
@@ -134,6 +149,28 @@ def same_grades(grades: Sequence[Any]) -> str:
         return f"{changed} of {len(first)} grades differ between these dependences."
     number = {3: "three", 4: "four"}.get(len(grades), len(grades))
     return f"The grades are the same at all {number}."
+
+
+def by_priors(drawn: Any, other: Any, true: np.ndarray, alphas: tuple[float, float]) -> str:
+    """Say how many true accuracies the intervals hold by the prior of the simulation, and how many by another one.
+
+    Parameters
+    ----------
+    drawn, other : comparisons of the same systems, by the one prior and the other.
+    true : accuracies of the systems.
+    alphas : the two priors.
+    """
+    held = []
+    for one in (drawn, other):
+        own = one.table.assign(true=true[one.order])
+        held.append(int(own["true"].between(own["lower"], own["upper"]).sum()))
+    same = [drawn.systems[place] for place in drawn.order] == [other.systems[place] for place in other.order]
+    follow = "in the same order" if same else "in another order"
+    return (
+        f"The 95 % intervals hold the true accuracy of {held[0]} of {len(true)} systems by the prior that the data "
+        f"were drawn from (Dirichlet, {alphas[0]:g}), and of {held[1]} by a flat one ({alphas[1]:g}), which puts them "
+        f"{follow}."
+    )
 
 
 def whom_to_look_at(labels: Any, certainty: np.ndarray, others: Others) -> tuple[int, str]:

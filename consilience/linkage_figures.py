@@ -9,7 +9,12 @@ import numpy as np
 from consilience.drawing import BLUE, GRID, INK, SKY, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
 from consilience.figures import reliability_curve
 from consilience.printing import percent
-from consilience.rounding import probability
+from consilience.rounding import decimals, probability
+
+
+def mean_number(count: Any) -> str:
+    """Write the mean of a number of entities, with a digit after the point where its interval is worth that."""
+    return f"{count.value:,.{min(decimals(*count.interval), 1) if np.isfinite(count.interval).all() else 0}f}"
 
 
 @styled
@@ -30,7 +35,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
     if true_number is not None:  # wide, and under the others, which may be at the same place
         known = f"known {true_number:,}"
         ax.axvline(true_number, color=VERMILLION, linewidth=5, alpha=0.55, solid_capstyle="butt", label=known)
-    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {count.value:,.1f}")
+    ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {mean_number(count)}")
     ax.axvline(count.point, color=INK, linewidth=1.2, linestyle=":", label=f"estimate {count.point:,.0f}")
     ax.set(title="Number of entities", xlabel="entities", ylabel="draws")
     count_items(ax.xaxis)

@@ -42,6 +42,38 @@ def written(value: Any, form: str) -> str:
     return format(value, form).replace("-", "\N{MINUS SIGN}")
 
 
+def at_least(value: float, digits: int) -> str:
+    """Write a number rounded down, for what is so much "or more".
+
+    Parameters
+    ----------
+    value : the least one.
+    digits : after the point.
+
+    Examples
+    --------
+    >>> at_least(0.9788, 2), at_least(0.98, 2), at_least(1.0, 2)
+    ('0.97', '0.98', '1.00')
+    """
+    return written(math.floor(round(value * 10**digits, 6)) / 10**digits, f".{digits}f")
+
+
+def at_most(value: float, digits: int) -> str:
+    """Write a number rounded up, for what is "at most" or "up to" so much.
+
+    Parameters
+    ----------
+    value : the largest one.
+    digits : after the point.
+
+    Examples
+    --------
+    >>> at_most(0.0312, 3), at_most(0.031, 3)
+    ('0.032', '0.031')
+    """
+    return written(math.ceil(round(value * 10**digits, 6)) / 10**digits, f".{digits}f")
+
+
 def span(low: float, high: float, digits: int) -> str:
     """Write a range with so many digits after the point; one number where both ends are that.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.notes import Remedy
 from consilience.pages import Action, Page, Section, Table
+from consilience.pages.agreement_by_chance import split_dates, surer_links
+from consilience.pages.links_found import among, found_of_all
 from consilience.pages.links_within import between_and_within, in_doubt, rarely_within, within_too
-from consilience.pages.numbers_of_links import SECTION, among, found_of_all, numbers_of_links
 from consilience.pages.record_pairs import fields_section, review_list
 from consilience.pages.run import changed, kinds_of, line_of
 from consilience.printing import counted, percent, percents
@@ -37,8 +38,7 @@ _LINKS = {
     "threshold": "candidates are pairs with log odds from here on", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
     "entities_corrected": "change of the number of entities by the links not looked at",
-    "disagreement": "distance between the numbers of fields in which links differ, as seen and as the model has them "
-    "(0 none, 1 most)",
+    "disagreement": "how far links are from differing in as many fields as the model expects (0 not at all, 1 most)",
     "largest_component": "records in the largest group that candidates connect",
 }
 _MOST_CLUSTERS = 10
@@ -65,7 +65,8 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[*_by_known(fit), _account(fit), *between_and_within(fit), *in_doubt(fit)], actions=_actions(fit),
+        findings=[*_by_known(fit), _account(fit), *surer_links(fit), *between_and_within(fit), *in_doubt(fit)],
+        actions=_actions(fit),
     )  # fmt: skip
 
 
@@ -87,6 +88,7 @@ def _actions(fit: Any) -> list[Action]:
     first, later = ([across], []) if within_too(fit) and rarely_within(fit) else ([], [across] * within_too(fit))
     return [
         *first,
+        *split_dates(fit, kinds),
         Action("Decide on the least certain pairs by hand", section="Review list"),
         Action("Write the list of pairs to answer:", "consilience review RUN -o review.csv"),
         *answered,
@@ -102,7 +104,7 @@ def _numbers(fit: Any) -> dict[str, Any]:
     """Return the key figures: the interval of the entities only where it is one."""
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
-    known, value = _known_interval(count), f"{count.value:,.0f}"
+    known, value = _known_interval(count), linkage_figures.mean_number(count)
     spread = f"in the mean of draws ({low:,.0f} to {high:,.0f}, 95 %)" if known else "expected"
     written_ = f"; the estimate that is written has {count.point:,.0f}" if f"{count.point:,.0f}" != value else ""
     numbers: dict[str, Any] = {
@@ -264,6 +266,7 @@ def linkage_sections(fit: Any) -> list[Section]:
 
 def _number(fit: Any) -> Section:
     count, known = num_entities(fit), _true_number(fit)
+    mean = linkage_figures.mean_number(count)
     sizes = count.table[count.table["entities"] >= _SHOWN_ENTITIES]
     names = {"size": "records of an entity", "entities": "entities, expected"}
     shown = Table(_renamed(_written(sizes, {"entities": 1}), names), "Sizes of entities.")
@@ -273,22 +276,22 @@ def _number(fit: Any) -> Section:
         sampler = "; use method=\"gibbs\"" if "gibbs" in fit.member.methods and fit.method != "gibbs" else ""
         method = {"em": "EM"}.get(fit.method, fit.method)
         words = f"Interval: not available by {method}, because {why}{sampler}."
-        return Section("Clusters", [words, shown, *least], f"{count.value:,.0f} entities expected")
+        return Section("Clusters", [words, shown, *least], f"{mean} entities expected")
     low, high = count.interval
     beside = fit.truth.counted().partitions is not fit.truth and fit.data.candidate is None
     words = (
-        f"In {len(count.draws):,} draws of who is one entity there are {count.value:,.1f} entities on average, and "
+        f"In {len(count.draws):,} draws of who is one entity there are {mean} entities on average, and "
         f"{low:,.0f} to {high:,.0f} in 95 % of them; the estimate that is written has {count.point:,.0f}. The interval "
         f"{f'is not to be trusted: {count.doubt}' if count.doubt else f'holds {count.how}'}."
     )
     if beside:
         words += (
             " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
-            f"compares more pairs of records. The {fit.draws:,} draws under “What was run” are of the estimate, and "
-            "systems are scored on those."
+            "compares more pairs of records. Of the estimate are the probabilities of pairs, what fields add, and the "
+            f"{fit.draws:,} draws under “What was run”, on which systems are scored."
         )
     drawn = linkage_figures.entity_histogram(count, known)
-    return Section("Clusters", [words, drawn, shown, *least], f"{count.value:,.0f} entities, {low:,.0f} to {high:,.0f}")
+    return Section("Clusters", [words, drawn, shown, *least], f"{mean} entities, {low:,.0f} to {high:,.0f}")
 
 
 def _least_certain(fit: Any) -> list[Any]:
@@ -332,12 +335,31 @@ def _thresholds(fit: Any) -> Section | None:
             name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
             for name in ("precision", "recall")
         }
-    shown = Table(table[columns].rename(columns={"clusters": "entities"}), "Thresholds.", texts=texts)
+    shown = _rows_that_differ(table[columns].rename(columns={"clusters": "entities"}), texts)
     even = table.loc[(table["threshold"] - _EVEN).abs().idxmin()]
     gist = f"above {even['threshold']:g}, {percent(even['precision'])} right and {percent(even['recall'])} found, "
     gist += f"of the links {among(fit)}"
     gist = gist if even["pairs"] else f"no pair has a probability of {even['threshold']:g} or more"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
+
+
+def _rows_that_differ(table: Any, texts: Mapping[str, Sequence[str]]) -> Table:
+    """Tabulate thresholds, those in one row above which the same pairs are.
+
+    Parameters
+    ----------
+    table : by threshold, with the column pairs.
+    texts : by column, how its values are written.
+    """
+    pairs, threshold = table["pairs"].to_numpy(), table["threshold"].to_numpy()
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    last = np.append(first[1:], len(pairs)) - 1
+    ranges = [
+        f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        for low, high in zip(threshold[first], threshold[last], strict=True)
+    ]
+    kept = {name: [values[row] for row in first.tolist()] for name, values in texts.items()} | {"threshold": ranges}
+    return Table(table.iloc[first], "Thresholds.", texts=kept)
 
 
 def _with_ends(value: float, low: float, high: float) -> str:
@@ -406,7 +428,7 @@ def _lost(fit: Any) -> Section | None:
     found = float(known.get("found_share", np.nan))
     gist = f"{percent(found)} of all links are expected among the candidates" if np.isfinite(found) else ""
     shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
-    return Section(SECTION, [words, *([shares] if shares else []), *numbers_of_links(fit), out], gist)
+    return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
 
 
 def _shares(fit: Any) -> Table | None:
@@ -422,12 +444,13 @@ def _shares(fit: Any) -> Table | None:
         seen = _seen_of_draws(fit) if np.isfinite(spread[0][0]) else spread
         rows += [(f"links found, of the links {among(fit)}", expected.recall, seen[0]),
                  (f"links {among(fit)}, of all links", fit.truth.found_share, seen[1])]  # fmt: skip
-    rows.append((f"links found, of {of}" + ": the product of the two above" * (len(rows) > 1), found, spread[1]))
+    rows.append((f"links found, of {of}", found, spread[1]))
+    drawn = all(np.isfinite(ends_[0]) for *_, ends_ in rows)
     texts = [
-        {"what": what, "expected by the estimate": percent(share)}
+        {"what": what} | ({} if drawn else {"expected by the estimate": percent(share)})
         | ({"mean of draws": percent(mean), "95 % of draws": percents(low, high)} if np.isfinite(mean) else {})
         for what, share, (mean, low, high) in rows
-    ]
+    ]  # fmt: skip
     frame = pandas.DataFrame(texts).fillna("–")
     frame.attrs["numbers"] = ("expected by the estimate", "mean of draws", "95 % of draws")
     caption = "How right and how complete the links are, as the model expects"

@@ -17,7 +17,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.readings import range_text
 from consilience.models.intervals import ends
 from consilience.pages import Bar, Bars, Section, Table
-from consilience.pages.numbers_of_links import see, sizes_expected
+from consilience.pages.agreement_by_chance import in_detail
 from consilience.pages.systems import in_words
 from consilience.printing import counted
 from consilience.rounding import probability, written
@@ -31,8 +31,7 @@ _LOG_ODDS = (
     "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
     "of 0.95, and −3 one of 0.05."
 )
-# Times that a share of the model is above the one that is counted, before a page says so: of others, and of links.
-_FEW_TIMES, _TIMES = 2, 1.2
+_TIMES = 1.2  # that a share of the model is above the one that is counted, of links, before a page says so
 
 
 def review_list(fit: Any) -> Section | None:
@@ -53,7 +52,9 @@ def review_list(fit: Any) -> Section | None:
     )
     how = (
         "How the probability of a pair comes about: its log odds begin with those of any two records before their "
-        f"fields are compared, if neither belongs with a third one{_begun(fit)}; each field adds to them. {_LOG_ODDS}"
+        "fields are compared, if neither belongs with a third one; each field adds to them. Two shares "
+        "before what it adds are those of links and of other pairs in which the second record has the value of the "
+        f"first, or another one where they differ; added is the logarithm of their quotient. {_LOG_ODDS}"
     )
     more = (
         f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
@@ -70,21 +71,9 @@ def review_list(fit: Any) -> Section | None:
     return Section("Review list", blocks, gist)
 
 
-def _begun(fit: Any) -> str:
-    """Say how the log odds before comparing come about; empty of a model that has them otherwise."""
-    if (known := sizes_expected(fit)) is None:
-        return ""
-    alone, paired = known
-    begun = float(np.log(2 * paired / alone**2))
-    return (
-        f" ({_signed(begun)}, the logarithm of 2 × {paired:,.1f} / {alone:,.1f}²: the model expects so many entities "
-        f"of two records and of one{see(fit).replace(' (', '; ').removesuffix(')')})"
-    )
-
-
 def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
     """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell."""
-    if "explain" not in fit.member.measure_names:
+    if not _tells_pairs(fit):
         return []
     names = [(fit.data.records[one], fit.data.records[other]) for one, other in pairs]
     with contextlib.suppress(UnsupportedRequest):
@@ -93,6 +82,11 @@ def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
         reach = sums[np.isfinite(sums)].min(initial=0.0), sums[np.isfinite(sums)].max(initial=0.0)
         return [_waterfall(one, other, table, reach) for (one, other), table in zip(names, tables, strict=True)]
     return []
+
+
+def _tells_pairs(fit: Any) -> bool:
+    """Return whether there are pairs in doubt whose odds a page explains."""
+    return "explain" in fit.member.measure_names and len(doubtful_records(fit)) > 0
 
 
 def _odds(value: float) -> str:
@@ -106,21 +100,34 @@ def _signed(value: float) -> str:
     return written(shown, "+.2f") if (shown := round(value, 2)) else "0.00"
 
 
+def _two_digits(share: float) -> str:
+    """Write a share of pairs with two digits after the zeros."""
+    return f"{share:#.2g}" if share < 0.095 else f"{share:.2f}" if share < 0.995 else "> 0.99"
+
+
 def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
-    """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing."""
+    """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing.
+
+    Parameters
+    ----------
+    one, other : the names of the records.
+    table : how their log odds come about, a row for each term.
+    reach : ends of the scale.
+    """
     rows, before = [], 0.0
     *terms, last = table.itertuples()
     for row in terms:
         values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
         label = f"{row.term}: {values}" if row.outcome else _TERMS.get(row.term, str(row.term))
-        rows.append(Bar(label, row.sum, _signed(row.log_odds), before))
+        shares = f"{_two_digits(row.m)} / {_two_digits(row.u)}, " if np.isfinite(row.m) else ""
+        rows.append(Bar(label, row.sum, f"{shares}{_signed(row.log_odds)}", before))
         before = row.sum
     alone = terms[-1]
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
     own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
     caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
     caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
-    heads = ("field and values", "log odds, summed up, with the probability", "added")
+    heads = ("field and values", "log odds, summed up, with the probability", "links / others, added")
     return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
 
 
@@ -225,15 +232,15 @@ def _weights(fit: Any) -> list[Any]:
         "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
         "pairs of records, each pair counted as much of a link as it is probable; both add up to 1 over the outcomes "
-        f"of a field. {_LOG_ODDS} Intervals hold the doubt about the share of links, of which {links:,.1f} are "
-        f"expected among the pairs with a probability{see(fit)}, and no other."
+        f"of a field. {'' if _tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
+        "and no other."
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
     table = Table(
         weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
-    notes = [*_of_model(weights), *_by_chance(weights), *_by_prior(weights)]
+    notes = [*_of_model(weights), *in_detail(fit), *_by_prior(weights)]
     return [how, linkage_figures.weights_of_fields(weights), table, *notes]
 
 
@@ -256,33 +263,21 @@ def _of_model(weights: Any) -> list[str]:
     ]
 
 
-def _by_chance(weights: Any) -> list[str]:
-    """Say of which fields the model expects more agreement by chance than there is."""
-    equal = weights[(weights["outcome"] == "equal") & (weights["u"] > _FEW_TIMES * weights["others"])]
-    if not len(equal):
-        return []
-    return [
-        f"The model expects more agreement by chance than there is in {_apart(equal, 'u', 'others')}: it learns how "
-        "common values are from all records, of which two may be of one entity, and knows of no value that no record "
-        "has. So equal values there add less than the two shares would say."
-    ]
-
-
 def _by_prior(weights: Any) -> list[str]:
     """Say of which fields the model expects more errors in links than are counted."""
     differ = weights[(weights["outcome"] == "differ") & (weights["m"] > _TIMES * weights["links"])]
     if not len(differ):
         return []
     return [
-        f"The model expects linked records to differ more often than is counted in {_apart(differ, 'm', 'links')}: the "
+        f"The model expects linked records to differ more often than is counted in {_apart(differ)}: the "
         "few differences are drawn towards what it expects of errors before any data. So values that differ there take "
         "off less than the two shares would say."
     ]
 
 
-def _apart(weights: Any, by_model: str, seen: str) -> str:
-    """Name fields with the share that the model has and the one that is counted, by their columns."""
-    shares = zip(weights["field"], weights[by_model], weights[seen], strict=True)
+def _apart(weights: Any) -> str:
+    """Name fields with the share that the model has and the one that is counted."""
+    shares = zip(weights["field"], weights["m"], weights["links"], strict=True)
     return ", ".join(f"“{field}” ({_share(own)}, not {in_words(_share(other))})" for field, own, other in shares)
 
 

@@ -177,9 +177,11 @@ def explain(fit: Any, a: Any, b: Any) -> pandas.DataFrame:
     -------
     data frame : a row for the prior and one for each field, with ``value_a`` and ``value_b``, the ``outcome`` (equal,
         near, differ, missing), the ``log_odds`` that it adds (natural logarithm), and the running ``sum`` with its
-        ``probability``. Up to there it is the pair by itself. A row ``fields together`` follows where the likelihood is
-        no sum of fields. The last row is the ``posterior``: what the other records, the restriction and labels add, and
-        what comes out. The posterior of a pair that was no candidate, or was cut, is zero.
+        ``probability``. Up to there it is the pair by itself. ``m`` and ``u`` are how probably a second record has the
+        value of the first, or another one where they differ, if it is of the same entity and if it is not: what is
+        added is ln(m / u), and they are NaN where it is something else. A row ``fields together`` follows where the
+        likelihood is no sum of fields. The last row is the ``posterior``: what the other records, the restriction and
+        labels add, and what comes out. The posterior of a pair that was no candidate, or was cut, is zero.
 
     Raises
     ------
@@ -209,18 +211,44 @@ def explain(fit: Any, a: Any, b: Any) -> pandas.DataFrame:
     ).log_odds[0]
     texts = np.append(np.arange(data.num_values) if data.values is None else np.asarray(data.values, object), [""])
     names = np.arange(data.num_fields) if data.fields is None else data.fields
-    rows = [("prior", "", "", "", prior_log_odds(parameters))]
+    none = (np.nan, np.nan)
+    shares = _second_values(codes, terms, parameters, likelihood)
+    rows = [("prior", "", "", "", *none, prior_log_odds(parameters))]
     for field, name in enumerate(names):
-        rows.append((name, *texts[codes[:, field]], _outcome(data, *codes[:, field].tolist()), terms[field]))
+        outcome = _outcome(data, *codes[:, field].tolist())
+        rows.append((name, *texts[codes[:, field]], outcome, *shares[:, field], terms[field]))
     if abs(rest := whole - rows[0][-1] - terms.sum()) > _ROUNDING:
-        rows.append(("fields together", "", "", "", rest))
+        rows.append(("fields together", "", "", "", *none, rest))
     probability = fit.truth.pairs().of(np.array([one]), np.array([other]))[0]
     with np.errstate(divide="ignore"):
-        rows.append(("posterior", "", "", "", logit(min(probability, 1.0)) - whole))
-    table = pandas.DataFrame(rows, columns=["term", "value_a", "value_b", "outcome", "log_odds"])
+        rows.append(("posterior", "", "", "", *none, logit(min(probability, 1.0)) - whole))
+    table = pandas.DataFrame(rows, columns=["term", "value_a", "value_b", "outcome", "m", "u", "log_odds"])
     table["sum"] = np.cumsum(table["log_odds"])
     table["probability"] = expit(table["sum"])
     return table
+
+
+def _second_values(
+    codes: Int[np.ndarray, "2 field"], terms: Float[np.ndarray, " field"], parameters: Parameters,
+    likelihood: Likelihood,
+) -> Float[np.ndarray, "2 field"]:  # fmt: skip
+    """Return how probably a second record has the value of the first, or another where they differ, together and apart.
+
+    Parameters
+    ----------
+    codes : the values of the two records, as places among those of all fields, -1 where missing.
+    terms : what each field adds to the log odds; NaN is returned where that is not the logarithm of the quotient.
+    parameters, likelihood : see `learned`.
+    """
+    alone = parameters.value_share * np.exp(likelihood.log_alone(parameters.distortion, np))
+    first = np.where(np.eye(codes.shape[1], dtype=bool), codes[0, :, None], -1)
+    apart = np.where(codes.min(axis=0) < 0, np.nan, alone[codes[0]])
+    together = apart * np.exp(likelihood.log_pairs(np.stack([first, first]), parameters))
+    shares = np.stack([together, apart])
+    shares = np.where(codes[0] == codes[1], shares, 1 - shares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fits = np.abs(np.log(shares[0] / shares[1]) - terms) < _ROUNDING**0.5
+    return np.where(fits, shares, np.nan)
 
 
 def _place(data: Records, record: Any) -> int:

@@ -10,7 +10,15 @@ import pytest
 import consilience as cs
 from consilience import demo
 from consilience.cli import main
-from consilience.demo_words import Others, same_grades, truth_among, who_is_first, whom_to_look_at
+from consilience.demo_words import (
+    Others,
+    against_the_votes,
+    by_priors,
+    same_grades,
+    truth_among,
+    who_is_first,
+    whom_to_look_at,
+)
 from consilience.drawing import WIDTH
 from consilience.pages import Code
 
@@ -30,7 +38,7 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
         assert study.section.title in page
         assert study.words in " ".join(shown.split())
         assert sum(str(block).startswith("What to do with this: ") for block in study.section.blocks) == 1
-    assert page.count("<svg") == 12
+    assert page.count("<svg") == 14
     page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert [page.count(f"<li>{study.finding}</li>") for study in studies.values()] == [1, 0, 1, 0, 1, 1]
     assert not re.search(r"\bnan\b", shown + re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
@@ -71,7 +79,7 @@ def test_the_code_of_each_study_runs_as_it_is_and_gives_its_numbers(studies, nam
 
 def test_two_files_are_linked(studies):
     table, words = studies["people"].table.frame, studies["people"].words
-    assert "Two files describe 455 people in 600 records" in words
+    assert words.startswith("Two files, drawn from the model that is fitted, describe 455 people in 600 records")
     assert table["in truth"].tolist() == [455, 145]
     assert any("were cut at their weakest links" in str(block) for block in studies["people"].section.blocks)
     assert table["mean of draws"].sum() == pytest.approx(600)
@@ -89,18 +97,22 @@ def test_the_least_certain_patients_come_first(studies):
     fits = [cs.fit("dawid-skene", fit.data, dependence=value) for value in (0, 0.1, 0.5)]
     others = [(cs.certainty(one).items >= 0.9).sum() for one in fits]
     assert all((one.labels()["label"] == fit.labels()["label"]).all() for one in fits)
-    said = "it would be {} at 0 (independent looks), {} at 0.1 and {} at 0.5. The grades are the same at all four."
-    assert f"{sure} patients have a grade with a certainty (a probability) of 0.9 or more; " in study.words
-    assert said.format(*others) in study.words
+    words, tried = " ".join(block for block in study.section.blocks if isinstance(block, str)), study.section.blocks[4]
+    assert words.count("no bound. The grades are the same at all four.") == 1
+    assert tried.frame["dependence"].tolist() == ["0 (independent looks)", "0.1", "0.3, assumed", "0.5"]
+    assert tried.frame["sure grades"].tolist() == [*others[:2], sure, others[2]]
     assert others[0] >= others[1] > sure > others[2]
     every = [*others, sure]
-    name = "of 45 patients have a sure grade (certainty 0.9 or more), by what is assumed"
+    name = "of 45 patients have a sure grade (certainty 0.9 or more), at 4 dependences tried"
     assert study.number == {name: f"{min(every)} to {max(every)}"}
     own, without = fit.labels(), cs.fit("dawid-skene", fit.data, method="em").labels()
     changed = own["item"][own["label"] != without["label"]]
     assert changed.tolist() == ["2", "12", "36", "38"]
-    assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", study.words)
-    assert "get another grade, with a certainty of 0.98 or more: 2 (4, not 3), " in study.words
+    assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", words)
+    assert "get another grade, with a certainty of 0.97 or more: 2 (4, not 3), " in words
+    assert 0.97 < without["certainty"][own["label"] != without["label"]].min() < 0.98
+    assert f": {min(every)} to {max(every)} at 4 values tried, which are no bounds. Without" in study.finding
+    assert "Only one grade is not that of most votes: patient 38 (2; 4 of 7 say 3). Accuracies lean" in words
     assert study.finding.endswith("before any data) 4 patients would get another grade.")
     assert study.section.gist == "6 of 45 patients to be looked at again"
     unsure = own["item"][certainty.items < 0.9]
@@ -175,6 +187,38 @@ def test_the_toy_has_an_example_of_each_kind(studies):
         assert (largest == 0).mean() == pytest.approx(value, abs=0.005)
     assert "with 0.1 for each condition" in studies["toy"].words
     assert "1 for each, example (i) has 0.845 at γ = 0.5 and not 0.978." in studies["toy"].words
+
+
+@pytest.mark.parametrize(
+    ("grades", "said"),
+    [
+        ("abb", "No grade is other than that of most votes."),
+        ("bbb", "Only one grade is not that of most votes: patient 1 (b; 3 of 4 say a)."),
+        ("bab", "2 grades are not those of most votes: patient 1 (b; 3 of 4 say a); patient 2 (a; 4 of 5 say b)."),
+    ],
+)
+def test_grades_that_leave_the_majority_are_named(grades, said):
+    votes = np.array([[3, 1], [1, 4], [2, 2]])  # ties leave nobody
+    assert against_the_votes(["a", "b"], [1, 2, 3], votes, list(grades)) == said
+
+
+@pytest.mark.parametrize(
+    ("order", "lower", "upper", "said"),
+    [
+        ([1, 0], [0.7, 0.5], [0.8, 0.6],
+         "of 1 of 2 systems by the prior that the data were drawn from (Dirichlet, 0.4), and of 2 by a flat one (1), "
+         "which puts them in the same order."),
+        ([0, 1], [0.6, 0.1], [0.8, 0.6], "and of 0 by a flat one (1), which puts them in another order."),
+    ],
+)  # fmt: skip
+def test_what_another_prior_would_say_is_counted(order, lower, upper, said):
+    def comparison(order, lower, upper):
+        table = pandas.DataFrame({"lower": lower, "upper": upper})  # best first
+        return SimpleNamespace(systems=["x", "y"], order=np.array(order), table=table)
+
+    true = np.array([0.55, 0.75])
+    drawn = comparison([1, 0], [0.7, 0.6], [0.8, 0.9])
+    assert said in by_priors(drawn, comparison(order, lower, upper), true, (0.4, 1.0))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
 import consilience as cs
@@ -12,6 +13,7 @@ from consilience.models import block_linkage
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.weights import learned
 from consilience.notes import IN_DETAILS
+from consilience.pages.agreement_by_chance import in_detail, overstated, split_dates, surer_links
 from consilience.pages.linkage import (
     _actions,
     _by_threshold,
@@ -23,7 +25,6 @@ from consilience.pages.linkage import (
     linkage_page,
 )
 from consilience.pages.links_within import between_and_within, links_and_pairs, rarely_within
-from consilience.pages.numbers_of_links import numbers_of_links, sizes_expected
 from consilience.pages.record_pairs import _signed, doubtful_records, fields_section, review_list
 from consilience.pages.run import _diagnosis, findings
 from consilience.printing import percent, percents
@@ -51,7 +52,7 @@ def test_the_tile_of_entities_is_a_mean_and_says_what_is_written(fit):
     low, high = count.interval
     name, value = next(iter(page_of(fit).numbers.items()))
     written = len(np.unique(fit.truth.estimate()))
-    assert (value, written) == (f"{count.value:.0f}", count.point)
+    assert (value, written) == (f"{count.value:.1f}", count.point)  # the interval is a few wide
     assert f"{written}" != value
     spread = f"{low:.0f} to {high:.0f}, 95 %"
     assert name == f"entities in the mean of draws ({spread}); the estimate that is written has {written}"
@@ -124,11 +125,7 @@ def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
     assert f"to be correct ({percents(*ends)}, 95 %), and to have found {percent(found)} of all links (" in words
 
 
-def test_odds_before_comparing_and_weights_can_be_computed_again(fit):
-    begun = fit.explain(*fit.data.records[:2])["log_odds"].iloc[0]
-    told = re.search(r"\((\S+), the logarithm of 2 × (\S+) / (\S+)²", " ".join(map(str, review_list(fit).blocks)))
-    assert told[1] == _signed(begun)
-    assert np.log(2 * float(told[2]) / float(told[3]) ** 2) == pytest.approx(begun, abs=0.01)
+def test_weights_can_be_computed_again(fit):
     words = " ".join(block for block in fields_section(fit).blocks if isinstance(block, str))
     field, m, u, weight = re.search(r"“(\w+)” equal of (\S+) / (\S+), which is (\S+)\.", words).groups()
     assert np.log(float(m) / float(u)) == pytest.approx(float(weight), abs=0.01)
@@ -252,24 +249,82 @@ def test_why_errors_are_taken_as_independent_says_what_was_counted(seen, predict
     assert block_linkage._no_cause(np.array([seen, predicted])).endswith(said)
 
 
-def test_numbers_of_links_stand_side_by_side_and_are_those_of_the_fit(fit):
-    (table,) = numbers_of_links(fit)
-    pairs, estimate = fit.truth.pairs(), np.asarray(fit.truth.estimate())
-    first, second = np.triu_indices(len(estimate), 1)
-    together = estimate[first] == estimate[second]
-    draws = fit.truth.counted().partitions.clusters(slice(None))
-    linked = (draws[:, first] == draws[:, second]).sum(axis=1).mean()
-    twos = np.mean([np.bincount(np.unique(own, return_counts=True)[1], minlength=3)[2] for own in draws])
-    seen = pairs.probability.sum()
-    by_hand = [
-        f"{together.sum()}", f"{pairs.of(first[together], second[together]).sum():.1f}", f"{seen:.1f}",
-        f"{seen / fit.truth.found_share:.1f}", f"{sizes_expected(fit)[1]:.1f}", f"{linked:.1f}", f"{twos:.1f}",
-    ]  # fmt: skip
-    assert table.frame["number"].tolist() == by_hand
-    assert "see “Links made and missed”" in " ".join(map(str, review_list(fit).blocks))
-    assert f"of which {seen:.1f} are expected among the pairs with a probability (see “Links made and missed”)" in (
-        fields_section(fit).blocks[0]
-    )
+def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
+    """The estimate's own expectation of all links is none of the numbers of a page whose headline is of the draws."""
+    sections = {part.title: part for part in page_of(fit).sections}
+    shares = next(one for one in sections["Links made and missed"].blocks if hasattr(one, "frame"))
+    assert shares.frame.columns.tolist() == ["what", "mean of draws", "95 % of draws"]
+    (mean, *_), (of_all, *_) = _shares_of_draws(fit)
+    assert shares.frame["mean of draws"].tolist()[::3] == [percent(mean), percent(of_all)]
+    (tile, value), *_ = page_of(fit).numbers.items()
+    assert sections["Clusters"].gist.startswith(f"{value} entities, ")
+    assert f" there are {value} entities on average" in sections["Clusters"].blocks[0]
+
+
+def test_thresholds_above_which_the_same_pairs_are_share_a_row(fit):
+    table = fit.thresholds()
+    shown = next(one for one in _thresholds(fit).blocks if hasattr(one, "frame"))
+    assert shown.frame["pairs"].is_unique
+    assert len(shown.frame) == table["pairs"].nunique() < len(table)
+    for row, text in zip(shown.frame.itertuples(), shown.texts["threshold"], strict=True):
+        own = table["threshold"][table["pairs"] == row.pairs]
+        assert text == (f"{own.min():g}" if len(own) == 1 else f"{own.min():g} to {own.max():g}")
+    assert all(len(texts) == len(shown.frame) for texts in shown.texts.values())
+
+
+def test_log_odds_are_explained_once(fit):
+    said = " ".join(block for part in page_of(fit).sections for block in part.blocks if isinstance(block, str))
+    assert said.count("Log odds are the natural logarithm") == 1
+
+
+def with_dates(restriction):
+    """Link records of 40 people in two files, whose date of birth nobody shares and whose names are few."""
+    random = np.random.default_rng(3)
+    days = [f"19{40 + number}-01-{1 + number % 28:02d}" for number in range(40)]
+    names = random.integers(0, 4, (40, 2))
+    files = {}
+    for file in ("a", "b"):
+        own = names.copy()
+        own[random.random(40) < 0.15, 0] += 4
+        files[file] = pandas.DataFrame({"id": [f"{file}{row}" for row in range(40)], "first": own[:, 0].astype(str),
+                                        "last": own[:, 1].astype(str), "born": days})  # fmt: skip
+    types = {"first": "category", "last": "category", "born": "date"}
+    return cs.link(files, fields=types, restriction=restriction, draws=50)
+
+
+@pytest.mark.parametrize("restriction", ["none", "across"])
+def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
+    one = with_dates(restriction)
+    born = np.asarray(one.data.value)[list(one.data.fields).index("born")]
+    source = np.asarray(one.data.source)
+    first, second = np.triu_indices(80, 1)
+    may = (source[first] != source[second]) if restriction == "across" else np.ones(len(first), bool)
+    first, second = first[may], second[may]
+    linked = one.truth.pairs().of(first, second)
+    weights = one.weights().set_index(["field", "outcome"])
+    expected = weights.loc[("born", "equal"), "u"] * (1 - linked).sum()
+    found = (1 - linked)[born[first] == born[second]].sum()
+    (chance,) = overstated(one)
+    assert (chance.field, chance.place, chance.values) == ("born", 2, 40)
+    assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
+    np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
+    (said,) = surer_links(one)
+    assert f"“born” to be equal by chance in {expected:,.0f} pairs of records that are no links, and finds" in said
+    estimate = np.asarray(one.truth.estimate())
+    unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
+    same = born[first] == born[second]
+    count = f": {(unsure & same).sum()} of the {unsure.sum()} links below 0.99"
+    assert said.endswith(f"surer than their probability says{count * bool((unsure & same).any())}.")
+    assert said in page_of(one).findings
+    assert "two are the same in 1 of 40 pairs" in in_detail(one)[0]
+    asked = [action.words for action in page_of(one).actions if "columns of their own" in action.words]
+    assert asked == ["Write year, month and day of “born” into columns of their own, and link by these"]
+    assert not split_dates(one, {"born": "category"})
+
+
+def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
+    assert overstated(fit) == []
+    assert (surer_links(fit), in_detail(fit)) == ([], [])
 
 
 def test_how_errors_were_taken_stands_in_the_details_alone(fit):

@@ -137,6 +137,32 @@ def test_an_explanation_adds_up(people, likelihood):
     assert fit.explain(*fit.data.records[[one, other]])["log_odds"].iloc[-1] == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_shares_of_an_explanation_are_those_of_all_second_values(people, likelihood):
+    """Summed up, over the values that a second record may have, by the likelihood of pairs of one field."""
+    fit = cs.fit("block-linkage", people, draws=2, likelihood=likelihood)
+    parameters, chosen = learned(fit.posterior, fit.resolved)
+    alone = parameters.value_share * np.exp(chosen.log_alone(parameters.distortion, np))
+    pair = fit.pairs().iloc[0]
+    table = fit.explain(pair["record_a"], pair["record_b"]).set_index("term")
+    one = fit.data.records.tolist().index(pair["record_a"])
+    shown = 0
+    for field, name in enumerate(people.fields):
+        row = table.loc[name]
+        if not np.isfinite(row["m"]):
+            continue
+        first, last = people.first_value[field : field + 2]
+        every = np.arange(first, last)
+        values = np.full((2, people.num_fields, len(every)), -1)
+        values[0, field], values[1, field] = first + people.value[field, one], every
+        together = alone[every] * np.exp(chosen.log_pairs(values, parameters))
+        taken = (every == values[0, field, 0]) == (row["outcome"] == "equal")
+        assert (row["m"], row["u"]) == pytest.approx((together[taken].sum(), alone[every[taken]].sum()))
+        assert np.log(row["m"] / row["u"]) == pytest.approx(row["log_odds"], abs=1e-4)
+        shown += 1
+    assert shown > 0
+
+
 def test_an_explanation_names_values_and_outcomes(similar):
     table = similar.explain("r0", "r1").set_index("term")
     assert table.loc["name", ["value_a", "value_b", "outcome"]].tolist() == ["anna", "ana", "near"]
