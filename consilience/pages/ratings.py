@@ -384,9 +384,10 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
         f"{_MEASURED} annotators like these in 91 % of cases. But misses come together, as one set of annotators "
         "shifts all bars alike: in 7 % of the simulations fewer than 80 % of the intervals did."
     )  # fmt: skip
-    caption = f"Offset of each annotator{', before they were taken off' * found.taken}, the highest first."
+    before = ", before they were taken off" * found.taken
+    caption = f"Offset of each annotator from the others{before}, the highest first."
     taken = "which was taken off" if found.taken else "which is taken off"
-    blocks: list[Any] = [words, Bars(rows, caption, ("annotator", "offset", "from the others (95 %)"))]
+    blocks: list[Any] = [words, Bars(rows, caption, ("annotator", "offset", "mean (95 %)"))]
     both = {"from the others": found.mean, f"from the mean of all, {taken}": found.from_all}
     frame = pandas.DataFrame({"annotator": found.names, "ratings": found.number, **both})
     texts = {name: [written(one, form) for one in values] for name, values in both.items()}
