@@ -155,9 +155,9 @@ def compare(
         annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems alike;
         ``mixed``, either, each for itself. An own look is counted for ``top-1``.
     gold : str, optional
-        ``use`` anchors scores on the gold labels of 20 items or more, which the fit must not have seen: whatever
-        annotators or judges err, and wherever predictions come from, they are right if these items are a random sample
-        (`consilience.evaluation.anchoring`). ``ignore`` does not. By default verdicts use what they have.
+        ``use`` anchors scores on the gold labels of 20 items or more, which the fit must not have seen: however
+        wrong annotators or judges are, and wherever predictions come from, they are right if these items are a random
+        sample (`consilience.evaluation.anchoring`). ``ignore`` does not. By default verdicts use what they have.
     anchor : str, default "verdicts"
         Of verdicts, what stands for them beside gold labels: their mean, ``verdicts``, or ``latent-class``.
     exact : bool, optional

@@ -240,11 +240,6 @@ class Comparison:
         truth = self.truth_draws[self.order]
         return float(np.nanmin([self.draws.shape[1], *effective_draws(truth[:1] - truth[1:], self.num_chains)]))
 
-    @functools.cached_property
-    def each_for_itself(self) -> Comparison:
-        """The comparison where each system of unknown provenance may come from another kind of source than the rest."""
-        return replace(self, provenance=tuple("mixed" if one == "unknown" else one for one in self.provenance))
-
     def of_these(self) -> Comparison:
         """Return the comparison on these units alone, where what is uncertain is their truth."""
         return replace(self, draws=self.truth_draws)

@@ -60,6 +60,7 @@ from consilience.pages.items import (
 )
 from consilience.pages.next_steps import compare_again, fit_again, whose_columns
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
+from consilience.pages.other_metrics import Leads, other_leads
 from consilience.pages.ratings import (
     Offsets,
     Without,
@@ -72,14 +73,11 @@ from consilience.pages.ratings import (
 )
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
-    ahead_by_most,
     group_scores,
     in_words,
     is_open,
     leaderboard_numbers,
     leaderboard_section,
-    leaders,
-    other_leaders,
     verdict,
 )
 from consilience.printing import counted
@@ -258,9 +256,9 @@ class _Found:
         }
 
     @functools.cached_property
-    def leaders(self) -> dict[str, list[Metric]]:
-        """The metrics by which each system leads."""
-        return leaders(self.scores, self.metrics, self.comparison)
+    def other_leads(self) -> Leads:
+        """Where other systems are ahead of the first."""
+        return other_leads(self.truth, self.systems, self.metrics, self.comparison, self.scores, **self.policies)
 
     @property
     def by_group(self) -> dict[str, Score]:
@@ -315,7 +313,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
         own = rating_numbers(fit, top, found.offsets, found.without_offsets, systems=bool(found.systems))
-        board = leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders) if found.systems else {}
+        board = leaderboard_numbers(found.comparison, fit, found.by_gold) if found.systems else {}
         return own | board
     numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
@@ -329,7 +327,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         of = counted(truth.num_units, f"{fit.data.unit}s")
         numbers |= {f"of {of} with a certainty below 0.9{rests}": below(top)}
     if found.systems:
-        board = leaderboard_numbers(found.comparison, fit, found.by_gold, found.leaders)
+        board = leaderboard_numbers(found.comparison, fit, found.by_gold)
         return dict(list(numbers.items())[:2]) | board
     if found.risk is not None:
         numbers |= {"certainty of the group": f"{certainty(truth, class_groups=found.risk).value:.3f}"}
@@ -350,16 +348,14 @@ def _findings(found: _Found) -> list[str]:
         said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
     said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
     if found.systems:
-        other = ahead_by_most(found.leaders, found.comparison.table["system"].iloc[0])
-        words = verdict(found.comparison, found.fit, found.by_gold, other)
-        said.append(words + other_leaders(found.scores, found.leaders, found.comparison))
+        said.append(verdict(found.comparison, found.fit, found.by_gold) + found.other_leads.words)
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.insert(0, (
-            f"Which class is the most plausible is open for {below(found.top):,} of "
-            f"{counted(truth.num_units, 'items')}: for these the leading class is so with a probability below {SURE}. "
-            f"Least certain is “{names[least]}”, by mean plausibility "
-            f"{leading_classes(truth, np.array([least]))[0]}: {_surely_leads(found, least)}.{_ties(found)}"
+            f"For {below(found.top):,} of {counted(truth.num_units, 'items')} it is open which class is the most "
+            f"plausible: the leading one has a probability below {SURE} of being so. The least certain is "
+            f"“{names[least]}”, where {_surely_leads(found, least)}; mean plausibilities are "
+            f"{leading_classes(truth, np.array([least]))[0]}.{_ties(found)}"
         ))  # fmt: skip
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
@@ -400,7 +396,7 @@ def _ties(found: _Found) -> str:
     """Say of which items the draws do not tell which of two classes leads."""
     tied = near_ties(found.truth, found.top, effective_draws(found.fit, found.top))
     named = named_items(found.truth, tied, found.unit)
-    return f" Of {named} two classes lead equally often, as far as the draws tell." if named else ""
+    return f" For {named} two classes lead equally often, as far as the draws tell." if named else ""
 
 
 def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
@@ -452,28 +448,27 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         Action(f"Look at annotators {who}{_worst(found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
-        words = f"Fit again with the offset of “{found.offsets.names[one]}”, and of the others, taken off the ratings"
-        words += f", to compare items by {found.offsets.these} alone"
+        words = f"Fit again in Python with the offset of “{found.offsets.names[one]}”, and of the others, taken off "
+        words += f"the ratings, to compare items by {found.offsets.these} alone"
         actions.insert(0, Action(words, section="Annotator offsets"))
     actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):
         systems = {name: found.systems[name] for name in found.comparison.table["system"]}
-        words = f"If systems looked at the items themselves, say so{whose_columns(fit, systems)}:"
+        alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
+        words = f"If systems looked at the items themselves, say so{alone}{whose_columns(fit, systems)}:"
         open_ = [Action(words, compare_again(fit, systems, provenance="independent"))]
         if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
             open_.insert(0, Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
         if fit.data.rows != "annotation":  # of which no reader takes gold labels
-            words, few = "decided for certain, and count how many a system has right", 20
+            words, few = "decided for certain, and count how many each system has right", 20
             number = found.truth.num_units if found.truth.num_units <= 2 * few else few
             which = "the items" if number > few else f"{few} random items"
             half = float(np.diff(wilson(0.5, number))[0]) / 2
-            left = f"only the doubt of {counted(number, 'items')} is left, up to ± {half:.1g}"
-            open_.append(Action(f"Have {which} {words}: whatever the annotators err, {left}"))
+            left = f"there being only {counted(number, 'items')} leaves a doubt of at most ± {half:.1g}"
+            open_.append(Action(f"Have {which} {words}: then annotators' errors no longer matter, and {left}"))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
-        of_ratings = fit.data.rows == "rating"  # whose sides few systems are for: no files to invent
-        command = "" if of_ratings else compare_again(fit, {})
-        actions.append(Action(f"Compare systems{whose_columns(fit, {})}{':' * bool(command)}", command))
+        actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer
@@ -564,7 +559,7 @@ def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
     named = f"{least} to {most}" if least != most else f"{least} each"
     gist = f" ({beside.at_random:.2f} at random), as the first choice {beside.first:.3f} ({beside.first_at_random:.2f})"
     words = (
-        "It is easily high where rankings are long: an annotator who names as many classes at random, out of "
+        "Where rankings are long it is high by chance: an annotator who names as many classes at random, out of "
         f"{data.num_classes:,}, would name a single leading one with probability {beside.at_random:.2f}. It comes "
         f"first, alone or tied, in {beside.first:.3f} of the rankings; at random it would in "
         f"{beside.first_at_random:.2f}."

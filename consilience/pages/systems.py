@@ -10,11 +10,12 @@ import numpy as np
 
 from consilience import figures
 from consilience.evaluation.classes import Metric
-from consilience.evaluation.comparison import ONE_KIND, TOO_NARROW, of_one_kind
+from consilience.evaluation.comparison import TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
+from consilience.models.intervals import LEVEL
 from consilience.models.truth import CLASSES, Truth
 from consilience.models.truth.truth import Shares
 from consilience.pages import Alert, Heading, Section, Table, capital, tile
@@ -23,17 +24,17 @@ from consilience.pages.items import below, class_word, named_items
 from consilience.pages.looked import in_verdict, looked_blocks
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import counted
-from consilience.rounding import decimals, written
+from consilience.rounding import decimals, within, written
 
-_EVEN, _TIE = 0.5, 1e-9
+_EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _FROM_ANNOTATIONS = "if made from the annotations"
 _UNTOLD = "cannot be told"  # of P(best)
-_MOST_NAMED = 4  # systems in a sentence
 _OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
+_IF_ONE_KIND = ", if all come from one kind of source"
 _BY_SOURCE = ", by where predictions come from"
 _EVENS_OUT = (
-    "whether an uncertain item is hit is open for each, but among many that evens out, but for what items share"
+    "whether a system hits one uncertain item is open, but over many items that evens out, except for what they share"
 )
 
 
@@ -55,12 +56,11 @@ def leaderboard_section(
     """
     truth: Truth = fit.truth
     leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
-    one_kind, comparison = comparison, _apart(comparison)
     names = {
         "system": "system", **({"by_gold": ""} if leads else {}),
         "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
         "interval": f"{100 * comparison.level:g} %, all items like these",
-        "p_best": "P(best)",
+        "p_best": f"P(best){_IF_ONE_KIND * _of_one_kind(comparison)}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
@@ -89,7 +89,7 @@ def leaderboard_section(
     shown, rest = (table[part].rename(columns=names) for part in parts)
     shown.attrs["numbers"] = rest.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
     ordered = {name: scores[name] for name in table["system"]}
-    why, read = _how_to_read(comparison, one_kind, top, fit, gold)
+    why, read = _how_to_read(comparison, top, fit, gold)
     matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
     by, tied = "gold labels" if leads else comparison.title, "; the first are equal" * equal
@@ -99,7 +99,7 @@ def leaderboard_section(
     if gold is not None and leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
         caption += ", which leaves open who is better" * _is_close(comparison)
-    wider = ". Intervals are wider in truth; by how much is not known"
+    wider = ". The true intervals are wider; by how much is not known"
     caption += f"{wider * bool(too_narrow(comparison, fit))}."
     blocks = [
         *said, Table(shown, caption, texts=texts),
@@ -114,13 +114,13 @@ def leaderboard_section(
     value, low, high = _score(comparison, fit)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' or wider' if too_narrow(comparison, fit) else ''}"
     if len(table) > 1 and not _tells_nothing(comparison):
-        gist += f", {names['p_best']} {comparison.p_best_texts[0]}"
+        gist += f", P(best) {comparison.p_best_texts[0]}{_IF_ONE_KIND * _of_one_kind(comparison)}"
     return Section(title, blocks, gist)
 
 
 def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> list[Any]:
     """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells."""
-    notes = [note for note in comparison.notes if note != ONE_KIND]
+    notes = list(comparison.notes)
     if gold is None or not is_open(comparison):
         return notes
     told = looked_blocks(gold.looked)
@@ -148,11 +148,14 @@ def _score(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str, 
 
 
 def leaderboard_numbers(
-    comparison: Comparison, fit: Fit, gold: SystemsByGold | None, leads_in: Mapping[str, Sequence[Metric]]
+    comparison: Comparison, fit: Fit, gold: SystemsByGold | None
 ) -> dict[str, str]:
     """Return the key figures of a leaderboard: by gold labels first, where there are enough.
 
-    Where another system than the first is ahead by most metrics, how many these are stands for P(best); see `leaders`.
+    Parameters
+    ----------
+    comparison, fit : the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
     """
     leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, fit, leads)
@@ -166,20 +169,13 @@ def leaderboard_numbers(
         return tile(what, right.share, *right.interval) | score
     if len(comparison.table) == 1:
         return score
-    if other := ahead_by_most(leads_in, first["system"]):
-        most, number = "highest" if len(comparison.table) > 2 else "higher", sum(map(len, leads_in.values()))
-        first_in = f"; “{first['system']}” in {len(leads_in[first['system']]):,}"
-        what = f"metrics in which “{other}” has the {most} mean{first_in}"
-        return score | {what: f"{len(leads_in[other])} of {number}"}
-    one_kind, comparison = comparison, _apart(comparison)
+    pair, kind = comparison.pairs.iloc[0], _IF_ONE_KIND * _of_one_kind(comparison)
+    if len(comparison.table) == 2:
+        ahead, *ends = within(*pair[["difference", "lower", "upper"]])
+        spread = f"({' to '.join(ends)}, {100 * comparison.level:g} %{narrow})"
+        return score | {f"lead of “{pair['a']}” over “{pair['b']}” in {comparison.title}{kind} {spread}": ahead}
     text, sure = comparison.p_best_texts[0], "; or less sure" * bool(narrow)
-    by = _BY_SOURCE if _is_range(text) else ""
-    if _tells_nothing(comparison):
-        text, by = one_kind.p_best_texts[0], " if all predictions come from one kind of source, open if not"
-    best = {f"P(“{first['system']}” is best in {comparison.title}){by}{sure}": in_words(text)}
-    if len(comparison.table) == 2:  # where that it beats the other is the same
-        return score | best
-    pair = comparison.pairs.iloc[0]
+    best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{sure}": in_words(text)}
     beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
     return best | {f"P(it beats the runner-up “{pair['b']}”)": in_words(beats)}
 
@@ -202,14 +198,13 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other: str = "") -> str:
+def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
     """Say in words which system is the best, and how sure that is.
 
     Parameters
     ----------
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
-    other : a system that is ahead by most other metrics; none is the best where there is one.
     """
     table = comparison.table
     first, (value, low, high) = table.iloc[0], _score(comparison, fit)
@@ -218,18 +213,18 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
     words = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
     meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
-    meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" and not other else ""
+    meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" else ""
     between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', or wider' if why else ''})"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone, own = written(first["value_alone"], f"z.{digits}f"), in_words(comparison.own_texts(digits)[0])
         words += (
             f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
-            f"itself{'' if other else '; the annotations do not say which'}"
-            f"{'' if other or gold is None else in_verdict(gold.looked, first['system'])}."
+            "itself; the annotations do not say which"
+            f"{'' if gold is None else in_verdict(gold.looked, first['system'])}."
         )
     else:
         words += f"{between}."
-    if len(table) > 1 and not other:
+    if len(table) > 1:
         pair = comparison.pairs.iloc[0]
         best, beats = (in_words(comparison.probability_text(*ends)) for ends in (
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
@@ -237,23 +232,16 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
         assumed = comparison.takes_for_copies
         it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
-        runner, apart = runner * (len(table) > 2), in_words(_apart(comparison).p_best_texts[0])
-        of_one_kind = "" if apart == best else f"; {best}{runner} if all come from one kind of source"
+        runner *= len(table) > 2
         sure, best_in = ", or less surely" * bool(why), f"best in {comparison.title}"
-        if _turns(comparison) and of_one_kind and _tells_nothing(_apart(comparison)):
+        sure += _IF_ONE_KIND * _of_one_kind(comparison)
+        if _turns(comparison):
             words += (
                 f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
-                f"from; if all come from one kind of source, it is “{first['system']}” with probability "
-                f"{best}{runner}{sure}."
-            )
-        elif _turns(comparison):
-            words += (
-                f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
-                f"from: “{first['system']}” is it with probability {apart}{of_one_kind}{sure}."
+                f"from: “{first['system']}” is it with probability {best}{sure}."
             )
         else:
-            words += f" {it} the {best_in} of {len(table)} systems with probability {apart}"
-            words += f"{of_one_kind or runner}{sure}."
+            words += f" {it} the {best_in} of {len(table)} systems with probability {best}{runner}{sure}."
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
             point = written(first["point_estimate"], f"z.{digits}f")
@@ -263,11 +251,6 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
     return words + (f" {gold}." if gold is not None and not leads else "")
-
-
-def _apart(comparison: Comparison) -> Comparison:
-    """Return what P(best) and the like are taken of: where nobody said otherwise each system is of its own source."""
-    return comparison.each_for_itself if _of_one_kind(comparison) else comparison
 
 
 def _tells_nothing(comparison: Comparison, place: int = 0) -> bool:
@@ -293,65 +276,9 @@ def _is_close(comparison: Comparison) -> bool:
 
 def _turns(comparison: Comparison) -> bool:
     """Return whether the first system is more probably the best or not by where predictions come from."""
-    first = _apart(comparison).table.iloc[0]
-    return is_open(comparison) and bool(first["p_best_lower"] < _EVEN < first["p_best_upper"]) and _is_range(
-        _apart(comparison).p_best_texts[0]
-    )
-
-
-def leaders(
-    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison
-) -> dict[str, list[Metric]]:  # fmt: skip
-    """Return the metrics by which each system has the highest mean: of equal ones the first of the comparison has it.
-
-    That one has the metric of the comparison in any case, by its middle and not this mean.
-    """
-    first = comparison.table["system"].iloc[0]
-    found: dict[str, list[Metric]] = {name: [] for name in scores} | {first: metrics[:1]}
-    for metric in metrics[1:]:
-        means = {name: one[metric.name].value for name, one in scores.items()}
-        best = max(means, key=lambda name: means[name])
-        found[best if means[best] > means[first] + _TIE else first] += [metric]
-    return found
-
-
-def ahead_by_most(leads_in: Mapping[str, Sequence[Metric]], first: str) -> str:
-    """Return the system that leads by most metrics other than that of the comparison; empty if that is its first."""
-    others = sum(map(len, leads_in.values())) - 1
-    return next((name for name, own in leads_in.items() if name != first and 2 * len(own) > others), "")
-
-
-def other_leaders(
-    scores: Mapping[str, Mapping[str, Score]], leads_in: Mapping[str, Sequence[Metric]], comparison: Comparison
-) -> str:  # fmt: skip
-    """Say in which other metrics another system has a higher mean than the first of a comparison; empty if in none."""
-    first = comparison.table["system"].iloc[0]
-    others = {name: own for name, own in leads_in.items() if own and name != first}
-    named = [
-        f"“{name}” leads in " + in_a_row([
-            f"{metric.title} ({scores[name][metric.name].value:.2f} against {scores[first][metric.name].value:.2f})"
-            for metric in own
-        ])
-        for name, own in others.items()
-    ]  # fmt: skip
-    if not named:
-        return ""
-    copied = ", if made from the annotations" * (comparison.own_draws is not None)
-    clear = {
-        metric.title: _is_clear(scores[name][metric.name], scores[first][metric.name])
-        for name, own in others.items() for metric in own
-    }  # fmt: skip
-    chance = ", beyond chance" if all(clear.values()) else ", in none beyond chance"
-    if len(told := [one for one, is_so in clear.items() if is_so]) not in (0, len(clear)):
-        chance = f", in {in_a_row(told)} alone beyond chance"
-    return f" Which is best depends on the metric: {'; '.join(named)}{copied}{chance} (see Leaderboard)."
-
-
-def _is_clear(one: Score, other: Score) -> bool:
-    """Whether the mean difference of two scores over items is more than two standard errors of it."""
-    apart = one.items - other.items
-    apart = apart[np.isfinite(apart)]
-    return len(apart) > 1 and abs(apart.mean()) > 2 * apart.std(ddof=1) / np.sqrt(len(apart))
+    first = comparison.table.iloc[0]
+    straddles = bool(first["p_best_lower"] < _EVEN < first["p_best_upper"])
+    return is_open(comparison) and straddles and _is_range(comparison.p_best_texts[0])
 
 
 def _is_range(text: str) -> bool:
@@ -369,8 +296,16 @@ def in_words(text: str) -> str:
 
 
 def _how_to_read(
-    comparison: Comparison, one_kind: Comparison, top: Score, fit: Fit, gold: SystemsByGold | None
+    comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold | None
 ) -> tuple[str, str]:
+    """Say why scores are uncertain, and what the numbers of a leaderboard are.
+
+    Parameters
+    ----------
+    comparison : of the systems.
+    top, fit : certainty of the top class, and what systems are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
     truth = fit.truth
     if is_vote(fit):
         why = (
@@ -396,9 +331,9 @@ def _how_to_read(
     read = read if is_open(comparison) else ""
     if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
         read += (
-            "One with an own look is a range between two suppositions: that the system errs more often where several "
-            "classes of an item are plausible, and that it either knows the class of an item or guesses, as often on "
-            "any item. Either may give the lower score. "
+            "A score with an own look is a range between two suppositions: that the system errs more often where "
+            "several classes of an item are plausible, and that it either knows the class of an item or guesses, as "
+            "often on any item. Either may give the lower score. "
         )
     if len(comparison.systems) > 1:
         read += (
@@ -411,14 +346,8 @@ def _how_to_read(
     if any(map(_is_range, comparison.p_best_texts)):
         read += (
             "Where it is a range, it depends on where predictions come from: it goes from what is worst for the system "
-            "to what is best for it"
+            "to what is best for it. "
         )
-        if one_kind is not comparison:
-            each = zip(one_kind.table["system"].head(_MOST_NAMED), one_kind.p_best_texts, strict=False)
-            named = ", ".join(f"{in_words(text)} of “{name}”" for name, text in each)
-            read += ", where one may have looked itself and another not. "
-            read += f"If all come from one kind of source it is {named}"
-        read += ". "
         if _UNTOLD in _p_best_texts(comparison):
             read += f"Where it goes from below {_NOTHING} to above {1 - _NOTHING} it says “{_UNTOLD}”. "
     if comparison.points is not None:
@@ -440,8 +369,8 @@ def _tied_estimates(truth: Truth, fit: Fit) -> str:
     if point is None or not len(point.tied):
         return ""
     return (
-        f"; of {named_items(truth, point.tied, fit.data.unit)} several classes lead alike by it, and the first in the "
-        "list of classes is taken"
+        f"; for {named_items(truth, point.tied, fit.data.unit)} several classes tie by it, and the first in the list "
+        "of classes is taken"
     )
 
 
@@ -473,6 +402,12 @@ def _scores(
             "deviation (“sd”) and the interval “95 %, these items” are of the score on these very items, over draws of "
             f"the truth. That of the leaderboard is of all items like these, and can be narrower: {_EVENS_OUT}."
         )
+        if len(metrics) > 1 < len(scores):
+            words += (
+                " A finding that another system is ahead in another metric has the wider of two such intervals of the "
+                f"difference, {100 * LEVEL:g} % for all these comparisons together (Bonferroni); a lead is clear where "
+                "that leaves out 0."
+            )
         if "worst draw" in frame:
             words += (
                 " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
@@ -480,8 +415,8 @@ def _scores(
             )
     if own_look:
         words += (
-            " All of this is as if predictions were made from these annotations; the leaderboard also counts an own "
-            "look, and so has another number for the same metric."
+            " All of this is as if predictions were made from these annotations. The leaderboard also counts an own "
+            "look, which can be counted in top-1 accuracy alone, and so has another number for that metric."
         )
     told = [Heading("Scores of each system"), *_meanings(metrics, truth), words]
     texts = rounded(frame, digits, *_floats(frame))

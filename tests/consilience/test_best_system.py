@@ -1,73 +1,106 @@
 """What a page says of which system is the best, and of what that rests on: the metric, and an assumed reliability."""
 
+import re
+
 import numpy as np
 import pandas
 import pytest
 
 import consilience as cs
+from consilience.data.accept import as_systems
+from consilience.errors import UnsupportedRequest
 from consilience.evaluation.classes import resolve
 from consilience.pages.assumed import Assumed, _order, actions, at_other_reliabilities, finding, reliability_table
-from consilience.pages.systems import _digits, _is_close, ahead_by_most, leaders, other_leaders
+from consilience.pages.other_metrics import Lead, Leads, other_leads
+from consilience.pages.systems import _digits, _is_close
 from tests.consilience.test_statements import words
 
 # Small data are poor data, and fits of them say so.
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
 
-def test_another_system_that_leads_by_other_metrics_is_named():
-    class Ranked:
-        table, own_draws = pandas.DataFrame({"system": ["a", "b"]}), None
-
-    metrics = [resolve(name) for name in ("top-1", "top-2", "set-2")]
-    values = {"a": (0.5, 0.6, 0.7), "b": (0.4, 0.65, 0.7)}
-    scores = {
-        name: {one.name: cs.Score(title="t", items=np.full(2, value), draws=np.zeros(0)) for one, value in zip(
-            metrics, own, strict=True)}
-        for name, own in values.items()
-    }  # fmt: skip
-    said = " Which is best depends on the metric: “b” leads in top-2 accuracy (0.65 against 0.60), "
-
-    def others(metrics):
-        return other_leaders(scores, leaders(scores, metrics, Ranked()), Ranked())
-
-    assert others(metrics) == f"{said}beyond chance (see Leaderboard)."
-    # By hand: the differences 0.15 and -0.05 of two items have the mean 0.05 and the standard error 0.1.
-    scores["b"]["top-2"].items[:] = [0.75, 0.55]
-    assert others(metrics) == f"{said}in none beyond chance (see Leaderboard)."
-    assert others(metrics[:1]) == others(metrics[::2]) == ""
-    # Of equal means the first of the comparison has the metric.
-    assert leaders(scores, metrics, Ranked()) == {"a": [metrics[0], metrics[2]], "b": [metrics[1]]}
+CLEAR, OPEN = (0.05, 0.02, 0.08), (0.05, -0.02, 0.12)
 
 
 @pytest.mark.parametrize(
-    ("leads_in", "said"),
-    [({"a": [1], "b": [2, 3, 4]}, "b"), ({"a": [1, 2], "b": [3, 4]}, "b"), ({"a": [1, 2, 3], "b": [4]}, ""),
-     ({"a": [1, 2], "b": [3]}, ""), ({"a": [1], "b": []}, ""), ({"a": [1, 2], "b": [3], "c": [4]}, "")],
+    ("leads", "compared", "said"),
+    [
+        ([], 2, ""),
+        ([("b", "top-2", *OPEN)], 1, "“b” is ahead in top-2 by 0.050 (−0.020 to 0.120): no lead is clear (95 %)."),
+        ([("b", "top-2", *CLEAR)], 1, "“b” is ahead in top-2 by 0.050 (0.020 to 0.080): the lead is clear (95 %)."),
+        (
+            [("b", "top-2", *OPEN), ("c", "set-2", *CLEAR)], 4,
+            "“b” is ahead in top-2 by 0.050 (−0.020 to 0.120); “c” is ahead in set-2 by 0.050 (0.020 to 0.080): only "
+            "set-2 clearly (95 % for all 4 comparisons together).",
+        ),
+        (
+            [("b", "top-2", *CLEAR), ("b", "set-2", *CLEAR)], 2,
+            "“b” is ahead in top-2 by 0.050 (0.020 to 0.080) and set-2 by 0.050 (0.020 to 0.080): all leads are clear "
+            "(95 % for all 2 comparisons together).",
+        ),
+    ],
 )  # fmt: skip
-def test_a_system_that_leads_by_most_other_metrics_is_ahead(leads_in, said):
-    assert ahead_by_most(leads_in, "a") == said
+def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
+    found = Leads("a", [Lead(*one) for one in leads], compared, copied=False)
+    assert found.words == (said and f" {said}")
+    assert found._replace(copied=True).words == (said and f" If made from the annotations, {said}")
 
 
-def test_no_system_is_called_the_best_where_another_leads_by_most_metrics(tmp_path):
-    """In rankings alike one has the first class right most often, and the other the first two."""
-    order = [list("abcde")] * 12
-    rows = [(item, who, rank, name) for item, own in enumerate(order) for who in "xyz" for rank, name in enumerate(own)]
+def ranked(orders):
+    """Return a fit of the rankings of items by three annotators, who agree, and what two systems say of each item."""
+    each = [(item, who, own) for item, own in enumerate(orders) for who in "xyz"]
+    rows = [(item, who, rank, name) for item, who, own in each for rank, name in enumerate(own)]
     item, who, rank, name = zip(*rows, strict=True)
     data = cs.read_rankings({"item": item, "annotator": who, "rank": [1 + one for one in rank], "class": name})
+    number = len(orders)
     systems = {
-        own: {"item": np.repeat(np.arange(12), 2), "class": list(said) * 12, "rank": [1, 2] * 12}
+        own: {"item": np.repeat(np.arange(number), 2), "class": list(said) * number, "rank": [1, 2] * number}
         for own, said in (("first", "ae"), ("both", "ba"))
     }
-    fit = cs.fit("plackett-luce", data, draws=50)
+    return cs.fit("plackett-luce", data, draws=200), systems
+
+
+def test_intervals_of_leads_are_the_wider_ones_and_corrected_for_their_number():
+    """Counted among the draws of differences: of these items, and of all items like these."""
+    fit, given = ranked(["abcde", "bacde", "acbde"] * 4)
+    systems = as_systems(fit, given, None)
+    metrics = [resolve(name) for name in ("top-1", "top-2", "set-2")]
+    board = cs.compare(fit, systems)
+    scores = {name: cs.evaluate(fit, one, metrics) for name, one in systems.items()}
+    found = other_leads(fit.truth, systems, metrics, board, scores)
+    assert (found.first, found.compared, found.copied) == ("first", 2, True)
+    assert [(one.system, one.metric) for one in found.found] == [("both", one.title) for one in metrics[1:]]
+    for one, metric in zip(found.found, metrics[1:], strict=True):
+        assert one.ahead == pytest.approx(scores["both"][metric.name].value - scores["first"][metric.name].value)
+        both = cs.compare(fit, systems, metric, provenance="annotations")
+        place, first = (both.systems.index(name) for name in ("both", "first"))
+        ends = [np.quantile(own[place] - own[first], (0.0125, 0.9875)) for own in (both.draws, both.truth_draws)]
+        np.testing.assert_allclose([one.lower, one.upper], max(ends, key=np.ptp))
+
+
+def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
+    """In rankings alike one has the first class right most often, and the other the first two."""
+    fit, systems = ranked(["abcde"] * 12)
     html = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
     names = words(html, "dt")
-    assert "metrics in which “both” has the higher mean; “first” in 2" in names
-    assert "is best in" not in " ".join(names)
+    pair = cs.compare(fit, systems).pairs.iloc[0]
+    lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all come"))
+    low, high = map(float, re.search(r"source \((\S+) to (\S+), 95 %, or wider\)", lead.replace("−", "-")).groups())
+    np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = next(one for one in words(html, "li") if one.startswith("“first” scores"))
-    assert " Which is best depends on the metric: “both” leads in " in finding
-    assert len(finding.split()) <= 65
+    assert "It is the best in top-1 accuracy of 2 systems with probability" in finding
+    assert ", if all come from one kind of source. If made from the annotations, “both” is ahead in " in finding
+    assert "(95 % for all 3 comparisons together)." in finding
     assert "“first” leads at all of these." in words(html)
     assert "See what rests on" not in words(html)
+    # P(best) means on a page what it means in `compare`.
+    heads, cells = words(html, "th"), words(html, "td")
+    assert "P(best), if all come from one kind of source" in heads
+    assert set(cs.compare(fit, systems).p_best_texts) <= set(cells)
+    assert "P(best) takes the systems of unknown provenance to be of one kind" in words(html)
+    assert "top-1 accuracy alone counts it: cs.compare(fit, predictions, provenance='independent')" in words(html)
+    with pytest.raises(UnsupportedRequest, match="own look is counted for top-1 only"):
+        cs.compare(fit, systems, "set-2", provenance="independent")
 
 
 @pytest.mark.parametrize(("ranks", "tried"), [([1, 2, 3], [0.33, 3.0]), ([1, 1, 2], [3.0])])

@@ -94,7 +94,7 @@ def test_the_page_begins_with_gold_labels(files):
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, with 95 %",
-            "Intervals are wider in truth; by how much is not known.",
+            "The true intervals are wider; by how much is not known.",
         )
     ]  # fmt: skip
     assert places == sorted(places)

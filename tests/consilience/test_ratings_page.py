@@ -57,6 +57,29 @@ def test_the_page_of_a_fit_that_was_saved_says_of_whom_its_means_are(apart, tmp_
     assert "cs.read_ratings(…).without_offsets()" in html
 
 
+def test_how_probably_the_extreme_items_are_the_extreme_ones_is_said(apart, tmp_path):
+    """Beside independent draws of Student t variables, as the posterior is."""
+    fit = fitted(apart)
+    html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
+    own, frame = fit.posterior.mean, fit.means()
+    width = np.sqrt(own.scale / (own.shape * own.strength))
+    drawn = own.location + width * np.random.default_rng(0).standard_t(2 * own.shape, (20_000, len(width)))
+    low, high = frame["mean"].idxmin(), frame["mean"].idxmax()
+    said = rf"“{low}” is the lowest with probability (\S+), and “{high}” the highest with probability (\d\.\d+)"
+    found = [float(one) for one in re.search(said, html).groups()]
+    expected = [(drawn.argmin(axis=1) == low).mean(), (drawn.argmax(axis=1) == high).mean()]
+    np.testing.assert_allclose(found, expected, atol=0.03)  # 3.6 standard errors of 4,000 draws, and two digits
+
+
+def test_what_is_taken_off_stands_beside_the_offsets_from_others(apart):
+    found = offsets_of(apart)
+    taken = dict(zip(apart.annotators, apart.without_offsets().offset, strict=True))
+    np.testing.assert_allclose(found.from_all, [taken[name] for name in found.names], atol=1e-6)
+    assert (np.abs(found.from_all) < np.abs(found.mean)).all()
+    after = offsets_of(apart.without_offsets())
+    np.testing.assert_allclose(after.from_all, found.from_all, atol=1e-6)
+
+
 def test_the_lines_that_take_offsets_off_make_that_page(apart, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     apart.to_pandas().to_csv("ratings.csv", index=False)
@@ -69,14 +92,21 @@ def test_the_lines_that_take_offsets_off_make_that_page(apart, tmp_path, monkeyp
     assert "cs.read_ratings('ratings.csv').without_offsets()" in page
 
 
-def test_intervals_without_offsets_hold_as_often_as_the_page_says():
-    """Of items the mean by these annotators in 94 %, and of all items that with others in 95 %."""
-    of_items, of_all = [], []
+def test_intervals_hold_as_often_as_pages_say():
+    """Of items the mean by annotators like these in 91 %, but below 80 % in 7 % of the data sets.
+
+    Without offsets that by these annotators in 94 %, and of all items that with others in 96 %.
+    """
+    of_items, of_all, with_offsets = [], [], []
     for seed in range(60):
         data, mean, own = rated(np.random.default_rng(seed))
+        table = fitted(data).table("means")
+        with_offsets.append(((table["lower"] <= mean) & (mean <= table["upper"])).mean())
         data = data.without_offsets()
         table, these = fitted(data).table("means"), mean + own.mean()
         of_items.append(((table["lower"] <= these) & (these <= table["upper"])).mean())
         of_all.append(abs(table["mean"].mean() - mean.mean()) <= offsets_of(data).half)
+    assert 0.88 < np.mean(with_offsets) < 0.94
+    assert 0.01 < (np.array(with_offsets) < 0.8).mean() < 0.15
     assert 0.91 < np.mean(of_items) < 0.96
     assert np.mean(of_all) >= 0.88  # of 60; by the spread of what is left it would be 0.1

@@ -213,7 +213,7 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
     assert {"95 %, all items like these", "95 %, these items, from"} <= set(heads)
-    assert "and can be narrower: whether an uncertain item is hit" in words(section(html, "Leaderboard"))
+    assert "and can be narrower: whether a system hits one uncertain item" in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, *_, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
@@ -339,7 +339,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
     assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, with other annotators like these\)", mean)
-    unsure = f"of {fit.data.num_items} items the side of 0, the threshold, is less than 90 % certain"
+    unsure = f"of {fit.data.num_items} items have a side of 0, the threshold, that is less than 90 % certain"
     assert "exact given priors that were set from the same data" in words(section(html, "What was run"))
     assert offsets_of(fit.data).furthest is None  # else tiles say of whom they are
     assert others == [unsure, "mean certainty of the side"]
@@ -403,7 +403,9 @@ def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
     assert found.names[0] == "4"
     np.testing.assert_allclose(found.mean, np.sort(offset - offset.mean())[::-1] * 5 / 4)
     np.testing.assert_allclose(found.half, 2.7764 * offset.std(ddof=1) / np.sqrt(5), rtol=1e-4)
+    np.testing.assert_allclose(found.from_all, np.sort(offset - offset.mean())[::-1])
     assert found.finding[0].startswith("“4” rates 6.750 higher than the others")
+    assert ", and 5.400 higher than the mean of all annotators;" in found.finding[0]
 
 
 def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
@@ -419,26 +421,27 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     unsure = int((best.items.round(3) < 0.9).sum())
     text = found.words(fit, best)
     assert ", 15 of 60 items would change sides, “" in text
-    assert f" instead of {unsure} would have a side less than 90 % certain. These are means by these " in text
+    assert f" instead of {unsure} would have a side less than 90 % certain. Those would be means by " in text
     page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     html = words(page)
-    assert html.count(text) == 2  # a finding, and in the section
+    assert html.count(text) == 1
     assert (
         f"mean certainty of the side, with other annotators like these; {found.top.value:.3f} of the mean of these 4 "
         "annotators, offsets taken off"
     ) in html
-    assert "cs.compare(" not in html  # of no systems
+    assert "cs.compare(fit, {'a': 'system_a.csv', 'b': 'system_b.csv'})" in html
     assert "What the model expects (priors), set from the same data." in html
     assert "An inverse gamma distribution about the variance within items" in html
     assert "moment_variance" not in html
     assert "; the data were given in memory, and … stands for them:" in html
-    assert "the mean of many ratings of this item by annotators like these, were they alike" in html
+    assert "the mean of many ratings of this item by annotators like these, if they were alike" in html
     assert "files with the columns item and class, the class being above or below" in html
     assert {"mean, offsets off", "its certainty, offsets off"} <= set(words(page, "th"))
-    assert "that annotators are alike; it does not hold" in html
+    assert {"from the others", "from the mean of all, which is taken off"} <= set(words(page, "th"))
+    assert "that annotators are alike: it does not hold" in html
     assert fit.resolved.learned_priors == {"mean", "variance"}
     assert "moved from the mean of its ratings towards that of all items" in html
-    assert "Fit again with the offset of “3”, and of the others, taken off the ratings" in html
+    assert "Fit again in Python with the offset of “3”, and of the others, taken off the ratings" in html
     lines = without_offsets_code(fit).splitlines()
     names = {"data": fit.data}
     assert "…" not in "".join(lines)  # they run as they are where the data are
@@ -469,9 +472,9 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert "Which of 2 systems is best in top-1 accuracy is open while nobody says" in text
-    assert "whatever the annotators err, only the doubt of 2 items is left, up to ± 0.4" in text
-    assert re.search(r"least certain is “[ab]”, by mean plausibility .*: \w+ is the most plausible class", text, re.I)
+    assert re.search(r"best in top-1 accuracy .*, or less surely, if all come from one kind of source\.", text)
+    assert "errors no longer matter, and there being only 2 items leaves a doubt of at most ± 0.4" in text
+    assert re.search(r"least certain is “[ab]”, where \w+ is the most plausible .*; mean plausibilities are \w+", text)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
     fit.save(tmp_path / "my run")
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))

@@ -35,7 +35,7 @@ def test_items_that_the_draws_leave_tied_are_named(fit, tmp_path):
     for factor, tied in ((0.8, [0, 1]), (1.25, [0])):
         assert near_ties(fit.truth, best, factor * draws).tolist() == tied
     html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Of “0” two classes lead equally often, as far as the draws tell." in words(html.partition("<details")[0])
+    assert "For “0” two classes lead equally often, as far as the draws tell." in words(html.partition("<details")[0])
     assert "Of “0” two classes lead equally often as far as these draws tell" in words(section(html, "Items"))
 
 
@@ -55,7 +55,7 @@ def test_ties_of_the_point_estimate_are_named(fit, tmp_path):
     assert fit.truth.standard().tied.tolist() == [0]
     given = {name: {"item": ["0", "1"], "class": [one, "a"], "rank": [1, 1]} for name, one in (("x", "a"), ("y", "b"))}
     html = words(cs.report(fit, given, path=tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "the leading class of each item, taken for the truth; of “0” several classes lead alike by it" in html
+    assert "the leading class of each item, taken for the truth; for “0” several classes tie by it" in html
 
 
 @pytest.mark.parametrize(

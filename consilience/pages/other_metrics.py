@@ -1,0 +1,114 @@
+"""What a page says of other metrics than the one that systems are ranked by: who is ahead there, and how surely."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from consilience.data import Predictions
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.classes import Metric
+from consilience.evaluation.comparison import compare
+from consilience.evaluation.leaderboard import Comparison
+from consilience.evaluation.scores import Score
+from consilience.models.intervals import LEVEL
+from consilience.pages.systems import in_a_row
+from consilience.rounding import within
+
+_TIE = 1e-9
+
+class Lead(NamedTuple):
+    """A system that has a higher mean in another metric than the first of a leaderboard.
+
+    Parameters
+    ----------
+    system, metric : its name, and that of the metric in words.
+    ahead : by how much.
+    lower, upper : the interval of that, corrected for the number of comparisons.
+    """
+
+    system: str
+    metric: str
+    ahead: float
+    lower: float
+    upper: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval is above 0."""
+        return self.lower > 0
+
+    def __str__(self) -> str:
+        """Write it after the name of the system."""
+        ahead, low, high = within(self.ahead, self.lower, self.upper)
+        return f"{self.metric} by {ahead} ({low} to {high})"
+
+
+class Leads(NamedTuple):
+    """Where other systems are ahead of the first of a leaderboard.
+
+    Parameters
+    ----------
+    first : of the leaderboard.
+    found : who is ahead of it, and in which metric.
+    compared : how many comparisons there were, of each other system in each other metric.
+    copied : whether the leaderboard has other readings too than predictions that were made from the annotations.
+    """
+
+    first: str
+    found: list[Lead]
+    compared: int
+    copied: bool
+
+    @property
+    def words(self) -> str:
+        """Say it; empty where the first has the highest mean in every metric."""
+        if not self.found:
+            return ""
+        of_each: dict[str, list[Lead]] = {}
+        for one in self.found:
+            of_each.setdefault(one.system, []).append(one)
+        named = "; ".join(f"“{name}” is ahead in {in_a_row([*map(str, own)])}" for name, own in of_each.items())
+        clear = [one.metric for one in self.found if one.is_clear]
+        so = "the lead is clear" if len(self.found) == 1 else "all leads are clear"
+        if not clear:
+            so = "no lead is clear"
+        elif len(clear) < len(self.found):
+            so = f"only {in_a_row(clear)} clearly"
+        together = f"{100 * LEVEL:g} %{f' for all {self.compared} comparisons together' * (self.compared > 1)}"
+        copied = "If made from the annotations, " * self.copied
+        return f" {copied}{named}: {so} ({together})."
+
+
+def other_leads(
+    truth: Any, systems: Mapping[str, Predictions], metrics: list[Metric], comparison: Comparison,
+    scores: Mapping[str, Mapping[str, Score]], **policies: Any,
+) -> Leads:  # fmt: skip
+    """Return where other systems have a higher mean than the first of a leaderboard.
+
+    Parameters
+    ----------
+    truth : that they are scored against.
+    systems : predictions by name.
+    metrics : the first is that of the leaderboard.
+    comparison : the leaderboard.
+    scores : by system and metric.
+    policies : for items and classes that do not agree.
+    """
+    first, found = comparison.table["system"].iloc[0], []
+    number = (len(metrics) - 1) * (len(systems) - 1)
+    for metric in metrics[1:]:
+        means = {name: own[metric.name].value for name, own in scores.items()}
+        best = max(means, key=lambda name: means[name])
+        if means[best] <= means[first] + _TIE:
+            continue
+        both = {name: systems[name] for name in (best, first)}
+        level = 1 - (1 - LEVEL) / number
+        with contextlib.suppress(UnsupportedRequest):  # of a mean that is minus infinity
+            ranked = compare(truth, both, metric, provenance="annotations", level=level, **policies)
+            pairs = (one.pairs.iloc[0] for one in (ranked, ranked.of_these()))
+            pair = max(pairs, key=lambda one: one["upper"] - one["lower"])
+            found.append(Lead(best, metric.title, pair["difference"], pair["lower"], pair["upper"]))
+    found = [one for one in found if one.ahead > 0]  # of the items that both predict
+    return Leads(first, found, number, comparison.own_draws is not None)
