@@ -116,7 +116,8 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     ("lower", "others", "said"),
     [
         ((), 1, "; that the other is higher may be chance"), ((), 5, "; that the 5 others are higher may be chance"),
-        ((1,), 1, ", beyond chance lower than the other"), ((1, 2, 3, 4, 5), 5, ", beyond chance lower than all 5 others"),
+        ((1,), 1, ", beyond chance lower than the other"),
+        ((1, 2, 3, 4, 5), 5, ", beyond chance lower than all 5 others"),
         ((2, 5), 5, ", beyond chance lower than 2 of 5 others (“c”, “f”)"),
         ((1, 2, 3, 5), 5, ", beyond chance lower than 4 of 5 others"),
     ],

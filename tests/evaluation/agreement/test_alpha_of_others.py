@@ -30,12 +30,11 @@ def test_standard_errors_are_those_of_leaving_out_and_recomputing(rows):
     found = alpha_two_way_sd(LabelCounts.of_annotations(data), data)
     numbered = [(*row, number) for number, row in enumerate(rows)]
     usable = [row for row in numbered if sum(row[0] == other[0] for other in rows) > 1]
+    units = {place: sorted({row[place] for row in usable}) for place in (0, 1, 3)}
     by_hand = [
-        jackknife_sd(np.array([
-            alpha([row[:3] for row in numbered if row[place] != unit]) for unit in sorted({row[place] for row in usable})
-        ]))
-        for place in (0, 1, 3)
-    ]  # fmt: skip
+        jackknife_sd(np.array([alpha([row[:3] for row in numbered if row[place] != unit]) for unit in of]))
+        for place, of in units.items()
+    ]
     np.testing.assert_allclose([found.item_sd, found.annotator_sd, found.cell_sd], by_hand, atol=1e-9)
     assert found.num_annotators == len({row[1] for row in usable})
 
