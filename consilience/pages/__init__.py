@@ -463,22 +463,23 @@ def _marked(text: Text) -> Any:
     for span in sorted(text.spans, key=lambda one: (one.start, -one.end)):
         opens.setdefault(span.start, []).append(span)
     parts: list[Any] = []
-    inside: list[Span] = []
+    inside: list[tuple[Span, int]] = []  # and where in the parts each begins
     for place, token in enumerate(text.tokens):
         parts.append(Markup(" ") if place else Markup(""))
         for span in opens.get(place, ()):
-            if not inside or span.end <= inside[-1].end:
-                inside.append(span)
+            if not inside or span.end <= inside[-1][0].end:
+                inside.append((span, len(parts)))
                 look = f"mark{'' if span.sure else ' unsure'}"
                 round_, colour = divmod(span.number - 1, len(PALETTE))  # the next chains of a colour have wider lines
                 style = f"--chain:var(--{list(PALETTE)[colour]});border-bottom-width:{2 + 2 * min(round_, 2)}px"
                 parts.append(Markup('<span class="{}" style="{}" data-tip="{}">').format(look, style, span.tip))
         parts.append(Markup("{}").format(token))
-        last, between = place == len(text.tokens) - 1, ""
-        while inside and (last or inside[-1].end <= place):
-            own = inside.pop()
-            parts.append(Markup("<sub>{}{}{}</sub></span>").format(between, own.number, "≠" * own.wrong))
-            between = ", "  # two mentions may end at one word
+        last, bracket = place == len(text.tokens) - 1, ""
+        while inside and (last or inside[-1][0].end <= place):
+            own, begin = inside.pop()
+            parts[begin] += "[" * bool(bracket)
+            parts.append(Markup("{}<sub>{}{}</sub></span>").format(bracket, own.number, "≠" * own.wrong))
+            bracket = "]"  # of two mentions that end at one word the longer one is in brackets
     return Markup("").join(parts)
 
 

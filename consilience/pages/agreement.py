@@ -12,12 +12,12 @@ from consilience._version import __version__
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.evaluation.agreement.differences import Lowest, lowest_annotator, lowest_label
-from consilience.evaluation.agreement.jackknife import jackknife_of_ratios, wilson_interval
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.models import FIRST
 from consilience.pages import Action, Code, Page, Section, Table
+from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, known_gold, right_by_annotator
 from consilience.pages.run import IN_CODE, today
-from consilience.printing import counted, percent, percents
+from consilience.printing import counted
 from consilience.rounding import within
 
 _PLANNING, _LEAST = "What more annotations would give", "Items that agree least"
@@ -31,6 +31,8 @@ _WIDTHS = (0.2, 0.1, 0.05, 0.02)  # of intervals; those that are narrower than t
 
 # A page shows so many rows of a table, and so many items; the library and the command have them all.
 _MOST_ROWS, _MOST_ITEMS = 30, 10
+
+_MOST_NAMED = 3  # of those than whom the lowest is lower
 
 # Where two annotators share fewer items than this, in the median, how often they agree is chance.
 _FEWEST_SHARED = 5
@@ -59,6 +61,8 @@ _COEFFICIENTS = {
 
 # Values of schemes that differ by less are one.
 _SAME = 1e-12
+
+_DIGITS = 3  # of coefficients
 
 # Of alpha: for tentative conclusions, and for others (Krippendorff 2004, Content Analysis, section 11.4).
 _CUSTOMARY = (0.667, 0.8)
@@ -95,25 +99,22 @@ def agreement_page(found: Agreement) -> Page:
     alpha = chance[chance["coefficient"].str.contains("alpha")]
     if len(alpha):
         expected = f"{alpha['expected'].iloc[0]:.2f}"
-        value, *ends = within(*alpha[["value", "lower", "upper"]].iloc[0])
+        own = tuple(alpha[["value", "lower", "upper"]].iloc[0])
         numbers["agreement of labels at random, as frequent as these are"] = expected
-        spread = f"({ends[0]} to {ends[1]}, {hold}, for these annotators)"
-        numbers[f"Krippendorff's alpha {spread}: 0 is what labels at random reach, 1 is full agreement"] = value
         findings[0] += f" Labels at random, as frequent as these are, would agree with probability {expected}."
-        findings.append(
-            f"Of what lies between that and full agreement these annotators reach {value} (Krippendorff's alpha), with "
-            f"{hold} between {ends[0]} and {ends[1]} for items like these and these annotators; alpha has no interval "
-            f"for annotators like these. {_by_convention(alpha['value'].iloc[0])}"
-        )
-    numbers["items with two annotations or more"] = found.num_usable
-    findings += [*([] if alike else [_by_weights(found)]), *_beside_gold(found)]
+        tile, said = _of_alpha(own, found.alpha_interval_of_others, hold)
+        numbers |= tile
+        findings.append(f"{said} {_by_convention(own[0])}")
+    if found.num_usable < counts.num_items:
+        numbers["items with two annotations or more"] = found.num_usable
+    findings += [*([] if alike else [_by_weights(found)]), *beside_gold(found)]
     with contextlib.suppress(UnsupportedRequest):
         each = found.annotators()
         if len(each := each[each["pairs"] > 0]) > 1:
             least = _least(each, "annotator", "", _lowest_annotator(found)).strip()
             findings.append(f"Who agrees least with the others: {least}.")
     command = f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run"
-    beside = "; the report sets them beside the gold ones" if _known_gold(found).any() else ""
+    beside = "; the report sets them beside the gold ones" if known_gold(found).any() else ""
     command += " && consilience report run -o labels.html" if beside else ""
     actions = [
         Action("See which labels agree least", section="Agreement by label"),
@@ -126,6 +127,29 @@ def agreement_page(found: Agreement) -> Page:
     ]  # fmt: skip
     sections = [*agreement_sections(found, items=True), _run(found)]
     return Page(title, line, sections, numbers=numbers, findings=findings, actions=actions)
+
+
+def _of_alpha(
+    own: tuple[float, float, float], others: tuple[float, float] | None, hold: str
+) -> tuple[dict[str, str], str]:  # fmt: skip
+    """Return the key figure of alpha, and the sentence on it: for annotators like these, where that is known.
+
+    Parameters
+    ----------
+    own : alpha, and its interval for these annotators.
+    others : that for annotators like these.
+    hold : the level, in words.
+    """
+    value, low, high = within(own[0], *(others or own[1:]))
+    whose = "annotators like these" if others else "these annotators"
+    tile = f"Krippendorff's alpha, for {whose} ({low} to {high}, {hold}): 0 is what labels at random reach, 1 is full "
+    said = (
+        f"Of what lies between that and full agreement annotators reach {value} (Krippendorff's alpha), with {hold} "
+        f"between {low} and {high} for {whose}"
+    )
+    _, low, high = within(*own)
+    said += f", and between {low} and {high} for these annotators" * bool(others)
+    return {f"{tile}agreement": value}, f"{said}."
 
 
 def _by_weights(found: Agreement) -> str:
@@ -149,13 +173,18 @@ def _by_convention(alpha: float) -> str:
 def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section]:
     """Return the sections on agreement: by scheme, label, annotator and time, corrected for chance, and planned.
 
-    Parts that the data cannot give, such as those on annotators where only counts are known, are left out. A page on a
-    fit has a table of items of its own; others show those that agree least.
+    Parts that the data cannot give, such as those on annotators where only counts are known, are left out.
+
+    Parameters
+    ----------
+    found : the agreement.
+    items : whether to show those that agree least, and gold labels by annotator; a page on a fit has tables of its own.
     """
     if not found.num_usable:
         return []
     parts = [
-        _schemes(found), _labels(found), _items(found) if items else None, _annotators(found), _arrival(found),
+        _schemes(found), _labels(found), _items(found) if items else None,
+        _annotators(found, by_gold=items), _arrival(found),
         _chance(found), _planning(found),
     ]  # fmt: skip
     return [part for part in parts if part is not None]
@@ -167,12 +196,10 @@ def _schemes(found: Agreement) -> Section:
     if (others := found.interval_of_others) and not found.annotators_random:
         gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
     words = (
-        f"The sparse probability of agreement (SPA) averages the agreement of the {found.num_usable:,} items with two "
-        f"annotations or more, of {found.counts.num_items:,}. It is called sparse as not every annotator need label "
-        f"every item.{_without_weights(found)} Intervals hold {100 * found.level:g} % for items like "
-        "these "
+        f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. It is called "
+        f"sparse as not every annotator need label every item.{_without_weights(found)} Intervals hold "
+        f"{100 * found.level:g} % for items like these "
         + ("and annotators like these." if found.annotators_random else "and the annotators that are named.")
-        + f" It is {gist}."
     )
     said, shown = [words], list[Any]()
     if not _alike(schemes):
@@ -182,6 +209,13 @@ def _schemes(found: Agreement) -> Section:
         shown = [Table(_words(schemes, found), "Agreement by weighting scheme.")]
         shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme"))
     return Section("Agreement", [*said, *shown], f"SPA {gist}")
+
+
+def _usable(found: Agreement) -> str:
+    """Say of which items agreement is known."""
+    if found.num_usable == found.counts.num_items:
+        return f"all {found.num_usable:,} items"
+    return f"the {found.num_usable:,} items with two annotations or more, of {found.counts.num_items:,}"
 
 
 def _without_weights(found: Agreement) -> str:
@@ -250,37 +284,7 @@ def _tallies(found: Agreement, items: np.ndarray) -> list[str]:
     return texts
 
 
-def _beside_gold(found: Agreement) -> list[str]:
-    """Say how often annotations are right where gold labels are known: what agreement does not tell."""
-    known = _known_gold(found)
-    if not known.any():
-        return []
-    data: Any = found.annotations
-    own = known[np.asarray(data.item)]
-    right = (np.asarray(data.label) == np.asarray(data.gold)[np.asarray(data.item)])[own]
-    weight = np.asarray(data.weight, float)[own]
-    _, unit = np.unique(np.asarray(data.item)[own], return_inverse=True)
-    top, number = np.bincount(unit, right * weight), np.bincount(unit, weight)
-    value, sd = (float(one[0]) for one in jackknife_of_ratios(np.zeros(len(top), int), top, number, 1))
-    said = f"{percent(value)} of their {counted(int(number.sum()), 'annotations')} are the gold label"
-    if np.isfinite(sd) and sd > 0:
-        low, high = wilson_interval(value, sd, number.sum() ** 2 / (number**2).sum(), found.level)
-        said += f" ({percents(float(low), float(high))}, {100 * found.level:g} % for items like these)"
-    return [
-        f"The data have gold labels of {int(known.sum()):,} of {counted(len(known), 'items')}, which agreement does "
-        f"not use: annotators can agree and be wrong. {said}."
-    ]
-
-
-def _known_gold(found: Agreement) -> np.ndarray:
-    """Return which items have a gold label and annotations."""
-    data = found.annotations
-    if data is None or data.gold is None:
-        return np.zeros(found.counts.num_items, bool)
-    return (np.asarray(data.gold) >= 0) & (found.counts.size > 0)
-
-
-def _annotators(found: Agreement) -> Section | None:
+def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
     try:
         annotators, pairs = found.annotators(), found.pairs(most=agreement_figures.MOST_ANNOTATORS)
     except UnsupportedRequest:
@@ -314,28 +318,40 @@ def _annotators(found: Agreement) -> Section | None:
     lowest = _lowest_annotator(found)
     words += f" The lowest is {_least(every, 'annotator', '', lowest).strip()}." * (lowest is not None)
     words += _how_told(found, "annotators") * (lowest is not None)
-    table = Table(_words(every, found), "Annotators, the lowest agreement first.")
+    right, texts = right_by_annotator(found) if by_gold else (np.zeros(0), {})
+    every = every.assign(**{name: right[every.index] for name in texts})
+    words += BY_GOLD * bool(texts)
+    texts = {name: [written[code] for code in every.index] for name, written in texts.items()}
+    table = Table(_words(every, found), "Annotators, the lowest agreement first.", texts=texts)
     return Section("Annotators", [words, random, table, *rest, drawn], gist)
 
 
 def _least(frame: Any, name: str, what: str, lowest: Lowest | None) -> str:
-    """Say which row agrees least, and than how many others it does so beyond chance, where that was tested."""
+    """Say which row agrees least, and than which others it does so beyond chance, where that was tested.
+
+    Parameters
+    ----------
+    frame : the table, by the codes of its rows.
+    name : the column of their names.
+    what : before the name of the row.
+    lowest : how it was tested.
+    """
     first = frame.loc[frame["agreement"].idxmin()]
     text = f"{what} “{first[name]}”, {_with_ends(first['agreement'], first['lower'], first['upper'])}"
     if lowest is None or lowest.group != first.name:
         return text
-    return f"{text}{_than(lowest)}"
+    return f"{text}{_than(lowest, frame[name])}"
 
 
-def _than(lowest: Lowest) -> str:
-    """Say than how many others the lowest is lower beyond chance."""
-    one = lowest.others == 1
-    if not lowest.lower:
+def _than(lowest: Lowest, names: Any) -> str:
+    """Say than which others the lowest is lower beyond chance; a few are named, by the names of all."""
+    one, number = lowest.others == 1, len(lowest.below)
+    if not number:
         return f"; that {'the other is' if one else f'the {lowest.others} others are'} higher may be chance"
-    others = f"{lowest.lower} of {lowest.others} others"
-    if lowest.lower == lowest.others:
-        others = "the other" if one else f"all {lowest.others} others"
-    return f", beyond chance lower than {others}"
+    if number == lowest.others:
+        return f", beyond chance lower than {'the other' if one else f'all {number} others'}"
+    named = f" ({', '.join(f'“{names[code]}”' for code in lowest.below)})" * (number <= _MOST_NAMED)
+    return f", beyond chance lower than {number} of {lowest.others} others{named}"
 
 
 def _lowest_annotator(found: Agreement) -> Lowest | None:
@@ -381,15 +397,18 @@ def _chance(found: Agreement) -> Section:
     frame = found.coefficients()
     import pandas
 
-    # Conventions that make no difference here are one row.
-    numbers = frame[["coefficient", "value", "sd", "lower", "upper"]]
-    rows = [tuple(row[:1]) + tuple(np.round(row[1:], 9)) for row in numbers.fillna(-9.0).to_numpy().tolist()]
-    alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(", ".join)
+    # Conventions whose numbers are written alike are one row.
+    numbers = frame[["coefficient", "value", "sd", "lower", "upper", "observed", "expected"]]
+    rows = [(row[0], *np.round(row[1:], _DIGITS)) for row in numbers.fillna(-9.0).to_numpy().tolist()]
+    alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(_each_once)
     frame = frame.assign(convention=alike)[~pandas.Series(rows, frame.index).duplicated()]
     is_alpha = frame["coefficient"].str.contains("alpha")
     words = "Coefficients that set the agreement beside what chance would give."
     alpha = frame.loc[is_alpha, ["value", "lower", "upper"]]
     gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
+    if len(alpha) and (ends := found.alpha_interval_of_others):
+        value = alpha["value"].iloc[0]
+        gist += f" for these annotators, {_with_ends(value, *ends).partition(' ')[2]} for others like them"
     others = (
         "Coefficients differ in what they call chance, as the last table says, and in how they treat items with few "
         "annotations; compare values of one coefficient only."
@@ -398,13 +417,18 @@ def _chance(found: Agreement) -> Section:
     if not len(alpha):
         table = Table(_words(frame, found), "Coefficients.")
         return Section("Corrected for chance", [f"{words} {others}", *map(str, found.notes), table, meant], gist)
-    words += f" {_to_quote(frame, is_alpha)}"
+    words += f" {_to_quote(frame, is_alpha)} Intervals of the tables are for these annotators."
     quoted = Table(_words(frame[is_alpha], found), "The coefficient to quote.")
     rest = Table(_words(frame[~is_alpha], found), "Other coefficients.")
     return Section(
         "Corrected for chance",
         [words, quoted, *map(str, found.notes), others, rest, meant], gist,
     )
+
+
+def _each_once(conventions: Any) -> str:
+    """Join names of conventions, which may be several themselves."""
+    return ", ".join(dict.fromkeys(", ".join(conventions).split(", ")))
 
 
 def _to_quote(frame: Any, is_alpha: Any) -> str:

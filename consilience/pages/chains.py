@@ -42,15 +42,15 @@ _SCORES = (
 _OF_PARTITIONS = (
     "They are of systems that know no more than the crowd; one that looked at the text is as a rule better than that. "
     "How far their intervals hold was measured in 40 simulated crowds on LitBank, fiction with known chains, by the "
-    "score of the most likely chains: {} To count a system as a witness that looked at the text itself:"
+    "score of the most likely chains{}. To count a system as a witness that looked at the text itself:"
 )
 _MEASURED = {
-    True: "of single documents, as here, 79 to 93 % of the intervals of 90 % held the true score (those here are of "
-    "95 %).",
-    False: "of all documents together, 7 of 40 intervals of 90 % held the true score, and scores against the crowd "
-    "were 0.001 to 0.012 too high on average (intervals here are of 95 %).",
+    True: ", of single documents as here",
+    False: ", of all documents together: scores against the crowd were 0.001 to 0.012 too high on average",
 }
-"""What was measured, by whether there is a single document."""
+_NARROW = {True: "often too narrow", False: "mostly too narrow"}
+_HELD = {True: "79 to 93 %", False: "7 of 40"}
+"""What was measured, by whether there is a single document: of what, what it says of intervals, and how many held."""
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
     "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to "
@@ -197,6 +197,7 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words,
         why = "text= of the report gives them" if data.start is not None else "mentions have no start and end"
         blocks.append(f"The words of the documents are not known ({why}); ids of mentions stand in their place.")
     by_gold = _by_gold(named, data)
+    blocks[0] += _BRACKETS * _end_together(data, words, chosen)
     blocks[0] += f" ≠ stands at the {counted(len(by_gold), 'mentions')} whose gold label is another." * bool(by_gold)
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
@@ -209,6 +210,18 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words,
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
     gist += f"; {counted(chains.num_entities, 'entities')} by the most probable links"
     return Section("Text", blocks, gist)
+
+
+_BRACKETS = " Where mentions end at one word, brackets hold the longer ones."
+
+
+def _end_together(data: Any, words: Words, documents: np.ndarray) -> bool:
+    """Return whether two mentions of some documents whose words are known end at one word."""
+    known = np.isin(np.asarray(data.document), [code for code in documents.tolist() if code in words])
+    if data.end is None or not known.any():
+        return False
+    ends = np.stack([np.asarray(one)[known] for one in (data.document, data.end)])
+    return bool(len(np.unique(ends, axis=1).T) < known.sum())
 
 
 def _by_gold(named: Any, data: Any) -> dict[int, str]:
@@ -283,13 +296,13 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
     value, low, high = (f"{first[one]:.{digits}f}" for one in ("value", "lower", "upper"))
     sure = f", the best of {len(table)} with P {board.p_best_texts[0]}" if of_chains and len(table) > 1 else ""
-    between = f" ({low} to {high}, 95 %, too narrow)" if of_chains else ""
+    between = f" ({low} to {high}, 95 %, {_NARROW[alone]})" if of_chains else ""
     number, said, blocks = {f"{named} of “{first['system']}”{sure}{between}": value}, [], []
     if of_chains:
         point = f"{every['against the most likely chains'].iloc[0]:.{digits}f}"
         best = in_words(board.p_best_texts[0])
         were = "Were all systems made from these annotations, it would be" if board.takes_for_copies else "It is"
-        leads = f" {were} the best of {len(table)} with probability {best}, too sure as well." * (len(table) > 1)
+        leads = f" {were} the best of {len(table)} with probability {best}, too sure where they are." * (len(table) > 1)
         said = [
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
@@ -309,12 +322,12 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     alerts = [Alert(limits[0], [f"{limits[1]} See Systems."], Level.warning)]
     before = [_ONE] if alone and gold is None else []
     if gold is not None:
-        before = gold.before(metrics[0], named, meaning, table if of_chains else None)
+        before = gold.at_end(metrics[0], table) if of_chains else []
         ahead = gold.best(metrics[0])
         value, _, spread = gold.text(ahead, metrics[0]).partition(" ")
         known = f" ({spread.strip('[]').replace(', ', ' to ')}, 95 %)" if spread else ""
         number = {f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}": value}
-        said = [f"{before[0]} {gold.how}"]
+        said = [f"{gold.words(metrics[0], named, meaning)} {gold.how}"]
         other = gold.otherwise(metrics[0], f"{named}{meaning}", table, digits) if of_chains else []
         # Of no haste, as the first screen is by gold; of whole chains the words below the table have what limits them.
         limited = " ".join([*other, *([] if of_chains else limits)])
@@ -324,7 +337,15 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
 
 
 def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores | None) -> list[Any]:
-    """Return the table and the figure of the leaderboard by the crowd's chains."""
+    """Return the table and the figure of the leaderboard by the crowd's chains.
+
+    Parameters
+    ----------
+    board : the leaderboard.
+    named, metric : of its scores, in words and by name in code.
+    digits : after the point.
+    gold : scores against gold chains, where these are known.
+    """
     table, several = board.table.assign(p_best=board.p_best_texts), len(board.table) > 1
     if gold is not None:
         table = table.set_index("system", drop=False).loc[gold.order(metric, table["system"])]
@@ -337,8 +358,10 @@ def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores
     shown.attrs["numbers"] = (p_best,)
     by = "the crowd's" if gold is None else "the gold"
     caption = f"{named} of systems, the best by {by} chains first; "
-    caption += f"the intervals{' by the crowd' * (gold is not None)} are too narrow"
-    caption += ", and P(best), of the same draws, is too sure." if several else "."
+    alone = board.num_items == 1
+    caption += f"the intervals{' by the crowd' * (gold is not None)} are {_NARROW[alone]} (in simulation "
+    caption += f"{_HELD[alone]} of those of 90 % held the true score)"
+    caption += ", and P(best), of the same draws, is too sure where they are." if several else "."
     texts = rounded(shown, digits, value, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
     drawn = figures.leaderboard(board)
     if gold is not None:
@@ -352,7 +375,14 @@ def _gold_texts(names: Iterable[str], metrics: Sequence[str], gold: GoldScores |
 
 
 def _all_scores(scores: Mapping[str, Mapping[str, Score]], gold: GoldScores | None, *, of_chains: bool) -> Any:
-    """Tabulate all scores of systems: against gold chains where these are known, and against those of the crowd."""
+    """Tabulate all scores of systems: against gold chains where these are known, and against those of the crowd.
+
+    Parameters
+    ----------
+    scores : against the crowd's chains, by system and by metric.
+    gold : against gold chains.
+    of_chains : whether whole chains were drawn.
+    """
     import pandas
 
     rows = []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.against_gold import CALIBRATION, LEAST_ITEMS
-from consilience.models.truth.truth import PARTITION, Block, Question
+from consilience.models.truth.truth import PARTITION
 from consilience.notes import Level
 from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined
 from consilience.pages.agreement import agreement_sections, predictive_section
@@ -71,6 +70,7 @@ from consilience.pages.ratings import (
     unchecked,
     without_offsets,
 )
+from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
     group_scores,
@@ -85,9 +85,6 @@ from consilience.rounding import probability
 
 # Annotations that are simulated to check the agreement; and how many data sets: enough to tell a p-value of .05.
 _MOST_SIMULATED, _DATA_SETS = 1 << 22, (40, 200)
-
-# Rankings of more numbers than this are drawn anew for each score: 2^26 codes take 256 MiB.
-_MOST_REMEMBERED = 1 << 26
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
@@ -144,7 +141,7 @@ def classes_page(
     return Page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*unexpected, *scored.alerts, *_alert_of_vote(fit, found.gold)], numbers=numbers or _numbers(fit, found),
-        findings=[*scored.findings, *_findings(found)], actions=_actions(fit, found, named),
+        findings=[*scored.findings, *_findings(found, named)], actions=_actions(fit, found, named),
     )  # fmt: skip
 
 
@@ -163,7 +160,7 @@ class _Found:
         self, fit: Fit, systems: Mapping[str, Predictions], metric: Any, risk: ClassMap | None, provenance: Any,
         policies: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        self.fit, self.truth, self.unit = fit, _remembering(fit.truth), fit.data.unit
+        self.fit, self.truth, self.unit = fit, remembering(fit.truth), fit.data.unit
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
         # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them.
         self.compared = self.truth if self.truth.dependence is None else fit
@@ -269,26 +266,6 @@ class _Found:
         }
 
 
-def _remembering(truth: Any) -> Any:
-    """Return a truth that draws its rankings once for each depth, for the many scores of one report."""
-    if not truth.answers(Ranked(2)) and truth.exact(Ranked(1)) is not None:
-        return truth  # nothing is drawn
-    remembering = copy.copy(truth)
-    kept: dict[int, list[Block]] = {}
-
-    def blocks(question: Question) -> Iterator[Block]:
-        match question:
-            case Ranked(depth) if depth * truth.num_units * truth.num_draws <= _MOST_REMEMBERED:
-                if depth not in kept:
-                    kept[depth] = [one._replace(values=np.asarray(one.values)) for one in truth.blocks(question)]
-                return iter(kept[depth])
-        return truth.blocks(question)
-
-    remembering.blocks = blocks
-    remembering.point = truth.standard  # an estimate that is made at its first use serves both
-    return remembering
-
-
 def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> list[Metric]:
     """Choose what to report: the metric that is asked for, top-1 as in `compare`, and what follows from the lengths."""
     if isinstance(metric, list | tuple):
@@ -337,7 +314,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
 
 
-def _findings(found: _Found) -> list[str]:
+def _findings(found: _Found, named: Any) -> list[str]:
     """Say what was found, the most important first."""
     truth, gold = found.truth, found.gold
     said = []
@@ -379,7 +356,7 @@ def _findings(found: _Found) -> list[str]:
                 found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
             )  # fmt: skip
     elif gold.vote is None:  # of a vote the box above has what gold labels say
-        said.append(_by_gold(found, gold))
+        said.append(_by_gold(found, gold, named))
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said
@@ -407,11 +384,18 @@ def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
     return [Alert(titles[0], [f"{gold.vote.words}."], Level.warning)]
 
 
-def _by_gold(found: _Found, gold: BesideGold) -> str:
-    """Say how right labels are by gold labels that the fit did not use, and whether annotators are as it says."""
+def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
+    """Say how right labels are by gold labels that the fit did not use, and whether annotators are as it says.
+
+    Parameters
+    ----------
+    found, gold : the parts of the page, and the fit beside gold labels.
+    named : the truth, as `worded` writes it.
+    """
     apart = halves(found.fit, found.annotators)
-    names, wrong = found.fit.truth.names(), [place for place, _ in gold.wrong]
+    names, wrong = named.names(), [place for place, _ in gold.wrong]
     listed = f" Wrong: {', '.join(str(names[place]) for place in wrong)}." if 0 < len(wrong) <= _MOST_NAMED else ""
+    listed += "" if gold.voted is None else gold.voted.clause
     return (
         f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were not used in the fit"
         f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
@@ -487,7 +471,7 @@ def _worst(annotators: Any, blind: str) -> str:
         means = annotators.set_index("annotator")[score]
     worst = means.nsmallest(_MOST_NAMED).index.astype(str)
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
-    return f", first {named}" if named else ""
+    return f"{' by their sensitivities' * (score == 'sensitivity')}, first {named}" if named else ""
 
 
 def _risk_section(found: _Found, risk: ClassMap) -> Section:

@@ -15,6 +15,7 @@ from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS, signal
 from consilience.pages import SURE, Section, Table
 from consilience.pages.annotators_by_gold import by_gold_blocks
+from consilience.pages.gold_chains import beside_gold_by_class
 from consilience.pages.run import is_counted
 from consilience.printing import counted
 from consilience.rounding import within, written
@@ -37,6 +38,7 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
         parts = [_accuracy(fit, frame)]
     elif "sensitivity" in frame:
         mentions = fit.data.unit == "mention"
+        frame = beside_gold_by_class(fit, frame) if mentions else frame
         parts = [_profiles(frame.replace({"class": _OF_MENTIONS}) if mentions else frame, mentions=mentions)]
     else:
         return []
@@ -284,6 +286,8 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
     low = frame["sensitivity_lower"].to_numpy(float)
     if (end := np.nanmin(low)) > 0 and (number := int(np.isclose(low, end, atol=1e-6).sum())) > 1:
         words += f" {number:,} of them begin at {end:.2f}, the smallest that is looked at: read “or less”."
+    by_gold = frame.attrs.get("by_gold", ())
+    words += _clash(frame) if len(by_gold) else ""
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
     scatter: list[Any] = []
     drawn: list[Any] = []
@@ -302,11 +306,30 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
         drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="decisions"))
     named = {f"{name}_upper": "to" for name in ("sensitivity", "specificity")}
     named |= {"sensitivity_lower": "95 % from", "specificity_lower": "specificity, 95 % from"}
-    table = frame.sort_values("sensitivity", kind="stable").rename(columns=named)
-    profiles = Table(table, "Profiles of annotators, the lowest sensitivity first.", of="annotators")
+    order = np.argsort(frame["sensitivity"].to_numpy(), kind="stable")
+    texts = {"right by gold": [by_gold[row] for row in order]} if len(by_gold) else {}
+    table = frame.iloc[order].rename(columns=named)
+    profiles = Table(table, "Profiles of annotators, the lowest sensitivity first.", of="annotators", texts=texts)
     gist = f"sensitivity {frame['sensitivity'].min():.2f} to {frame['sensitivity'].max():.2f}"
     gist = f"{int(below.sum()):,} of {len(frame):,} profiles below chance" if both else gist
     return Section("Annotators", [words, *scatter, *hidden, drawn, profiles], gist)
+
+
+def _clash(frame: Any) -> str:
+    """Say what the column by gold is, and name one who is right each time and has less than another who is not."""
+    words = " “Right by gold” is how many of the annotator's labels of mentions of that class are right by gold labels."
+    for _, of_class in frame.groupby("class", sort=False):
+        always, others = of_class[of_class["right by gold"] == 1], of_class[of_class["right by gold"] < 1]
+        if len(always) and len(others) and always["sensitivity"].min() < others["sensitivity"].max():
+            low = always.loc[always["sensitivity"].idxmin()]
+            high = others.loc[others["sensitivity"].idxmax()]
+            one, other = (f"“{row['annotator']}”" for row in (low, high))
+            return (
+                f"{words} The fit goes by its own labels and not by these, and where decisions are few it stays near "
+                f"what it expects of any annotator: so {one}, right each time, has {low['sensitivity']:.2f} "
+                f"({low['class']}), and {other}, who is not, {high['sensitivity']:.2f}."
+            )
+    return words
 
 
 # What they confuse ----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
 from consilience.notes import Level
 from consilience.pages import Alert, Section, Table, tile
+from consilience.pages.beside_a_vote import Voted, voted
 from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
@@ -36,6 +37,8 @@ from consilience.rounding import decimals, probability, within, written
 _SPREADS = 2.0
 
 _TIE = 1e-9  # of a certainty of 1
+
+_FEWEST_OUTSIDE = 5  # labels with a certainty that is not in the fullest bin
 
 MOST_DIGITS, MOST_DIGITS_OF_A_VOTE = 4, 2
 """After the point, of scores; a vote is off by more than a third one."""
@@ -57,6 +60,7 @@ class BesideGold(NamedTuple):
     source : of the dependence; see `Dependence`.
     wrong : codes of the items of which another label is gold, and the certainties of theirs, the surest first.
     vote : what is right of labels that won a vote, where it is one.
+    voted : what a majority vote makes of the same items; None where that is not asked.
     in_table : certainties of the wrong labels that the table of items has, in which their gold labels may have a part.
     """
 
@@ -69,6 +73,7 @@ class BesideGold(NamedTuple):
     wrong: tuple[tuple[int, float], ...] = ()
     vote: Won | None = None
     in_table: tuple[float, ...] = ()
+    voted: Voted | None = None
 
     @property
     def figures(self) -> dict[str, str]:
@@ -170,7 +175,9 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     mean = float(truth.lead.certainty.mean())
     vote = _won(fit, found) if is_vote(fit) else None
     shown = tuple(truth.lead.certainty[found.item[of_wrong]].tolist())
-    return BesideGold(score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown)
+    return BesideGold(
+        score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit)
+    )  # fmt: skip
 
 
 def together_words(
@@ -235,7 +242,10 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         if score.fitted_on:
             stated = f"the certainty of the table of {gold.unit}s, and in brackets the one that is scored"
         words += f" Wrong, with {stated}: {_listed(gold, names)}."
-    words += unnamed
+    words += unnamed + ("" if gold.voted is None else gold.voted.words(names))
+    if not _tell_apart(gold.table):
+        few = " There are too few labels of different certainties for a curve. Gold labels err too."
+        return Section("Against the gold labels", [words + few], f"right {gold.right_text}")
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
@@ -259,6 +269,11 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
     gist = f"right {gold.right_text}, {score.certainty:.3f} expected"
     return Section("Against the gold labels", [words, curve, table, how], gist)
+
+
+def _tell_apart(table: Any) -> bool:
+    """Return whether enough labels are outside the fullest bin of certainties to be compared with those in it."""
+    return bool(table["items"].sum() - table["items"].max() >= _FEWEST_OUTSIDE)
 
 
 def _listed(gold: BesideGold, names: Any) -> str:

@@ -25,7 +25,6 @@ from consilience.printing import counted
 from consilience.rounding import within, written
 
 _LEAST_DOCUMENTS = 5  # by which an interval is made
-_NOT_USED = "The fit did not use the gold labels"
 _AN_END = (
     "The gold score of {} is an end of the interval by the crowd: of so few mentions draws have few different scores, "
     "and that of the gold chains is among them."
@@ -67,12 +66,12 @@ class GoldScores(NamedTuple):
         """Say what is known of other documents."""
         if self.documents >= _LEAST_DOCUMENTS:
             return (
-                f"{_NOT_USED}. Intervals of scores against gold hold about 95 % for documents like these "
+                "Intervals of scores against gold hold about 95 % for documents like these "
                 f"{self.documents:,}, each of which is left out once (jackknife)."
             )
         few = "" if self.documents == 1 else f", fewer than {_LEAST_DOCUMENTS},"
         return (
-            f"{_NOT_USED}. Of {counted(self.documents, 'documents')}{few} no interval can be given: how scores against "
+            f"Of {counted(self.documents, 'documents')}{few} no interval can be given: how scores against "
             "gold would differ on others is not known."
         )
 
@@ -100,17 +99,20 @@ class GoldScores(NamedTuple):
         low, high = (written(end, ".3f") for end in spread)
         return f", ahead by {ahead:.3f} ({low} to {high}, 95 %) {on}"
 
-    def before(self, metric: str, named: str, meaning: str, table: Any) -> list[str]:
-        """Say what systems score, and what to know of that; with the table of their intervals by the crowd, if any."""
-        said = [self.words(metric, named, meaning), self.how]
-        if table is None:
-            return said
+    def at_end(self, metric: str, table: Any) -> list[str]:
+        """Say of which systems the score is an end of their interval by the crowd, in this table; nothing of none."""
         ends = table.set_index("system")[["lower", "upper"]]
         at_end = [f"“{name}”" for name, one in self.scores.items() if np.isclose(ends.loc[name], one[metric]).any()]
-        return said + [_AN_END.format(" and ".join(at_end))] * bool(at_end)
+        return [_AN_END.format(" and ".join(at_end))] * bool(at_end)
 
     def words(self, metric: str, named: str, meaning: str) -> str:
-        """Say what systems and the crowd score."""
+        """Say what systems and the crowd score.
+
+        Parameters
+        ----------
+        metric : by its name in code.
+        named, meaning : in words, and what it is, in brackets.
+        """
         order = sorted(self.scores, key=lambda name: -self.scores[name][metric])
         first, *others = (f"“{name}” {{}}{self.text(name, metric)}" for name in order)
         listed = "".join(f", {one.format('')}" for one in others)
@@ -123,7 +125,14 @@ class GoldScores(NamedTuple):
         )
 
     def otherwise(self, metric: str, named: str, table: Any, digits: int) -> list[str]:
-        """Say, under a heading, which systems score more or less by gold than the crowd's intervals hold, if any."""
+        """Say, under a heading, which systems score more or less by gold than the crowd's intervals hold, if any.
+
+        Parameters
+        ----------
+        metric, named : by its name in code, and in words.
+        table : of the leaderboard by the crowd.
+        digits : after the point, of its scores.
+        """
         said, sides = [], set()
         for row in table.itertuples():
             if row.lower <= (score := self.scores[row.system][metric]) <= row.upper:
@@ -230,7 +239,7 @@ def annotators_by_gold(fit: Any) -> list[Section]:
     })  # fmt: skip
     words = (
         f"How often the labels of each annotator are right, of {counted(int((codes >= 0).sum()), 'mentions')} with a "
-        "gold label, which the fit did not use. A label that leads to any mention of the gold entity counts as right "
+        "gold label. A label that leads to any mention of the gold entity counts as right "
         "where the gold label leads to one too; any other has to be the gold label. Intervals (Wilson) hold "
         "95 % for independent labels. Gold labels err too."
     )
@@ -238,6 +247,29 @@ def annotators_by_gold(fit: Any) -> list[Section]:
     gist = " to ".join(f"“{name}” {value} [{one}, {other}]" for name, value, one, other in parts)
     table = Table(frame, "Annotators, least often right first.")
     return [Section("Annotators against the gold labels", [words, table], f"right: {gist}")]
+
+
+def beside_gold_by_class(fit: Any, frame: Any) -> Any:
+    """Return the table of annotators by class with the share of their labels that are right by gold labels.
+
+    ``attrs["by_gold"]`` has it in words; the table stays as it is where the fit knows no gold labels that it did not
+    use. The class is that of the gold label.
+    """
+    data, codes = fit.data, unused_gold(fit.resolved)
+    if codes is None or data.annotators is None:
+        return frame
+    right, known = _right(data, codes)
+    kind = data.label_codes().type[codes[np.asarray(data.mention)]]
+    share, said = [], []
+    names = list(map(str, data.annotators))
+    for name, what in zip(map(str, frame["annotator"]), frame["class"], strict=True):
+        own = known & (np.asarray(data.annotator) == names.index(name)) & (kind == MENTION_TYPES.index(what))
+        number, hits = int(own.sum()), int(right[own].sum())
+        share.append(hits / number if number else np.nan)
+        said.append(f"{hits:,} of {number:,}" if number else "–")
+    frame = frame.assign(**{"right by gold": share})
+    frame.attrs["by_gold"] = said
+    return frame
 
 
 def right_by_annotator(fit: Any, names: Sequence[str]) -> str:

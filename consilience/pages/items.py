@@ -191,7 +191,15 @@ def named_items(truth: Any, places: np.ndarray, unit: str) -> str:
 
 
 def how_counted(best: Score, truth: Any, what: str, high: float = 0.0, draws: float = np.inf) -> str:
-    """Say how certainties were counted, and what that is worth."""
+    """Say how certainties were counted, and what that is worth.
+
+    Parameters
+    ----------
+    best, truth : certainties, and the truth that they are of.
+    what : has them, in words.
+    high : by how much they are too high; see `too_high`.
+    draws : how many independent ones they are worth at least.
+    """
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
@@ -202,9 +210,9 @@ def how_counted(best: Score, truth: Any, what: str, high: float = 0.0, draws: fl
         half = special.ndtri(ends()[1]) * np.sqrt(_EXAMPLE * (1 - _EXAMPLE) / max(draws, 1))
         worth = f", worth {draws:,.0f} independent ones or more: one of {_EXAMPLE} is known to about ± {half:.2f}"
     return (
-        f"Certainties were counted among {truth.num_draws:,} draws of the truth{worth}. Each is the largest of several "
-        f"frequencies, and so too high: of the {what} by {by} on average, by what one half of the draws says of the "
-        "choice of the other."
+        f"Certainties were counted among {truth.num_draws:,} draws of the truth{worth}. The same draws choose the "
+        f"{what} and count it, which makes certainties too high. With one half of them to choose and the other to "
+        f"count, they are {by} lower on average."
     )
 
 

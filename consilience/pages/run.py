@@ -41,7 +41,10 @@ def run_section(
     rows = [*_computed(fit), *_circumstances(fit)]
     table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
     blocks: list[Any] = [Table(table, "The run, and its settings; options at their defaults are left out.")]
-    if fit.priors is not None and "link" not in fit.posterior.hidden:  # whole chains have none of them
+    if "link" in fit.posterior.hidden:  # whole chains have no priors of the member's
+        beliefs = pandas.DataFrame(fit.truth.beliefs.items(), columns=["of", "belief"])
+        blocks.append(Table(beliefs, "What the model believed before any data (priors)."))
+    elif fit.priors is not None:
         caption, idle = _caption_of_priors(fit), fit.resolved.idle_priors
         said = priors_in_words(fit.priors).items()
         # The name of a function of the library is no code that anyone types: what it believes stands beside it.

@@ -26,17 +26,17 @@ class Lowest(NamedTuple):
     Parameters
     ----------
     group : the code of the one that is lowest.
-    lower : how many others it is lower than, beyond chance.
-    others : how many these are.
+    below : the codes of those that it is lower than, beyond chance.
+    others : how many others there are.
     """
 
     group: int
-    lower: int
+    below: tuple[int, ...]
     others: int
 
 
 def lowest_annotator(counts: LabelCounts, annotations: Annotations, level: float = 0.95) -> Lowest | None:
-    """Say than how many others the annotator agrees less who agrees least; None where fewer than two can be compared.
+    """Say than which others the annotator agrees less who agrees least; None where fewer than two can be compared.
 
     Parameters
     ----------
@@ -52,7 +52,14 @@ def lowest_annotator(counts: LabelCounts, annotations: Annotations, level: float
 
 
 def lowest_label(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> Lowest | None:
-    """Say than how many others the label agrees less on which annotators agree least; see `lowest_annotator`."""
+    """Say than which others the label agrees less on which annotators agree least.
+
+    Parameters
+    ----------
+    counts : of annotations.
+    weight : k(n); see `weight_function`.
+    level : as of `lowest_annotator`.
+    """
     item, label, number = counts.entries
     size = counts.size[item].astype(float)
     usable = size >= 2
@@ -69,6 +76,12 @@ def _lowest(
 
     Which one is lowest is seen in the data, so that all pairs of groups count as tested (Bonferroni): of 400 simulated
     crowds of 12 annotators who are all alike, 8 had one called lower, and 59 had if only the others were counted.
+
+    Parameters
+    ----------
+    group, item, agreeing, pairs : shape ``(cell,)``; whose, of which item, and the parts of the share.
+    shape : how many groups and items there are.
+    level : as of `lowest_annotator`.
     """
     met = pairs > 0
     place = group[met], item[met]
@@ -78,7 +91,7 @@ def _lowest(
         return None
     shares = (top.sum(axis=1) / np.maximum(bottom.sum(axis=1), 1e-300))[groups]
     least = int(groups[shares.argmin()])
-    most, lower = (1 - level) / (len(groups) * (len(groups) - 1) / 2), 0
+    most, below = (1 - level) / (len(groups) * (len(groups) - 1) / 2), []
     for other, share in zip(groups.tolist(), shares.tolist(), strict=True):
         units = np.union1d(_items(bottom, least), _items(bottom, other))
         if other == least or (number := len(units)) < _FEWEST:
@@ -86,8 +99,8 @@ def _lowest(
         moved = _without_each(top, bottom, other, units) - _without_each(top, bottom, least, units)
         sd = np.sqrt((number - 1) / number * np.square(moved - moved.mean()).sum())
         statistic = (share - shares.min()) / sd if sd > 0 else 0.0
-        lower += bool(2 * special.stdtr(number - 1, -statistic) <= most)
-    return Lowest(least, lower, len(groups) - 1)
+        below += [other] * bool(2 * special.stdtr(number - 1, -statistic) <= most)
+    return Lowest(least, tuple(below), len(groups) - 1)
 
 
 def _items(cells: sparse.csr_array, group: int) -> np.ndarray:

@@ -11,7 +11,8 @@ import numpy as np
 
 from consilience.data.annotations import Annotations
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.evaluation.agreement.alpha import finite_numbers
+from consilience.evaluation.agreement.alpha import finite_numbers, krippendorff_alpha
+from consilience.evaluation.agreement.alpha_of_others import alpha_interval, alpha_two_way_sd
 from consilience.evaluation.agreement.annotators import TwoWay, annotator_table, pair_table, sharing_most, two_way_sd
 from consilience.evaluation.agreement.coefficients import coefficients
 from consilience.evaluation.agreement.counts import LabelCounts, rows_of
@@ -117,13 +118,27 @@ class Agreement:
 
     @property
     def interval_of_others(self) -> tuple[float, float] | None:
-        """The same for annotators like these, where it is known who gave each label, and it takes no time."""
+        """The same for annotators like these, where it is known who gave each label, and it takes no time.
+
+        None too where none of them can be left out, as of two.
+        """
         if not self.annotators_random and not self._tells_annotators:
             return None
         other = copy.copy(self)
         other.annotators_random = True
         other.__dict__.pop("_estimate", None)  # of these annotators
-        return other.interval
+        return other.interval if np.isfinite(other.interval).all() else None
+
+    @cached_property
+    def alpha_interval_of_others(self) -> tuple[float, float] | None:
+        """The interval of nominal alpha for annotators like these, where `interval_of_others` is known too."""
+        if not self._tells_annotators:
+            return None
+        both = alpha_two_way_sd(self.counts, self._identified("a standard error over annotators"))
+        own = krippendorff_alpha(self.counts, level=self.level)
+        low, high = alpha_interval(own.value, both.sd, min(self.num_usable, both.num_annotators), self.level)
+        # No narrower than for these annotators, which the bootstrap knows better where labels are rare.
+        return (min(low, own.lower), max(high, own.upper)) if np.isfinite([low, high]).all() else None
 
     @cached_property
     def flat(self) -> SparseAgreement:

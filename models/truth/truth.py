@@ -160,6 +160,7 @@ class Truth(ABC):
         what it is taken to be; None where it is taken for known.
     dependence : of a crowd, how much the errors of one item's annotators are taken to hang together; see
         `consilience.models.crowd.dependence`.
+    beliefs : what was believed before any data, in words, by what it is of: of models whose priors do not say it.
     """
 
     kind: ClassVar[Kind]
@@ -172,6 +173,7 @@ class Truth(ABC):
     probabilities_at: Callable[[float], Marginals] | None = None
     signal: Any = None
     dependence: Any = None
+    beliefs: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def blocks(self, question: Question) -> Iterator[Block]:

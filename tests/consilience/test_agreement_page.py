@@ -16,6 +16,7 @@ from consilience.pages.agreement import (
     _planning,
     _than,
     agreement_page,
+    agreement_sections,
 )
 from tests.golden.cases import crowd
 
@@ -33,8 +34,12 @@ def test_a_value_of_alpha_stands_beside_the_convention(alpha, where):
 def test_the_tile_of_alpha_has_its_interval_and_says_whose_it_is():
     page = agreement_page(cs.agreement(crowd().data))
     (name,) = (name for name in page.numbers if name.startswith("Krippendorff"))
-    low, high = map(float, re.search(r"\((\S+) to (\S+), 95 %, for these annotators\)", name).groups())
+    found = re.match(r"Krippendorff's alpha, for annotators like these \((\S+) to (\S+), 95 %\): ", name)
+    low, high = map(float, found.groups())
     assert low < float(page.numbers[name]) < high
+    (said,) = (text for text in page.findings if "Krippendorff" in text)
+    inside = re.search(r"like these, and between (\S+) and (\S+) for these annotators", said).groups()
+    assert low < float(inside[0]) < float(inside[1]) < high
     assert "a convention and no test" in " ".join(page.findings)
 
 
@@ -101,7 +106,7 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     (said,) = (text for text in agreement_page(found).findings if text.startswith("Who agrees least"))
     name = found.annotators()["annotator"][lowest.group]
     assert said.startswith(f"Who agrees least with the others: “{name}”, ")
-    assert said.endswith(f"{_than(lowest)}.")
+    assert said.endswith(f"{_than(lowest, found.annotators()['annotator'])}.")
     assert "Bonferroni" not in " ".join(agreement_page(found).findings)
     part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
     assert part.blocks[0].endswith("any is told apart by chance alone in 5 % of such data at most (Bonferroni).")
@@ -110,13 +115,15 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
 @pytest.mark.parametrize(
     ("lower", "others", "said"),
     [
-        (0, 1, "; that the other is higher may be chance"), (0, 5, "; that the 5 others are higher may be chance"),
-        (1, 1, ", beyond chance lower than the other"), (2, 5, ", beyond chance lower than 2 of 5 others"),
-        (5, 5, ", beyond chance lower than all 5 others"),
+        ((), 1, "; that the other is higher may be chance"), ((), 5, "; that the 5 others are higher may be chance"),
+        ((1,), 1, ", beyond chance lower than the other"),
+        ((1, 2, 3, 4, 5), 5, ", beyond chance lower than all 5 others"),
+        ((2, 5), 5, ", beyond chance lower than 2 of 5 others (“c”, “f”)"),
+        ((1, 2, 3, 5), 5, ", beyond chance lower than 4 of 5 others"),
     ],
 )  # fmt: skip
 def test_how_many_others_agree_more_beyond_chance_is_said(lower, others, said):
-    assert _than(Lowest(0, lower, others)) == said
+    assert _than(Lowest(0, lower, others), list("abcdef")) == said
 
 
 @pytest.mark.parametrize("counts", [[[3, 1], [0, 4], [2, 2], [4, 0]], [[3, 1, 0], [0, 2, 2], [9, 3, 0], [0, 0, 4]]])
@@ -128,7 +135,7 @@ def test_one_coefficient_is_to_be_quoted_and_the_others_stand_behind_it(counts):
     assert "Krippendorff's alpha" not in set(others["coefficient"])
     rest = others[others["coefficient"] != "percent agreement"]["value"]
     far = abs(rest - quoted["value"].iloc[0]).max()
-    assert part.blocks[0].endswith(f"are at most {far:.3f} from it here.")
+    assert f"are at most {far:.3f} from it here." in part.blocks[0]
 
 
 @pytest.mark.parametrize(("counts", "alike"), [([[3, 1], [0, 4], [2, 2]], True), ([[3, 1], [0, 2], [9, 3]], False)])
@@ -139,6 +146,38 @@ def test_spa_is_set_beside_the_percent_agreement(counts, alike):
     value = float(re.search(r"the percent agreement, ([\d.]+\d)", part.blocks[0])[1])
     assert value == pytest.approx(found.flat.value, abs=0.01)
     assert ("weights make no difference" in part.blocks[0]) is alike
+
+
+def test_conventions_that_are_written_alike_are_one_row_and_each_is_named_once():
+    part = next(part for part in agreement_page(cs.agreement(crowd().data)).sections if "chance" in part.title)
+    _, others, _ = (block.frame for block in part.blocks if hasattr(block, "frame"))
+    assert not others.drop(columns="convention").round(3).duplicated().any()
+    for convention in others["convention"]:
+        names = convention.split(", ")
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("gold", [[0, 1, -1], None])
+def test_annotators_stand_beside_the_gold_labels_where_there_are_any(gold):
+    """Two labels of each of two annotators are of items with a gold label; the third annotator has none there."""
+    item, who, label = [0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 1, 2], [0, 0, 1, 0, 1, 1]
+    data = cs.Annotations.from_codes(item, who, label, gold=gold, annotators=["x", "y", "z"])
+    found = cs.agreement(data)
+    part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
+    (table,) = (block for block in part.blocks if hasattr(block, "frame"))
+    assert ("right by gold" in table.frame) is (gold is not None)
+    if gold is not None:
+        told = dict(zip(table.frame["annotator"], table.texts["right by gold"], strict=True))
+        assert told == {"x": "2 of 2 [0.34, 1.00]", "y": "1 of 2 [0.09, 0.91]", "z": "–"}
+    (on_a_fit,) = (part for part in agreement_sections(found) if part.title == "Annotators")
+    assert all("right by gold" not in block.frame for block in on_a_fit.blocks if hasattr(block, "frame"))
+
+
+@pytest.mark.parametrize(("counts", "told"), [([[3, 1], [0, 4]], False), ([[3, 1], [0, 4], [1, 0]], True)])
+def test_items_with_two_annotations_are_counted_where_not_all_have_them(counts, told):
+    page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts)))
+    assert ("items with two annotations or more" in page.numbers) is told
+    assert ("averages the agreement of all 2 items" in page.sections[0].blocks[0]) is not told
 
 
 def test_every_coefficient_is_explained():

@@ -3,14 +3,20 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 
 import consilience as cs
 from consilience import figures
+from consilience.evaluation.reliability import reliability_table
+from consilience.pages.beside_a_vote import voted
 from consilience.pages.chains import chain_scores, chain_sections, what_to_read
+from consilience.pages.crowd import _clash
+from consilience.pages.gold import beside_gold, gold_section
 from consilience.pages.gold_chains import (
     annotators_by_gold,
+    beside_gold_by_class,
     gold_entities,
     gold_scores,
     mark_gold,
@@ -149,10 +155,73 @@ def test_scores_against_gold_are_marked_in_the_figure_and_named(monkeypatch):
     page = chain_scores(fit, systems, ["conll"], singletons=True)
     assert page.alerts == []
     assert any("Scores against the crowd's chains have limits." in str(block) for block in page.sections[0].blocks)
-    assert page.sections[0].blocks[0].startswith("Against the gold chains of 2 documents, “good” scores ")
+    assert page.findings[0].startswith("Against the gold chains of 2 documents, “good” scores ")
+    assert not any("Against the gold chains of" in str(block) for block in page.sections[0].blocks)
     monkeypatch.setattr("consilience.pages.chains.gold_scores", lambda *_: None)
     (alert,) = chain_scores(fit, systems, ["conll"], singletons=True).alerts
     assert alert.title == "Scores against the crowd's chains have limits."
+
+
+def five_mentions():
+    """Return mentions of which a vote is right on m0 and m1, wrong on m2, and tied on m3 and m4."""
+    said = {
+        "ann": ["DN", "DO(m0)", "DN", "DN", "DN"], "bob": ["DN", "DO(m0)", "DN", "DN", "DN"],
+        "cat": ["DN", "DN", "DN", "DO(m2)", "DO(m0)"], "eve": ["DN", "DO(m0)", "DO(m1)", "DO(m2)", "DO(m0)"],
+    }  # fmt: skip
+    rows = {"mention_id": [f"m{place}" for place in range(5)] * 4, "annotator_id": np.repeat(list(said), 5).tolist()}
+    gold = ["DN", "DO(m0)", "DO(m1)", "DO(m2)", "DO(m3)"]
+    rows |= {"annotation": [label for own in said.values() for label in own], "gold": gold * 4}
+    return cs.read_mentions(rows | {"start": [*range(5)] * 4, "end": [*range(5)] * 4, "document_id": ["d"] * 20})
+
+
+def test_a_majority_vote_is_the_baseline_and_its_ties_are_named():
+    """Of m3 the gold label is one of the tied ones, of m4 not."""
+    data = five_mentions()
+    fit = cs.fit("mpa", data, coreference="links", method="cavi")
+    found = voted(fit)
+    assert (found.right, found.wrong, found.tied.tolist(), found.held) == (2, 1, [3, 4], 1)
+    assert found.words(fit.truth.names()) == (
+        " A majority vote has 2 of 5 right, and 2 tie. Tied: m3, m4; the gold label is one of the tied ones in 1 of 2."
+    )
+    assert found.clause in gold_section(beside_gold(fit), fit.truth.names()).blocks[0]
+    assert voted(cs.fit("majority-vote", data)) is None
+
+
+@pytest.mark.parametrize(("bins", "curve"), [([4, 17], False), ([1, 20], False), ([5, 16], True), ([16, 5], True)])
+def test_bins_of_certainties_are_shown_where_there_is_something_to_compare(bins, curve):
+    random = np.random.default_rng(0)
+    stated = np.repeat([0.75, 0.97], bins)
+    table = reliability_table(stated, (random.random(len(stated)) < stated).astype(float))
+    fit = three_annotators()
+    gold = beside_gold(fit)._replace(table=table, vote=None)
+    part = gold_section(gold, fit.truth.names())
+    assert any(hasattr(block, "frame") for block in part.blocks) is curve
+    assert ("Brier" in str(part.blocks)) is curve
+    assert ("too few labels of different certainties" in part.blocks[0]) is not curve
+
+
+def test_annotators_by_class_stand_beside_the_gold_labels_of_that_class():
+    fit = three_annotators()
+    rows = [("ann", "DN", 0.6), ("ann", "DO", 0.7), ("eve", "DN", 0.5), ("eve", "DO", 0.8), ("bob", "PR", 0.4)]
+    frame = beside_gold_by_class(fit, pandas.DataFrame(rows, columns=["annotator", "class", "sensitivity"]))
+    assert frame.attrs["by_gold"] == ["1 of 1", "1 of 2", "1 of 1", "1 of 2", "–"]
+    assert "right each time" not in _clash(frame)
+    clash = frame.assign(**{"right by gold": [1, 1, 0.5, 0.5, np.nan]})
+    assert _clash(clash).endswith("so “ann”, right each time, has 0.70 (DO), and “eve”, who is not, 0.80.")
+    used = cs.fit("majority-vote", fit.data, gold="use")
+    assert "by_gold" not in beside_gold_by_class(used, pandas.DataFrame(rows)).attrs
+
+
+def test_wrong_labels_are_named_in_words_where_the_text_is_known(tmp_path):
+    data = five_mentions()
+    text = pandas.DataFrame({"document": "d", "token": range(5), "word": [f"w{place}" for place in range(5)]})
+    links = cs.fit("mpa", data, coreference="links", method="cavi")
+    wrong = [place for place, _ in beside_gold(links).wrong]
+    assert 0 < len(wrong) <= 3
+    cs.report(links, text=text, path=tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text()
+    named = ", ".join(f"w{data.start[place]} ({data.mentions[place]})" for place in wrong)
+    assert f"Wrong: {named}." in html
 
 
 def three_annotators():

@@ -40,7 +40,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from consilience.arrays import Bool, Float, Int
-from consilience.models.mpa.partition.field import START, size_terms
+from consilience.models.mpa.partition.field import FREE, START, size_terms
 from consilience.models.mpa.partition.state import Texts, kind_of
 from consilience.models.truth.chains import NEW, NOTHING
 
@@ -124,6 +124,29 @@ def _whole(base: Float[np.ndarray, "kind bin"]) -> Float[np.ndarray, "kind numbe
 def points(classes: int) -> Float[np.ndarray, "point class"]:
     """Return the points of the grid, of 2 or 3 classes."""
     return np.array(list(itertools.product(_GRID, repeat=classes)))
+
+
+def beliefs(any_antecedent: bool) -> dict[str, str]:
+    """Return in words what is believed before any data, by what it is of.
+
+    ``any_antecedent`` is whether a right label may name any earlier mention of the entity.
+    """
+    grid = f"{_GRID[0]:.2f}, {_GRID[1]:.2f}, …, {_GRID[-1]:.2f}"
+    linked = {
+        "right links (λ)": "one names the nearest earlier mention of the entity with probability λ, any other with the "
+        "rest; λ is Beta(1, 1)"
+    }  # fmt: skip
+    return {
+        "sensitivities": f"those of an annotator are each one of {grid}; how often each combination occurs is learned "
+        f"from all annotators, from Dirichlet({_HALF:g}, …)",
+        **(linked if any_antecedent else {}),
+        "which errors": "annotators share what they err to: a first mention, or an earlier one by how near it is; the "
+        f"proportions of these are Dirichlet({_HALF:g}, …)",
+        "how alike errors are (θ)": "the smaller θ, the more often annotators of a mention err to the same label; log "
+        f"θ is uniform, θ between {_LEAST:g} and {_MOST:,.0f}",
+        "entities": "how they grow by their size and by how recent they are, and how often new ones come, is set in "
+        f"the warm-up and then fixed (numbers with normal priors of standard deviation {FREE:g})",
+    }
 
 
 def first_parameters(texts: Texts, any_antecedent: bool) -> Parameters:

@@ -28,7 +28,7 @@ from consilience.models.rows import ranges
 from consilience.models.truth.chains import NEW
 
 START = np.array([0.5, 1.0, 0.2, 0.3, -2.0, -2.0])
-_FREE = 2.0  # standard deviation around the start: what documents of a few mentions leave open stays finite
+FREE = 2.0  # standard deviation around the start: what documents of a few mentions leave open stays finite
 _STEPS = 12  # of Newton's method: the objective is concave
 _MENTIONS = 800
 
@@ -102,8 +102,8 @@ def _most_probable(
         weight = np.exp(score - np.repeat(np.maximum.reduceat(score, begin), sizes))
         weight /= np.repeat(np.add.reduceat(weight, begin), sizes)
         mean = np.add.reduceat(weight[:, None] * features, begin)
-        gradient = (features[own] - mean).sum(axis=0) - (value - START) / _FREE**2
-        curvature = (weight[:, None] * features).T @ features - mean.T @ mean + np.eye(len(value)) / _FREE**2
+        gradient = (features[own] - mean).sum(axis=0) - (value - START) / FREE**2
+        curvature = (weight[:, None] * features).T @ features - mean.T @ mean + np.eye(len(value)) / FREE**2
         step = np.linalg.solve(curvature, gradient)
         value = value + step / max(1.0, float(np.abs(step).max()))
     return value

@@ -11,6 +11,7 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.errors import InputError, InputProblem
 from consilience.models.mpa.candidates import candidates_of
+from consilience.models.mpa.partition.annotators import beliefs
 from consilience.models.mpa.partition.state import injective, label_code, label_of
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -45,6 +46,7 @@ class PartitionLabels(LabelDraws):
         self.num_chains, self.known, self.resolved, self.mentions = len(link), known, resolved, data
         self.ids = {"item": data.mentions, "class": self.of_mentions.names}
         self.candidates = candidates_of(data, "observed", resolved.settings.gold)
+        self.beliefs = beliefs(resolved.settings.antecedents == "any")
 
     def witnessed(self, witness: Int[np.ndarray, " mention"]) -> PartitionLabels:
         """Return labels of draws of which a system is one more annotator: it errs by itself, to any label alike.

@@ -207,7 +207,7 @@ def test_the_field_is_where_the_likelihood_of_the_choices_and_its_prior_are_larg
 
     def loss(value):
         chosen = features[own] @ value - np.logaddexp.reduceat(features @ value, begin)
-        return ((value - field.START) ** 2).sum() / (2 * field._FREE**2) - chosen.sum()
+        return ((value - field.START) ** 2).sum() / (2 * field.FREE**2) - chosen.sum()
 
     found = field._most_probable(field.START, features, begin, own)
     np.testing.assert_allclose(found, optimize.minimize(loss, field.START, tol=1e-10).x, atol=1e-4)
@@ -389,6 +389,10 @@ def test_a_fit_says_the_same_in_labels_chains_and_partition(fitted, crowd):
     assert (named <= 1 + 1e-9).all()
     assert named.mean() > 0.9
     assert set(fitted.chains_prior().parameter) >= {"size", "recency", "new", "new_growth", "nearest"}
+    grid = annotators.points(2)[:, 1]
+    assert f"one of {grid[0]:.2f}, {grid[1]:.2f}, …, {grid[-1]:.2f};" in fitted.truth.beliefs["sensitivities"]
+    assert "right links (λ)" in fitted.truth.beliefs
+    assert "right links (λ)" not in annotators.beliefs(any_antecedent=False)
     assert fitted.annotators().specificity.isna().all()
 
 
