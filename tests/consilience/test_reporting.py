@@ -280,7 +280,7 @@ def test_the_code_to_reproduce_runs_as_typed(tmp_path, monkeypatch):
                                    re.DOTALL)[1])  # fmt: skip
     exec(code, {})
     made = (tmp_path / "report.html").read_text("utf-8")
-    assert "“other”" in made
+    assert ">other<" in made
     assert "“system”" in made
     fit = cs.load_fit("run")
     assert "predictions = …" in run.reproduction(fit, {"a": SimpleNamespace(file="")})

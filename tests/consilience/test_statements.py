@@ -242,7 +242,9 @@ def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     assert "at 1.7 the mean certainty of the top class would be" in words(head)
     html = pages["labels"][2]
     assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
-    assert re.search(r"right \d\.\d+ \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
+    shown = words(section(html, "Against the gold labels"))
+    assert re.search(r"right \d+ of \d+, \d+\.\d expected", shown)
+    assert re.search(r"right for \d+ \(\d\.\d+ \[0\.\d+, \d\.\d+\] holds 95 %\)", shown)
 
 
 def test_the_risk_of_rankings_has_the_certainty_of_the_page(pages):
