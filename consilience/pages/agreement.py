@@ -411,7 +411,7 @@ def _to_quote(frame: Any, is_alpha: Any) -> str:
     """Say which coefficient to quote and why, and how far the others that are corrected for chance are from it."""
     words = (
         "Quote Krippendorff's alpha: it is defined for any number of annotators, of whom not all label every item, and "
-        "the custom of asking for 0.8 is of it."
+        "where 0.8 is asked for, alpha is meant."
     )
     value = frame.loc[is_alpha, "value"].iloc[0]
     rest = frame.loc[~is_alpha & ~frame["coefficient"].isin(["percent agreement"]), "value"].dropna()

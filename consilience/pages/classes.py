@@ -133,7 +133,7 @@ def classes_page(
         board = leaderboard_section(
             found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold
         )
-        parts.insert(0 if fit.data.rows == "report" else 1, board)
+        parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
     parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
     agreed, unexpected = _agreement_parts(fit, found.truth, found.top)
@@ -414,9 +414,9 @@ def _by_gold(found: _Found, gold: BesideGold) -> str:
     apart = halves(found.fit, found.annotators)
     names, wrong = found.fit.truth.names(), [place for place, _ in gold.wrong]
     listed = f" Wrong: {', '.join(str(names[place]) for place in wrong)}." if 0 < len(wrong) <= _MOST_NAMED else ""
-    used = f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}{gold.moved}"
+    used = f"used only to learn how much annotators err together{gold.moved}" if gold.moved else "not used in the fit"
     return (
-        f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were not used in the fit{used}. The leading "
+        f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were {used}. The leading "
         f"label is right on {gold.counts}{gold.beside}.{listed}{'' if apart is None else apart.finding}"
     )
 

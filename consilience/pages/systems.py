@@ -22,7 +22,7 @@ from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsBy
 from consilience.pages.items import below, class_word, named_items
 from consilience.pages.looked import in_verdict, looked_blocks
 from consilience.pages.run import fit_word, is_vote
-from consilience.pages.with_gold import anchored_numbers, anchored_texts, anchored_words, how_anchored, is_open
+from consilience.pages.with_gold import anchored_numbers, anchored_texts, how_anchored, is_open, verdict_with_gold
 from consilience.printing import counted
 from consilience.rounding import decimals, written
 
@@ -33,13 +33,9 @@ _UNTOLD = "cannot be told"  # of P(best)
 _MOST_NAMED = 4  # systems in a sentence
 _OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
 _BY_SOURCE = ", by where predictions come from"
-_MEANT = "how often its first choice is right"
 _BY_FIT = (
     "By the {} alone, the lower end is for predictions made from these annotations, the upper end for a system that "
     "looked at the items itself, with errors independent of the annotators'."
-)
-_EVENS_OUT = (
-    "whether an uncertain item is hit is open for each, but among many that evens out, but for what items share"
 )
 
 
@@ -63,18 +59,7 @@ def leaderboard_section(
     leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
     together = None if gold is None else gold.anchored
     one_kind, comparison = comparison, _apart(comparison)
-    names = {
-        "system": "system", **({"by_gold": ""} if leads else {}),
-        **({"together": "gold labels and annotations [95 %]", "p_best": ""} if together is not None else {}),
-        "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
-        "interval": f"{100 * comparison.level:g} %, all items like these",
-        "p_best": "P(best)",
-        "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
-        "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
-        "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
-        "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
-        "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
-    }  # fmt: skip
+    names = _columns(comparison, fit, gold)
     table, told = comparison.table, {"p_best": _p_best_texts(comparison)}
     digits = _digits(fit, 0.0, float((table["upper"] - table["lower"]).median()))
     told["value_own_look"] = comparison.own_texts(digits)
@@ -108,6 +93,52 @@ def leaderboard_section(
     why, read = _how_to_read(comparison, one_kind, top, fit, gold)
     matrix = [figures.beats_matrix(together or comparison)] if len(table) > 2 else []  # of two P(best) says it
     matrix = [] if is_vote(fit) and together is None else matrix
+    caption = _caption(comparison, fit, gold)
+    blocks = [
+        *said, Table(shown, caption, texts=texts),
+        figures.leaderboard(comparison),
+        Heading("How to read it"), *_read_first(comparison, fit, gold), why, read,
+        Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
+        *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
+    ]  # fmt: skip
+    title = "Leaderboard" if len(table) > 1 else "Score of the system"
+    return Section(title, blocks, _gist(table.iloc[0], comparison, fit, gold))
+
+
+def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> dict[str, str]:
+    """Return the columns of the leaderboard, in order, with their headings.
+
+    Parameters
+    ----------
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
+    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
+    together = None if gold is None else gold.anchored
+    return {
+        "system": "system", **({"by_gold": ""} if leads else {}),
+        **({"together": "gold labels and annotations [95 %]", "p_best": ""} if together is not None else {}),
+        "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
+        "interval": f"{100 * comparison.level:g} %, all items like these",
+        "p_best": "P(best)",
+        "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
+        "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
+        "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
+        "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
+        "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
+    }  # fmt: skip
+
+
+def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+    """Say in which order systems stand, and whether that is told.
+
+    Parameters
+    ----------
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
+    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
+    together = None if gold is None else gold.anchored
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
     by, tied = "gold labels" if leads else comparison.title, "; the first are equal" * equal
     caption = f"Systems by {by}, the highest first{tied}"
@@ -120,29 +151,39 @@ def leaderboard_section(
         caption = "Systems by gold labels and annotations together, the highest first"
         caption += "; which of the first two is better is open" * _is_close(together)
     wider = f". Intervals{' by the vote' * (together is not None)} are wider in truth; by how much is not known"
-    caption += f"{wider * bool(too_narrow(comparison, fit))}."
-    blocks = [
-        *said, Table(shown, caption, texts=texts),
-        figures.leaderboard(comparison),
-        Heading("How to read it"), *_read_first(comparison, fit, gold), why, read,
-        Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
-        *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
-    ]  # fmt: skip
-    title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
-    if together is not None:
-        sure = f", P(best) {first['p_best']}" * (len(table) > 1)
-        return Section(title, blocks, f"“{first['system']}” {first['together']}{sure}")
-    if gold is not None and leads:
-        return Section(title, blocks, f"{gold.first} right on gold labels: {first['by_gold']}")
+    return f"{caption}{wider * bool(too_narrow(comparison, fit))}."
+
+
+def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+    """Say in the line of the section what is known of the first system.
+
+    Parameters
+    ----------
+    first : row of the system in the leaderboard.
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
+    several = len(comparison.table) > 1
+    if gold is not None and gold.anchored is not None:
+        sure = f", P(best) {first['p_best']}" * several
+        return f"“{first['system']}” {first['together']}{sure}"
+    if gold is not None and gold.leads:
+        return f"{gold.first} right on gold labels: {first['by_gold']}"
     value, low, high = _score(comparison, fit)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' or wider' if too_narrow(comparison, fit) else ''}"
-    if len(table) > 1 and not _tells_nothing(comparison) and not is_vote(fit):
-        gist += f", {names['p_best']} {comparison.p_best_texts[0]}"
-    return Section(title, blocks, gist)
+    if several and not _tells_nothing(comparison) and not is_vote(fit):
+        gist += f", P(best) {comparison.p_best_texts[0]}"
+    return gist
 
 
 def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> list[Any]:
-    """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells."""
+    """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells.
+
+    Parameters
+    ----------
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many, and what that tells.
+    """
     notes = [note for note in comparison.notes if note != ONE_KIND]
     if gold is None or not is_open(comparison):
         return notes
@@ -176,6 +217,12 @@ def leaderboard_numbers(
     """Return the key figures of a leaderboard: by gold labels first, where there are enough.
 
     Where another system than the first is ahead by most metrics, how many these are stands for P(best); see `leaders`.
+
+    Parameters
+    ----------
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    leads_in : metrics by which each system leads.
     """
     if gold is not None and gold.anchored is not None:
         return anchored_numbers(gold.anchored, comparison.title)
@@ -232,7 +279,8 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
     other : a system that is ahead by most other metrics; none is the best where there is one.
     """
     if gold is not None and gold.anchored is not None:
-        return _verdict_with_gold(comparison, gold.anchored, fit, gold)
+        ends = comparison.table.set_index("system").loc[gold.anchored.table["system"].iloc[0], ["lower", "upper"]]
+        return verdict_with_gold(comparison, gold.anchored, fit, gold.looked, _digits(fit, *ends))
     table = comparison.table
     first, (value, low, high) = table.iloc[0], _score(comparison, fit)
     digits = _digits(fit, first["lower"], first["upper"])
@@ -285,27 +333,6 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None, other:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
     return words + (f" {gold}." if gold is not None and not leads else "")
-
-
-def _verdict_with_gold(comparison: Comparison, together: Comparison, fit: Fit, gold: SystemsByGold) -> str:
-    """Say which system is the best by gold labels and annotations together, and what annotations alone leave open.
-
-    Parameters
-    ----------
-    comparison, together : the systems by annotations alone, and with the gold labels.
-    fit, gold : what they are scored against, and how many gold labels they hit.
-    """
-    name = together.table["system"].iloc[0]
-    place = comparison.table["system"].tolist().index(name)
-    row = comparison.table.iloc[place]
-    digits = _digits(fit, row["lower"], row["upper"])
-    words = anchored_words(together, comparison.title, f" ({_MEANT})" * (comparison.title == "top-1 accuracy"))
-    alone, own = written(row["value_alone"], f"z.{digits}f"), in_words(comparison.own_texts(digits)[place])
-    words += f" The {fit_word(fit)} alone gives {alone}"
-    if np.isfinite(row["value_own_look"]):
-        words += f" if predictions were made from these annotations, and {own} if it looked at the items itself"
-        words += in_verdict(gold.looked, name)
-    return f"{words}."
 
 
 def _apart(comparison: Comparison) -> Comparison:
@@ -414,6 +441,14 @@ def in_words(text: str) -> str:
 def _how_to_read(
     comparison: Comparison, one_kind: Comparison, top: Score, fit: Fit, gold: SystemsByGold | None
 ) -> tuple[str, str]:
+    """Say why scores are uncertain, and how the columns are to be read.
+
+    Parameters
+    ----------
+    comparison, one_kind : of the systems, each for itself, and all of one kind of source.
+    top, fit : certainty of the top class, and the fit.
+    gold : of how many gold labels each system hits how many.
+    """
     truth = fit.truth
     if is_vote(fit):
         why = (
@@ -508,9 +543,9 @@ def _scores(
     if truth.num_draws > 1:
         drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
         words = (
-            "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted). Its standard "
-            "deviation (“sd”) and the interval “95 %, these items” are of the score on these very items, over draws of "
-            f"the truth. That of the leaderboard is of all items like these, and can be narrower: {_EVENS_OUT}."
+            "Each metric is averaged over items and over what the truth may be. “sd” and “95 %, these items” are of "
+            "the score on these items, over draws of the truth; the interval of the leaderboard is of all items like "
+            "these."
         )
         if "worst draw" in frame:
             words += (
@@ -520,7 +555,7 @@ def _scores(
     if own_look:
         words += (
             " All of this is as if predictions were made from these annotations; the leaderboard also counts an own "
-            "look, and so has another number for the same metric."
+            "look."
         )
     told = [Heading("Scores of each system"), *_meanings(metrics, truth), words]
     texts = rounded(frame, digits, *_floats(frame))

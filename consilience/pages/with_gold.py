@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consilience.data import Predictions
@@ -13,9 +14,10 @@ from consilience.evaluation.comparison import HELD_FIXED, compare
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.pages import tile
+from consilience.pages.looked import Looked, in_verdict
 from consilience.pages.run import fit_word
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import within, written
 
 _MOST_REFITTED = 1 << 18  # annotations, of all fits that a page makes for own looks
 
@@ -114,3 +116,28 @@ def how_anchored(found: Comparison, fit: Fit) -> str:
         f"how far it is off on the gold labels. It holds wherever predictions come from, if {found.unit}s with gold "
         f"labels are a random sample. {' '.join(found.notes)}"
     )
+
+
+def verdict_with_gold(
+    comparison: Comparison, together: Comparison, fit: Fit, found: Sequence[Looked], digits: int
+) -> str:  # fmt: skip
+    """Say which system is the best by gold labels and annotations together, and what annotations alone leave open.
+
+    Parameters
+    ----------
+    comparison, together : the systems by annotations alone, and with the gold labels.
+    fit : that they are scored against.
+    found : what gold labels tell of own looks.
+    digits : of scores by annotations alone.
+    """
+    name = together.table["system"].iloc[0]
+    place = comparison.table["system"].tolist().index(name)
+    row = comparison.table.iloc[place]
+    meant = " (how often its first choice is right)" * (comparison.title == "top-1 accuracy")
+    words = f"{anchored_words(together, comparison.title, meant)} The {fit_word(fit)} alone gives "
+    words += written(row["value_alone"], f"z.{digits}f")
+    if math.isfinite(row["value_own_look"]):
+        own = comparison.own_texts(digits)[place].replace("–", " to ")
+        words += f" if predictions were made from these annotations, and {own} if it looked at the items itself"
+        words += in_verdict(found, name)
+    return f"{words}."

@@ -86,14 +86,14 @@ def test_the_page_begins_with_gold_labels(files):
             "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
             "looked at the items itself; the annotations do not say which.",
-            "Against the gold labels 50 of 60 won the vote",
-            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost. Of the 60 items with a gold label whose vote is not "
-            "tied, the label that won is right for 50 (0.833 [0.720, "
-            "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, with 95 %",
             "Intervals are wider in truth; by how much is not known.",
+            "Against the gold labels 50 of 60 won the vote",
+            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost. Of the 60 items with a gold label whose vote is not "
+            "tied, the label that won is right for 50 (0.833 [0.720, "
+            "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
         )
     ]  # fmt: skip
     assert places == sorted(places)

@@ -50,7 +50,6 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         f"P(“good” is best of 2 systems) {best[0]}",
     ):
         assert words in shown
-    assert shown.count("P(best)") == shown.count("P(best) ")
     assert "anchor the scores" not in shown.lower()
     assert "is it with probability" not in shown
 
@@ -88,7 +87,8 @@ def test_items_of_a_vote_stand_in_the_order_of_their_margins(counts, margins, tm
     fit = cs.fit("majority-vote", cs.Annotations.from_counts(counts))
     assert _margins(fit).tolist() == margins
     text = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
-    shown = re.findall(r'<td class="number">(\d\.\d\d)</td>', text.partition("ties and narrow wins first")[2])
+    table = text.partition("ties and narrow wins first")[2]
+    shown = re.findall(r'<td class="number" data-v="[\d.]+">(\d\.\d\d)</td>', table)
     assert shown[: len(margins)] == [f"{one:.2f}" for one in sorted(margins)]
 
 
