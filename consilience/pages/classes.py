@@ -414,10 +414,12 @@ def _by_gold(found: _Found, gold: BesideGold) -> str:
     apart = halves(found.fit, found.annotators)
     names, wrong = found.fit.truth.names(), [place for place, _ in gold.wrong]
     listed = f" Wrong: {', '.join(str(names[place]) for place in wrong)}." if 0 < len(wrong) <= _MOST_NAMED else ""
-    used = f"used only to learn how much annotators err together{gold.moved}" if gold.moved else "not used in the fit"
+    of = counted(gold.score.items, f"{found.unit}s")
+    used = f"Gold labels of {of} were not used in the fit"
+    if gold.moved:
+        used = f"From gold labels of {of} the fit learned only how much annotators err together{gold.moved}"
     return (
-        f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were {used}. The leading "
-        f"label is right on {gold.counts}{gold.beside}.{listed}{'' if apart is None else apart.finding}"
+        f"{used}. The leading label is right on {gold.counts}{gold.beside}.{listed}{'' if apart is None else apart.finding}"
     )
 
 

@@ -213,7 +213,8 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
     assert {"95 %, all items like these", "95 %, these items, from"} <= set(heads)
-    assert "score on these items, over draws of the truth; the interval of the leaderboard is of all items like these." in words(section(html, "Leaderboard"))
+    told = "score on these items, over draws of the truth; the interval of the leaderboard is of all items like these."
+    assert told in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, *_, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
