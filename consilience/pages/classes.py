@@ -419,7 +419,8 @@ def _by_gold(found: _Found, gold: BesideGold) -> str:
     if gold.moved:
         used = f"From gold labels of {of} the fit learned only how much annotators err together{gold.moved}"
     return (
-        f"{used}. The leading label is right on {gold.counts}{gold.beside}.{listed}{'' if apart is None else apart.finding}"
+        f"{used}. The leading label is right on {gold.counts}{gold.beside}.{listed}"
+        f"{'' if apart is None else apart.finding}"
     )
 
 
