@@ -110,3 +110,15 @@ def probability(value: float, digits: int = 3, draws: float = math.inf) -> str:
     if float(text) not in (0, 1) and rare * draws >= 3:
         return text
     return f"> {1 - bound:.{digits}f}" if value > rare else f"< {bound:.{digits}f}"
+
+
+def p_value(value: float, digits: int = 3) -> str:
+    """Write a p value as an equation.
+
+    Examples
+    --------
+    >>> p_value(0.0412), p_value(0.0412, 2), p_value(1e-5)
+    ('p = 0.041', 'p = 0.04', 'p < 0.001')
+    """
+    text = probability(value, digits)
+    return f"p {text}" if text[0] in "<>" else f"p = {text}"

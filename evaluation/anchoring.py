@@ -40,6 +40,9 @@ from consilience.notes import Remedy
 # standard errors by which a random sample hardly ever differs.
 _RIDGE, _FEW, _APART = 10, 200, 3
 
+NOT_RANDOM = "differ from the others; the estimate assumes that they are a random sample."
+"""What is said of gold units that are none."""
+
 Scores = Float[np.ndarray, "system unit"]
 
 
@@ -153,7 +156,7 @@ def compare_anchored(
     if least < _FEW:
         notes.append(f"Below {_FEW} gold {unit}s P(best) is too sure where scores are high; it has one digit.")
     if probability is None and not_random(p, gold):
-        notes.append(f"Gold {unit}s differ from the others; the estimate assumes that they are a random sample.")
+        notes.append(f"Gold {unit}s {NOT_RANDOM}")
     return Comparison(
         systems=systems, title=f"{title}, anchored on {least:,} gold {unit}s", draws=found.draws,
         values=np.clip(found.value, *(bounds or (-np.inf, np.inf))), alone=p.mean(axis=1), provenance=("any",) * len(p),

@@ -101,10 +101,11 @@ _NOT_ANCHORED = "gold labels anchor scores whatever a system knows; leave out {r
 _NO_WITNESS = ' responses="annotator" also counts each system as a witness.'
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
-_HELD_FIXED = (
+HELD_FIXED = (
     "Own look: the annotators' errors are held fixed; systems that are said to be “independent” have the annotators "
     "fitted anew with each."
 )
+"""What is said of an own look that was not fitted."""
 TOO_NARROW = (
     "Own look: what items share, such as the annotators' errors, is held fixed, as there is no fit of annotators; the "
     "interval is too narrow."
@@ -358,7 +359,7 @@ def _own_look(
             draws[rows, place], values[rows, place] = refit_own_look(fit, said, *common, score[place], kept)
     shares = truth.dependence is not None or not truth.independent_items
     notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit else []
-    notes += [_HELD_FIXED] if is_open and can_refit else []
+    notes += [HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
     first = [_READINGS.format(_anchoring(fit))] if is_open else []
     first += [ONE_KIND] if of_one_kind(origin.values()) else []

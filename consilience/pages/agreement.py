@@ -435,7 +435,7 @@ def _to_quote(frame: Any, is_alpha: Any) -> str:
     """Say which coefficient to quote and why, and how far the others that are corrected for chance are from it."""
     words = (
         "Quote Krippendorff's alpha: it is defined for any number of annotators, of whom not all label every item, and "
-        "the custom of asking for 0.8 is of it."
+        "where 0.8 is asked for, alpha is meant."
     )
     value = frame.loc[is_alpha, "value"].iloc[0]
     rest = frame.loc[~is_alpha & ~frame["coefficient"].isin(["percent agreement"]), "value"].dropna()
@@ -540,9 +540,20 @@ def _about(number: int) -> str:
     return f"{int(float(f'{number:.3g}')):,}"
 
 
-def predictive_section(found: PosteriorAgreement) -> Section:
-    """Return the section that sets the observed agreement beside what a fitted model expects."""
+def predictive_section(found: PosteriorAgreement, dependence: Any = None) -> Section:
+    """Return the section that sets the observed agreement beside what a fitted model expects.
+
+    Parameters
+    ----------
+    found : what it expects, of annotators whose errors are independent.
+    dependence : of annotators, as certainties of labels suppose it; None where they suppose none.
+    """
     blocks: list[Any] = [line for line in str(found).splitlines() if line]
+    if dependence is not None and dependence.rho > 0:
+        blocks.append(
+            "The simulated annotators err independently: this does not check how much they err together, for which "
+            f"certainties suppose dependence {dependence.rho:.2f}."
+        )
     if len(found.predictive) and np.isfinite(found.observed):
         blocks.append(agreement_figures.predictive_check(found))
     return Section("Whether the model expects this agreement", blocks)

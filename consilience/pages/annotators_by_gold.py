@@ -15,9 +15,10 @@ from consilience.models.truth.against_gold import LEAST_ITEMS, hits, unused_gold
 from consilience.pages import Heading, Table
 from consilience.pages.run import fit_word
 from consilience.printing import counted
-from consilience.rounding import probability
+from consilience.rounding import p_value
 
 _FEWEST = 4  # annotators with labels of gold items, of which halves are compared
+_FEWEST_LABELS = 5  # of gold items, of an annotator who is named by them
 _MOST_ROWS = 1 << 18  # of confusion matrices
 
 
@@ -68,8 +69,8 @@ class Halves(NamedTuple):
         low, high = (f"{one.right / one.labels:.2f}, {one.expected / one.labels:.2f} expected" for one in self[:2])
         return (
             f" The annotators seem to differ {self._way} than the fit says: on gold labels the "
-            f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high} (by chance "
-            f"with probability {probability(self.chance, 2)}). {self._so}"
+            f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high} "
+            f"({p_value(self.chance, 2)}). {self._so}"
         )
 
     @property
@@ -97,11 +98,10 @@ class Halves(NamedTuple):
             means = f"the annotators seem to differ {self._way} than the fit says"
         return (
             f"Of the {self.lower.annotators:,} annotators with the lower stated accuracies {low}; of the "
-            f"{self.higher.annotators:,} others {high}. Chance would part the two halves so far from what is expected "
-            f"with probability {probability(self.chance, 2)}: {means}. (Expected is what the confusion matrix of each "
-            "annotator says of items with these gold labels. The test is a t test of the difference between the "
-            "halves, which the fit forms and not the gold labels; errors of one item count together, and matrices are "
-            "as uncertain as their intervals.)"
+            f"{self.higher.annotators:,} others {high}: {means} ({p_value(self.chance, 2)}). (Expected is "
+            "what the confusion matrix of each annotator says of items with these gold labels. The test is a t test of "
+            "the difference between the halves, which the fit forms and not the gold labels; errors of one item count "
+            "together, and matrices are as uncertain as their intervals.)"
         )
 
 
@@ -168,6 +168,18 @@ def _right_of_class(fit: Fit, annotators: int, labels: int) -> tuple[np.ndarray,
     )
     spread = (high - low) / np.diff(stats.norm.ppf(ends()))
     return mean, np.nan_to_num(spread) ** 2  # an estimate by EM has no intervals
+
+
+def labels_by_gold(frame: Any) -> dict[str, float]:
+    """Return how often labels of each annotator are the gold label; of those with few none, empty where most have few.
+
+    ``frame`` is the table of annotators.
+    """
+    if "gold_items" not in frame:
+        return {}
+    known = frame[frame["gold_items"] >= _FEWEST_LABELS]
+    enough = 2 * len(known) > len(frame)
+    return dict(zip(known["annotator"], known["gold_right"] / known["gold_items"], strict=True)) if enough else {}
 
 
 def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:

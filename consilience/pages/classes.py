@@ -17,7 +17,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import agreement
 from consilience.evaluation.agreement.jackknife import wilson
-from consilience.evaluation.certainties import certainty, expected_risk
+from consilience.evaluation.certainties import certainty
 from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.leaderboard import Comparison
@@ -27,12 +27,12 @@ from consilience.inference.fitting import Fit
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Ranked, Truth
-from consilience.models.truth.against_gold import CALIBRATION, LEAST_ITEMS
+from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION
 from consilience.notes import Level
 from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined
 from consilience.pages.agreement import agreement_sections, predictive_section
-from consilience.pages.annotators_by_gold import halves
+from consilience.pages.annotators_by_gold import halves, labels_by_gold
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import (
@@ -44,11 +44,11 @@ from consilience.pages.gold import (
     right_by_gold,
     together_words,
 )
+from consilience.pages.groups import risk_section
 from consilience.pages.items import (
     agreement_bars,
     at_other_dependence,
     below,
-    certainty_table,
     class_word,
     effective_draws,
     items_section,
@@ -73,13 +73,12 @@ from consilience.pages.ratings import (
 from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.systems import (
-    group_scores,
     in_words,
-    is_open,
     leaderboard_numbers,
     leaderboard_section,
     verdict,
 )
+from consilience.pages.with_gold import anchored, is_open, with_refits
 from consilience.printing import counted
 from consilience.rounding import probability
 
@@ -129,8 +128,8 @@ def classes_page(
         board = leaderboard_section(
             found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold
         )
-        parts.insert(0 if fit.data.rows == "report" else 1, board)
-    parts += [_risk_section(found, risk)] if risk is not None else []
+        parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
+    parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
     agreed, unexpected = _agreement_parts(fit, found.truth, found.top)
     parts += agreed
@@ -140,7 +139,7 @@ def classes_page(
     title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
     return Page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
-        alerts=[*unexpected, *scored.alerts, *_alert_of_vote(fit, found.gold)], numbers=numbers or _numbers(fit, found),
+        alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found),
         findings=[*scored.findings, *_findings(found, named)], actions=_actions(fit, found, named),
     )  # fmt: skip
 
@@ -235,14 +234,19 @@ class _Found:
         if not self.systems:
             return None
         metric = self.metrics[0]
-        return right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
+        found = right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
+        every = self.gold is not None and self.gold.score.items == self.truth.num_units
+        if found is None or not found.leads or every or not is_open(self.comparison):
+            return found
+        return found._replace(anchored=anchored(self.fit, self.systems, metric, self.policies))
 
     @functools.cached_property
     def comparison(self) -> Comparison:
         """The leaderboard, by the first metric."""
-        return compare(
+        found = compare(
             self.compared, self.systems, metric=self.metrics[0], provenance=self.provenance, **self.policies
         )  # fmt: skip
+        return with_refits(self.fit, found, self.systems, self.metrics[0], self.policies)
 
     @functools.cached_property
     def scores(self) -> dict[str, dict[str, Score]]:
@@ -323,9 +327,11 @@ def _findings(found: _Found, named: Any) -> list[str]:
         told = [] if without is None else [without.words(found.fit, found.top)]
         said = [sides_words(found.fit, found.top)]
         said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
-    said += [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
+    beside = [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
+    said += [] if found.by_gold is not None and found.by_gold.anchored is not None else beside
     if found.systems:
         said.append(verdict(found.comparison, found.fit, found.by_gold) + found.other_leads.words)
+        said += [one for one in beside if one not in said]
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.insert(0, (
@@ -376,14 +382,6 @@ def _ties(found: _Found) -> str:
     return f" For {named} two classes lead equally often, as far as the draws tell." if named else ""
 
 
-def _alert_of_vote(fit: Fit, gold: BesideGold | None) -> list[Alert]:
-    """Return what gold labels say of a vote, in the box that says that it is not sure; nothing without them."""
-    titles = [note.title for note in fit.findings() if note.title and note.about != CALIBRATION]
-    if gold is None or gold.vote is None or not titles:
-        return []
-    return [Alert(titles[0], [f"{gold.vote.words}."], Level.warning)]
-
-
 def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     """Say how right labels are by gold labels that the fit did not use, and whether annotators are as it says.
 
@@ -396,11 +394,13 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     names, wrong = named.names(), [place for place, _ in gold.wrong]
     listed = f" Wrong: {', '.join(str(names[place]) for place in wrong)}." if 0 < len(wrong) <= _MOST_NAMED else ""
     listed += "" if gold.voted is None else gold.voted.clause
+    of = counted(gold.score.items, f"{found.unit}s")
+    used = f"Gold labels of {of} were not used in the fit"
+    if gold.moved:
+        used = f"From gold labels of {of} the fit learned only how much annotators err together{gold.moved}"
     return (
-        f"Gold labels of {counted(gold.score.items, f'{found.unit}s')} were not used in the fit"
-        f"{', but to learn how much annotators err together' if gold.score.fitted_on else ''}: the leading label "
-        f"of the fit is right for {gold.right_text} of them (95 %), and the fit expects {gold.score.certainty:.3f}, "
-        f"{gold.beside}.{listed}{'' if apart is None else apart.finding}"
+        f"{used}. The leading label is right on {gold.counts}{gold.beside}.{listed}"
+        f"{'' if apart is None else apart.finding}"
     )
 
 
@@ -408,7 +408,7 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
     others = [
-        Action(f"Fit {note.model}, which has not this fault:", fit_again(fit, note.model, output=note.model))
+        Action(f"Fit {note.model} instead, which avoids this:", fit_again(fit, note.model, output=note.model))
         for note in fit.findings() if note.model
     ]  # fmt: skip
     longer: list[Action] = []
@@ -422,14 +422,17 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
-    who = "whose labels won the vote least often" if is_counted(fit) else "who seem to err most"
+    who = "who seem to err most"
+    if is_counted(fit):
+        by_gold = labels_by_gold(found.annotators)
+        who = "whose labels are the gold label least often" if by_gold else "whose labels won the vote least often"
     actions = [
         *others,
         *[Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")] * bool(blind),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
-        Action(f"Look at annotators {who}{_worst(found.annotators, blind)}", section="Annotators"),
+        Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
         words = f"Fit again in Python with the offset of “{found.offsets.names[one]}”, and of the others, taken off "
@@ -441,7 +444,8 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
         words = f"If systems looked at the items themselves, say so{alone}{whose_columns(fit, systems)}:"
         open_ = [Action(words, compare_again(fit, systems, provenance="independent"))]
-        if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
+        shown = found.by_gold is not None and found.by_gold.anchored is not None
+        if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and not shown:
             open_.insert(0, Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
         if fit.data.rows != "annotation":  # of which no reader takes gold labels
             words, few = "decided for certain, and count how many each system has right", 20
@@ -458,8 +462,14 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     return actions + longer
 
 
-def _worst(annotators: Any, blind: str) -> str:
-    """Name the annotators who err most often, but for those of whom that is said already; empty where none is known."""
+def _worst(fit: Fit, annotators: Any, blind: str) -> str:
+    """Name the annotators who err most often, but for those of whom that is said already; empty where none is known.
+
+    Parameters
+    ----------
+    fit, annotators : of labels, and the table of those who gave them.
+    blind : of whom it is said already.
+    """
     score = next((one for one in ("accuracy", "sensitivity") if one in annotators), "")
     if not score or annotators["annotator"].nunique() <= _MOST_NAMED:
         return ""
@@ -467,36 +477,13 @@ def _worst(annotators: Any, blind: str) -> str:
         annotators = annotators.assign(sensitivity=annotators["sensitivity"] * annotators["decisions"])
         sums = annotators.groupby("annotator")[["sensitivity", "decisions"]].sum()
         means = sums["sensitivity"] / sums["decisions"].clip(lower=1)
+    elif is_counted(fit) and (by_gold := labels_by_gold(annotators)):
+        means = annotators["annotator"].map(by_gold).set_axis(annotators["annotator"])
     else:
         means = annotators.set_index("annotator")[score]
     worst = means.nsmallest(_MOST_NAMED).index.astype(str)
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
     return f"{' by their sensitivities' * (score == 'sensitivity')}, first {named}" if named else ""
-
-
-def _risk_section(found: _Found, risk: ClassMap) -> Section:
-    truth, top = found.truth, found.top
-    of_top, of_sum = certainty(truth, class_groups=risk), certainty(truth, class_groups=risk, group_rule="sum")
-    expected = expected_risk(truth, risk) if risk.score is not None else None
-    words = (
-        "The same certainty after mapping classes to groups: how often the draws agree on the group of the most "
-        "plausible class, or on the group with the largest summed plausibility. Disagreement inside a group does not "
-        "count, so it is higher than that of the class."
-    )
-    blocks: list[Any] = [words, certainty_table([top, of_top, of_sum], "Certainty of classes and of their groups.")]
-    if truth.num_draws > 1:
-        curves = figures.sorted_certainty({"class": top, "group of the top class": of_top})
-        blocks.append([curves] if expected is None else [curves, figures.expected_risk_histogram(expected)])
-    if expected is not None:
-        blocks.append(
-            f"The expected risk of an item averages the number of its group over its plausibilities; its mean over "
-            f"items is {expected.value:.3f} (sd over draws {expected.sd:.4f})"
-            + (f", and {expected.point:.3f} for the point estimate." if expected.point is not None else ".")
-        )
-    if found.systems:
-        blocks += group_scores(found.by_group)
-    gist = f"certainty of the group {of_top.value:.3f}, of the class {top.value:.3f}"
-    return Section("Groups of classes" if expected is None else "Risk", blocks, gist)
 
 
 def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], list[Alert]]:
@@ -567,7 +554,7 @@ def _pairwise_agreement(fit: Fit) -> tuple[list[Section], bool, list[Alert]]:
     with contextlib.suppress(UnsupportedRequest):
         number = int(np.clip(_MOST_SIMULATED // max(data.num_annotations, 1), *_DATA_SETS))
         found = agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)
-        parts.append(predictive_section(found))
+        parts.append(predictive_section(found, fit.truth.dependence))
         is_checked = True
         if found.unexpected:
             about = ERRORS if found.predictive_p > 0.5 else ""  # what is agreed on more than expected

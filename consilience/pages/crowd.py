@@ -13,9 +13,10 @@ from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS, signal
-from consilience.pages import SURE, Section, Table
+from consilience.pages import SURE, Code, Section, Table
 from consilience.pages.annotators_by_gold import by_gold_blocks
 from consilience.pages.gold_chains import beside_gold_by_class
+from consilience.pages.next_steps import fit_again
 from consilience.pages.run import is_counted
 from consilience.printing import counted
 from consilience.rounding import within, written
@@ -191,7 +192,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     chance = None if value == SHARE_WON else 1 / truth.num_classes
     shown = shown_annotators(frame, value, (f"{value}_lower", f"{value}_upper"), "annotations")
     drawn = annotator_figures.reliability(shown, title, series, chance=chance)
-    blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
+    blocks = [_accuracy_words(fit, frame), *_sampled(fit), *_left_out(frame, shown, "annotations"), drawn]
     names = {f"{value}_lower": "95 % from", f"{value}_upper": "to", "share_lower": "share, 95 % from"}
     names |= {"share_upper": "to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
     table = frame.drop(columns=["gold_items", "gold_right"], errors="ignore")
@@ -204,6 +205,12 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     gist = [f"{short} {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
+
+
+def _sampled(fit: Fit) -> list[Any]:
+    """Return the line that fits the same by a sampler, where intervals are too narrow; nothing where they are not."""
+    too_narrow = fit.method == "cavi" and "gibbs" in fit.member.methods and not _leans(fit)
+    return [Code(fit_again(fit, output="sampled", method="gibbs"), "To sample the same model")] if too_narrow else []
 
 
 def _accuracy_words(fit: Fit, frame: Any) -> str:
@@ -232,8 +239,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         if frame["accuracy_lower"].isna().all():
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
-            held = " and hold less: they are of an approximation whose spread is as a rule too small"
-            words += f" Intervals are meant to hold 95 %{held * (fit.method == 'cavi')}."
+            less = ", and hold less: coordinate ascent has too little spread" * (fit.method == "cavi")
+            words += f" Intervals are meant to hold 95 %{less}."
     blind, number = _without_evidence(fit)
     if number:
         words += (
@@ -252,6 +259,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         words += (
             " Competence is how often the annotator knows the label; accuracy adds what guesses happen to get right."
         )
+    if _sampled(fit):
+        words += " A sampler of the same model shows by how much:"
     return words
 
 
@@ -357,8 +366,9 @@ def _confusion(fit: Fit, frame: Any) -> Section:
             "gives the label to an item of that true label, and of how many annotations this is the case."
         )
         return Section("Confusions", [what, Table(table, "The most frequent confusions.")])
-    chosen = _busiest(frame, _MOST_MATRICES)
-    chosen = chosen[frame["annotations"].to_numpy()[chosen] >= _FEWEST_ANNOTATIONS * truth.num_classes]
+    fewest = _FEWEST_ANNOTATIONS * truth.num_classes
+    value = next(one for one in (_measure(fit), "accuracy", "sensitivity") if one in frame)
+    chosen = _least_accurate(frame, value, fewest, _MOST_MATRICES)
     if _leans(fit) and not len(chosen):
         few = f"No annotator has {_FEWEST_ANNOTATIONS} annotations for each label, on average, and what the model "
         return Section("Confusions", [f"{few}expects outweighs them: a matrix would show that, not what they confuse."])
@@ -367,7 +377,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     if len(chosen):
         matrices = fit.table("confusion", annotators=chosen)
         titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}
-        blocks += ["The annotators with most annotations:", [
+        blocks += [f"The annotators who seem to err most, of those with {fewest:,} annotations or more:", [
             annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
             for name, title in titles.items()
         ]]  # fmt: skip
@@ -408,6 +418,20 @@ def _guesses(fit: Fit, frame: Any) -> Section:
         words += f" The {_MOST_CLASSES} labels that are guessed most, of {len(labels)}, are shown."
     drawn = annotator_figures.probability_matrix(guesses, "Guesses", row="annotator")
     return Section("Guesses", [words, drawn])
+
+
+def _least_accurate(frame: Any, value: str, fewest: int, number: int) -> np.ndarray:
+    """Return the codes of the annotators with the lowest accuracies, of those with enough annotations.
+
+    Parameters
+    ----------
+    frame : data frame, one row an annotator, in the order of their codes.
+    value : the column of the accuracies.
+    fewest : annotations that they have.
+    number : how many to return.
+    """
+    known = np.flatnonzero(frame["annotations"].to_numpy(float) >= fewest)
+    return known[np.argsort(frame[value].to_numpy(float)[known], kind="stable")][:number]
 
 
 def _busiest(frame: Any, number: int) -> np.ndarray:

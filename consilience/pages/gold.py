@@ -22,6 +22,7 @@ from consilience.evaluation.reliability import (
     score_by_gold,
 )
 from consilience.inference.fitting import Fit
+from consilience.models.crowd.dependence import DEFAULT
 from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
 from consilience.notes import Level
@@ -31,7 +32,7 @@ from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
 from consilience.printing import article, counted
-from consilience.rounding import decimals, probability, within, written
+from consilience.rounding import decimals, p_value, probability, within, written
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
@@ -96,11 +97,23 @@ class BesideGold(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """Say whether what the fit expects to be right is more than is right, or less, or may be that share."""
+        """Say whether the fit expects clearly more than is right, or less; empty where the interval holds it."""
         low, high = self.interval
         if low <= self.score.certainty <= high:
-            return "which that interval holds"
-        return "more than that" if self.score.certainty > high else "less than that"
+            return ""
+        return f", so the fit is too {'sure' if self.score.certainty > high else 'unsure'} of these"
+
+    @property
+    def counts(self) -> str:
+        """How many gold labels the fit has right, and how many it expects to."""
+        number = self.score.items
+        return f"{hits(self.score.right * number)} of {number:,}, {self.score.certainty * number:.1f} expected"
+
+    @property
+    def moved(self) -> str:
+        """Say in brackets what these labels did to the dependence; empty where it was not learned from them."""
+        learned = f" (from a prior of {DEFAULT:.2f} they moved dependence to {self.score.dependence:.2f})"
+        return learned * bool(self.score.fitted_on)
 
 
 class Won(NamedTuple):
@@ -122,7 +135,12 @@ class Won(NamedTuple):
     @property
     def figures(self) -> dict[str, str]:
         """The key figure of the page."""
-        return {f"gold labels that won the vote; {self._others}": f"{self._won:,} of {self._number:,}"}
+        return {f"gold labels that won the vote; {self._others}": self.won}
+
+    @property
+    def won(self) -> str:
+        """How many won, of how many."""
+        return f"{self._won:,} of {self._number:,}"
 
     @property
     def _won(self) -> int:
@@ -196,7 +214,10 @@ def together_words(
     """
     if if_independent is None or not dependence > 0:
         return ""
-    how = f"learned from {counted(learned_from, 'gold labels')}" if learned_from else _SOURCES.get(source, source)
+    how = _SOURCES.get(source, source)
+    if learned_from:
+        moved = "moved" if f"{dependence:.2f}" != f"{DEFAULT:.2f}" else "not moved"
+        how = f"{moved} by {counted(learned_from, 'gold labels')} from a prior of {DEFAULT:.2f}, chosen as {_CROWDS}"
     return (
         f" Were the errors of annotators independent, the mean certainty of all {unit}s would be {if_independent:.3f}; "
         f"it is {certainty:.3f}, as annotators err together (dependence {dependence:.2f}, {how}; at 0 they err "
@@ -204,8 +225,9 @@ def together_words(
     )
 
 
+_CROWDS = "nine public crowds have 0.20 to 0.63"
 _SOURCES = {
-    "default": "not learned from these data but assumed: nine public crowds have 0.20 to 0.63",
+    "default": f"not learned from these data but assumed: {_CROWDS}",
     "given": "as it was given", "alert": "as nothing tells these labels from chance",
 }  # fmt: skip
 
@@ -226,8 +248,8 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     right = hits(score.right * score.items)
     words = (
         f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
-        f"right for {right} ({gold.right_text} holds 95 %); the "
-        f"certainty stated for them is {score.certainty:.3f} on average, {gold.beside}."
+        f"right for {right} ({gold.right_text} holds 95 %); the certainty stated for them is {score.certainty:.3f} on "
+        f"average{gold.beside}."
     )
     if "." in right:
         words += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
@@ -267,8 +289,7 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
     )
     table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
-    gist = f"right {gold.right_text}, {score.certainty:.3f} expected"
-    return Section("Against the gold labels", [words, curve, table, how], gist)
+    return Section("Against the gold labels", [words, curve, table, how], f"right {gold.counts}")
 
 
 def _tell_apart(table: Any) -> bool:
@@ -307,8 +328,7 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
     }  # fmt: skip
     table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
     caption = "Labels that won, by their share of the votes, and how many are right."
-    ((what, of),) = vote.figures.items()
-    return Section("Against the gold labels", [words, Table(table, caption)], f"{of} {what}")
+    return Section("Against the gold labels", [words, Table(table, caption)], f"{vote.won} won the vote")
 
 
 def _by_chance(table: Any) -> float:
@@ -373,12 +393,14 @@ class SystemsByGold(NamedTuple):
     leads : whether they are the headline: enough labels, and the first choice is what was asked for.
     said : what the systems say first, of each item.
     looked : what that tells of whether they looked at the items themselves.
+    anchored : the systems by gold labels and annotations together, where that tells more than either.
     """
 
     right: dict[str, Right]
     leads: bool
     said: Choices | None = None
     looked: tuple[Looked, ...] = ()
+    anchored: Comparison | None = None
 
     @property
     def first(self) -> str:
@@ -398,15 +420,18 @@ class SystemsByGold(NamedTuple):
             words = f"Equal on gold labels: {self.first} {is_} right on {own.words}"
             if not self.leads:
                 return words
+            if self.anchored is not None:
+                return f"{words}. {_told_apart(self.right)}"
             held = "with 95 % in brackets if these items are a random sample"
             return f"{words} ({own}, {held}). {_told_apart(self.right)}"
         named = [
-            f"“{name}” {one.words}{f' ({one})' if self.leads else ''}"
+            f"“{name}” {one.words}{f' ({one})' if self.leads and self.anchored is None else ''}"
             for name, one in itertools.islice(self.right.items(), _MOST_NAMED)
         ]
         if not self.leads:
             return f"Right on gold labels: {', '.join(named)}"
-        words = f"Right on gold labels: {', '.join(named)}, with 95 % in brackets if these items are a random sample"
+        words = f"Right on gold labels: {', '.join(named)}"
+        words += ", with 95 % in brackets if these items are a random sample" * (self.anchored is None)
         return f"{words}. {_told_apart(self.right)}" if len(self.right) > 1 else words
 
 
@@ -420,7 +445,7 @@ def _told_apart(right: Mapping[str, Right]) -> str:
     words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}: "
     if chance >= 1 - LEVEL:
         return f"{words}that does not tell which is better"
-    return f"{words}chance alone would part them so far with probability {probability(chance)}"
+    return f"{words}that is more than chance makes ({p_value(chance)})"
 
 
 def right_by_gold(

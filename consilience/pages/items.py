@@ -80,7 +80,8 @@ def items_section(
             blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
     blocks += more
     blocks += [_KINDS] if unit == "mention" else []
-    reports, shown = None, np.argsort(best.items, kind="stable")
+    margins = _margins(fit) if vote else None
+    reports, shown = None, np.argsort(best.items if margins is None else margins, kind="stable")
     shown = shown[np.isfinite(best.items[shown])][:MOST_ROWS]
     if fit.data.rows == "report":
         reports = _Reports(fit.data, shown)
@@ -92,7 +93,7 @@ def items_section(
         )
         for item in shown[:_DRAWN].tolist():
             blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
-    blocks.append(_table(fit, truth, certainties, annotators, shown, reports))
+    blocks.append(_table(fit, truth, certainties, annotators, shown, reports, margins))
     how = how_counted(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))
     if tied := named_items(truth, near_ties(truth, best, effective_draws(fit, best)), unit):
         what = "labels" if class_word(fit) == "label" else "classes"
@@ -105,9 +106,8 @@ def items_section(
 
 def _of_votes(best: Score, truth: Any, unit: str) -> str:
     return (
-        f"A vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, those that are tied. The "
-        "label of any other is taken for certain, however narrowly it won: the table has the votes, and nothing says "
-        "how sure a label is."
+        f"A vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, those that are tied, and "
+        "takes the label of any other for certain. A narrow margin is the only sign of doubt."
     )
 
 
@@ -255,9 +255,18 @@ def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Ta
 
 
 def _table(
-    fit: Fit, truth: Any, certainties: list[Score], annotators: Any, shown: np.ndarray, reports: _Reports | None
-) -> Table:
-    """Tabulate items with what they may be and what was said of them."""
+    fit: Fit, truth: Any, certainties: list[Score], annotators: Any, shown: np.ndarray, reports: _Reports | None,
+    margins: np.ndarray | None,
+) -> Table:  # fmt: skip
+    """Tabulate items with what they may be and what was said of them.
+
+    Parameters
+    ----------
+    fit, truth, certainties, annotators : as of `items_section`.
+    shown : codes of the items, in order.
+    reports : rankings of these; None where there are none.
+    margins : of all items, by which share of the votes the first label is ahead; None where it is no vote.
+    """
     import pandas
 
     unit = fit.data.unit
@@ -272,6 +281,7 @@ def _table(
         "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
         for number, score in certain
     }
+    columns |= {} if margins is None else {"margin": margins[shown]}
     tips = {}
     votes = _Votes(fit, annotators) if "pairs" in fit.data.agreements else None
     if votes is not None:
@@ -281,7 +291,9 @@ def _table(
         columns[title], tips[title] = reports.texts(shown), reports.details(shown)
     gold = fit.data.gold_codes
     named = truth.ids.get("label", truth.ids.get("class"))
-    first = "ties first" if is_vote(fit) else "the least certain first"
+    first = "the least certain first"
+    if margins is not None:
+        first = "ties and narrow wins first (margin: the share of the votes by which the first label is ahead)"
     caption = f"{unit.capitalize()}s, {first}" if truth.num_draws > 1 else "All of them"
     if gold is not None and named is not None:
         labels = np.append(np.asarray(named, object).astype(str), "")
@@ -298,7 +310,27 @@ def _table(
     known = [title for title in columns if title.startswith("certainty")]
     write = functools.partial(probability, digits=digits, draws=effective_draws(fit, certainties[0]))
     texts = {title: list(map(write, columns[title])) for title in known}
+    texts |= {} if margins is None else {"margin": [f"{one:.2f}" for one in margins[shown]]}
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
+
+
+def _margins(fit: Fit) -> np.ndarray:
+    """Return by which share of the votes the first label of each item is ahead of the next; not a number without votes.
+
+    An item whose label was not voted on but given, as a gold label is, has a margin all the same.
+    """
+    data: Any = fit.data
+    item, label, weight = (np.asarray(one) for one in (data.item, data.label, data.weight))
+    cell, place = np.unique(item.astype(np.int64) * data.num_labels + label, return_inverse=True)
+    votes, of = np.bincount(place, weight), cell // data.num_labels
+    votes, of = (one[np.lexsort([-votes, of])] for one in (votes, of))
+    found, first = np.unique(of, return_index=True)
+    after = np.append(votes, 0.0)[first + 1]
+    after[~np.isin(first + 1, np.setdiff1d(np.arange(len(of)), first))] = 0.0  # the next item's
+    margins = np.full(data.num_items, np.nan)
+    with np.errstate(invalid="ignore"):
+        margins[found] = (votes[first] - after) / np.add.reduceat(votes, first)
+    return margins
 
 
 class _Votes:

@@ -17,7 +17,7 @@ from consilience.models.truth.classes import marginals
 from consilience.models.truth.truth import Marginals
 from consilience.pages import Table
 from consilience.pages.run import is_vote
-from consilience.rounding import probability
+from consilience.rounding import p_value, probability
 
 _SIDES = 1.96  # standard deviations of the logarithm of the dependence, in either direction
 _MOST_NAMED = 4
@@ -164,10 +164,10 @@ def looked_blocks(found: Sequence[Looked]) -> list[Any]:
     if not found:
         return []
     said = (
-        "Gold labels can speak to this: predictions made from these annotations are right with the probability that "
-        "the fit gives their labels, which tells how many to expect. “By chance” is the probability of as many or "
-        "more; ranges are what follows from how far annotators may err together (95 %). An own look is told where "
-        f"that probability is below {found[0].level:.2g} in the whole range{_shared(found[0].level)}. "
+        "Gold labels test this. Predictions made from these annotations are right as often as the fit expects of "
+        "their labels; p is the probability of as many right, or more. Ranges are for how far annotators may err "
+        f"together (95 %). A system looked itself where p is below {found[0].level:.2g} in the whole "
+        f"range{_shared(found[0].level)}. "
     )
     rows = []
     for one in found:
@@ -179,7 +179,7 @@ def looked_blocks(found: Sequence[Looked]) -> list[Any]:
                     one.name, f"{which}, {beside.items:,}", beside.right, expected, " to ".join(ends), chance,
                     " to ".join(others),
                 ))  # fmt: skip
-    columns = ["system", "gold labels", "right", "expected", "range", "by chance", "range "]
+    columns = ["system", "gold labels", "right", "expected", "range", "p", "range "]
     frame = pandas.DataFrame(rows, columns=columns)
     frame.attrs["numbers"] = tuple(columns[3:])
     caption = "Gold labels that are right, beside those expected of predictions made from these annotations."
@@ -197,12 +197,12 @@ def _so(found: Sequence[Looked]) -> str:
     surely = [f"“{one.name}”" for one in found if one.surely]
     if surely:
         return (
-            f"That speaks for an own look of {' and '.join(surely[:_MOST_NAMED])}, as far as the probabilities of the "
-            "fit hold and these items are a random sample. How independent its errors are it does not tell."
+            f"That suggests an own look of {' and '.join(surely[:_MOST_NAMED])}, if the probabilities of the fit hold "
+            "and these items are a random sample. It does not tell how independent its errors are."
         )
     if any(one.told for one in found):
-        return "So what speaks for an own look hangs on whether gold labels that no annotator gave are right."
-    return "So gold labels do not tell whether systems looked themselves."
+        return "That suggests an own look, but only if the gold labels that no annotator gave are right."
+    return "Gold labels do not tell whether systems looked themselves."
 
 
 def in_verdict(found: Sequence[Looked], name: str) -> str:
@@ -210,12 +210,15 @@ def in_verdict(found: Sequence[Looked], name: str) -> str:
     own = next((one for one in found if one.name == name), None)
     if own is None:
         return ""
-    right = f"{own.all.right:,} of {own.all.items:,} right, {own.all.expected[0]:.1f} expected without it"
+    right = f"{own.all.right:,} of {own.all.items:,} right, {own.all.expected[0]:.1f} expected otherwise"
     if own.surely:
         most = max(one.chance[2] for one in (own.all, own.named) if one is not None)
-        chance = f"by chance with probability {probability(most)} at most"
-        return f", but gold labels speak for an own look ({right}, {chance})"
+        sign = p_value(most).replace("p =", "p ≤")
+        return f". Gold labels suggest that it looked itself: {right} ({sign})"
     if own.told and own.named is not None:
-        one = "one that no annotator gave is" if own.all.items - own.named.items == 1 else "those that nobody gave are"
-        return f", and gold labels speak for an own look ({right}) only if {one} right"
+        one = "one" if own.all.items - own.named.items == 1 else "ones"
+        return (
+            f". Gold labels suggest that it looked itself: {right}; but without the {one} that no annotator gave, "
+            "chance may do that"
+        )
     return ", nor do gold labels"

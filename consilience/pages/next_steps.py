@@ -21,7 +21,7 @@ _OF_SIDES = "files with the columns item and class, the class being above or bel
 
 def fit_again(fit: Fit, model: str = "", *, output: str, **given: Any) -> str:
     """Return the line that fits the data again with other settings, or another model, into a folder of that name."""
-    given = {name: int(value) if value == int(value) else value for name, value in given.items()}
+    given = {name: int(one) if not isinstance(one, str) and one == int(one) else one for name, one in given.items()}
     settings, name = (given if model else changed(fit) | given), model or fit.member.name
     file = fit.attributes.get("data_file")
     if fit.folder and file and name in MEMBERS and not fit.data.after_reading:

@@ -26,7 +26,7 @@ class Decisive(NamedTuple):
     ----------
     item : code of its item.
     rho : what would be learned without it.
-    alone : the same by the other gold labels alone, without what is known of other crowds.
+    alone : the same by the other gold labels without the prior.
     lowest, highest : what would be learned without any one.
     far : whether the other gold labels alone say 0, or what is learned is further than its standard error.
     unsure : how many items would have a certainty below `SURE`.
@@ -48,8 +48,8 @@ class Decisive(NamedTuple):
             return f" Without any one of these gold labels it would be {self.lowest:.2f} to {self.highest:.2f}."
         nobody = " (a label that no annotator of it gave)" * self.unnamed
         return (
-            f" One gold label decides this: without that of “{names[self.item]}”{nobody} dependence would be "
-            f"{self.rho:.2f}; by the other gold labels alone, without what is known of other crowds, {self.alone:.2g}."
+            f" One gold label decides much of this: without that of “{names[self.item]}”{nobody} dependence would be "
+            f"{self.rho:.2f}; by the other gold labels without the prior, {self.alone:.2g}."
         )
 
     def in_finding(self, names: Any) -> str:

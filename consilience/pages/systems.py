@@ -23,6 +23,7 @@ from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsBy
 from consilience.pages.items import below, class_word, named_items
 from consilience.pages.looked import in_verdict, looked_blocks
 from consilience.pages.run import fit_word, is_vote
+from consilience.pages.with_gold import anchored_numbers, anchored_texts, how_anchored, is_open, verdict_with_gold
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
@@ -33,8 +34,9 @@ _UNTOLD = "cannot be told"  # of P(best)
 _OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
 _IF_ONE_KIND = ", if all come from one kind of source"
 _BY_SOURCE = ", by where predictions come from"
-_EVENS_OUT = (
-    "whether a system hits one uncertain item is open, but over many items that evens out, except for what they share"
+_BY_FIT = (
+    "By the {} alone, the lower end is for predictions made from these annotations, the upper end for a system that "
+    "looked at the items itself, with errors independent of the annotators'."
 )
 
 
@@ -56,17 +58,8 @@ def leaderboard_section(
     """
     truth: Truth = fit.truth
     leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
-    names = {
-        "system": "system", **({"by_gold": ""} if leads else {}),
-        "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
-        "interval": f"{100 * comparison.level:g} %, all items like these",
-        "p_best": f"P(best){_IF_ONE_KIND * _of_one_kind(comparison)}",
-        "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
-        "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
-        "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
-        "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
-        "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
-    }  # fmt: skip
+    together = None if gold is None else gold.anchored
+    names = _columns(comparison, fit, gold)
     table, told = comparison.table, {"p_best": _p_best_texts(comparison)}
     digits = _digits(fit, 0.0, float((table["upper"] - table["lower"]).median()))
     told["value_own_look"] = comparison.own_texts(digits)
@@ -75,22 +68,78 @@ def leaderboard_section(
     by_gold = [str(right[name]) if leads else right[name].words if name in right else "–" for name in table["system"]]
     table = table.assign(**told, by_gold=by_gold)
     values = dict(zip(table["system"], comparison.value_texts(digits), strict=True))
-    if leads:  # as many hits leave them in the order of the fit
+    if together is not None:
+        both = anchored_texts(together)
+        best = dict(zip(both, together.p_best_texts, strict=True))
+        table = table.assign(together=table["system"].map(both), p_best=table["system"].map(best))
+        table = table.sort_values("system", key=lambda own: own.map(list(both).index), kind="stable")
+    elif leads:  # as many hits leave them in the order of the fit
         table = table.sort_values("system", key=lambda own: own.map(list(right).index), kind="stable")
     left_out = {"sd_truth", "sd_shared"} if truth.num_draws == 1 else set()
     left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
     left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
+    left_out |= {"p_best"} if is_vote(fit) and together is None else set()
     names = {name: words for name, words in names.items() if name not in left_out}
     texts = {names["value"]: [values[name] for name in table["system"]]}
     # What is asked first fits a narrow screen; what it is made of follows.
     chief = ["system", *["by_gold"] * leads, "value", "interval", "p_best"]
+    if together is not None:
+        chief = ["system", "by_gold", "together", "p_best", "value", "interval"]
     parts = [chief, ["system", *(name for name in names if name not in chief)]]
     parts = [[one for one in part if one in names and one in table] for part in parts]
     shown, rest = (table[part].rename(columns=names) for part in parts)
-    shown.attrs["numbers"] = rest.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold"))
+    shown.attrs["numbers"] = rest.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold", "together"))
     ordered = {name: scores[name] for name in table["system"]}
     why, read = _how_to_read(comparison, top, fit, gold)
-    matrix = [figures.beats_matrix(comparison)] if len(table) > 2 else []  # of two P(best) says it
+    matrix = [figures.beats_matrix(together or comparison)] if len(table) > 2 else []  # of two P(best) says it
+    matrix = [] if is_vote(fit) and together is None else matrix
+    caption = _caption(comparison, fit, gold)
+    blocks = [
+        *said, Table(shown, caption, texts=texts),
+        figures.leaderboard(comparison),
+        Heading("How to read it"), *_read_first(comparison, fit, gold), why, read,
+        Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
+        *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
+    ]  # fmt: skip
+    title = "Leaderboard" if len(table) > 1 else "Score of the system"
+    return Section(title, blocks, _gist(table.iloc[0], comparison, fit, gold))
+
+
+def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> dict[str, str]:
+    """Return the columns of the leaderboard, in order, with their headings.
+
+    Parameters
+    ----------
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
+    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
+    together = None if gold is None else gold.anchored
+    kind = _IF_ONE_KIND * (_of_one_kind(comparison) and together is None)
+    return {
+        "system": "system", **({"by_gold": ""} if leads else {}),
+        **({"together": "gold labels and annotations [95 %]", "p_best": ""} if together is not None else {}),
+        "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
+        "interval": f"{100 * comparison.level:g} %, all items like these",
+        "p_best": f"P(best){kind}",
+        "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
+        "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
+        "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
+        "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
+        "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
+    }  # fmt: skip
+
+
+def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+    """Say in which order systems stand, and whether that is told.
+
+    Parameters
+    ----------
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
+    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
+    together = None if gold is None else gold.anchored
     equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
     by, tied = "gold labels" if leads else comparison.title, "; the first are equal" * equal
     caption = f"Systems by {by}, the highest first{tied}"
@@ -99,33 +148,50 @@ def leaderboard_section(
     if gold is not None and leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
         caption += ", which leaves open who is better" * _is_close(comparison)
-    wider = ". The true intervals are wider; by how much is not known"
-    caption += f"{wider * bool(too_narrow(comparison, fit))}."
-    blocks = [
-        *said, Table(shown, caption, texts=texts),
-        figures.leaderboard(comparison),
-        Heading("How to read it"), *_read_first(comparison, fit, gold), why, read,
-        Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
-        *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
-    ]  # fmt: skip
-    title, first = "Leaderboard" if len(table) > 1 else "Score of the system", table.iloc[0]
-    if gold is not None and leads:
-        return Section(title, blocks, f"{gold.first} right on gold labels: {first['by_gold']}")
+    if together is not None:
+        caption = "Systems by gold labels and annotations together, the highest first"
+        caption += "; which of the first two is better is open" * _is_close(together)
+    wider = f". The true intervals{' by the vote' * (together is not None)} are wider; by how much is not known"
+    return f"{caption}{wider * bool(too_narrow(comparison, fit))}."
+
+
+def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+    """Say in the line of the section what is known of the first system.
+
+    Parameters
+    ----------
+    first : row of the system in the leaderboard.
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
+    several = len(comparison.table) > 1
+    if gold is not None and gold.anchored is not None:
+        sure = f", P(best) {first['p_best']}" * several
+        return f"“{first['system']}” {first['together']}{sure}"
+    if gold is not None and gold.leads:
+        return f"{gold.first} right on gold labels: {first['by_gold']}"
     value, low, high = _score(comparison, fit)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' or wider' if too_narrow(comparison, fit) else ''}"
-    if len(table) > 1 and not _tells_nothing(comparison):
+    if several and not _tells_nothing(comparison) and not is_vote(fit):
         gist += f", P(best) {comparison.p_best_texts[0]}{_IF_ONE_KIND * _of_one_kind(comparison)}"
-    return Section(title, blocks, gist)
+    return gist
 
 
 def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> list[Any]:
-    """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells."""
-    notes = list(comparison.notes)
+    """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells.
+
+    Parameters
+    ----------
+    comparison, fit : of the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many, and what that tells.
+    """
+    shown = not is_vote(fit) and (gold is None or gold.anchored is None)  # P(best) by the comparison
+    notes = [note for note in comparison.notes if shown or note != ONE_KIND]
     if gold is None or not is_open(comparison):
         return notes
+    if gold.anchored is not None:
+        notes[0] = f"{how_anchored(gold.anchored, fit)} {_BY_FIT.format(fit_word(fit))}"
     told = looked_blocks(gold.looked)
-    if is_vote(fit):
-        told = ["What gold labels tell of that is not tested here: a vote does not say how many to expect."]
     return [*notes[:1], *told, *notes[1:]]
 
 
@@ -157,6 +223,8 @@ def leaderboard_numbers(
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many.
     """
+    if gold is not None and gold.anchored is not None:
+        return anchored_numbers(gold.anchored, comparison.title)
     leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, fit, leads)
     narrow = ", or wider" if too_narrow(comparison, fit) else ""
@@ -167,7 +235,7 @@ def leaderboard_numbers(
         right = gold.right[leads]
         what = f"{gold.first}, right on {counted(right.items, 'gold labels')}"
         return tile(what, right.share, *right.interval) | score
-    if len(comparison.table) == 1:
+    if len(comparison.table) == 1 or is_vote(fit):
         return score
     pair, kind = comparison.pairs.iloc[0], _IF_ONE_KIND * _of_one_kind(comparison)
     if len(comparison.table) == 2:
@@ -188,11 +256,6 @@ def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
     return held if TOO_NARROW in comparison.notes else ""
 
 
-def is_open(comparison: Comparison) -> bool:
-    """Return whether scores depend on where predictions come from, and nobody said."""
-    return comparison.own_draws is not None and bool({"unknown", "mixed"} & set(comparison.provenance))
-
-
 def _of_one_kind(comparison: Comparison) -> bool:
     """Return whether P(best) supposes that all systems are of one provenance, which nobody said."""
     return is_open(comparison) and of_one_kind(comparison.provenance)
@@ -206,6 +269,9 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
     """
+    if gold is not None and gold.anchored is not None:
+        ends = comparison.table.set_index("system").loc[gold.anchored.table["system"].iloc[0], ["lower", "upper"]]
+        return verdict_with_gold(comparison, gold.anchored, fit, gold.looked, _digits(fit, *ends))
     table = comparison.table
     first, (value, low, high) = table.iloc[0], _score(comparison, fit)
     digits = _digits(fit, first["lower"], first["upper"])
@@ -224,7 +290,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
         )
     else:
         words += f"{between}."
-    if len(table) > 1:
+    if len(table) > 1 and not is_vote(fit):
         pair = comparison.pairs.iloc[0]
         best, beats = (in_words(comparison.probability_text(*ends)) for ends in (
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
@@ -310,8 +376,7 @@ def _how_to_read(
     if is_vote(fit):
         why = (
             f"The vote leaves {below(top, 1):,} of {counted(truth.num_units, 'items')} open and takes all others for "
-            "certain, which they are not: scores are off where the wrong label won, and intervals and P(best) have no "
-            "doubt about that in them."
+            "certain: its scores are off where the wrong label won, and its intervals are too narrow."
         )
     elif truth.num_draws == 1:
         why = (
@@ -320,30 +385,28 @@ def _how_to_read(
         )
     else:
         why = (
-            f"The truth of {below(top, 0.99):,} of {counted(truth.num_units, 'items')} is not certain (certainty "
-            "below 0.99), so the score of a system changes from one draw of the truth to the next. Another "
-            f"{counted(comparison.num_items, 'items')} would also have given other scores (“sd from items” is the "
-            "standard deviation that this makes, by the Bayesian bootstrap, which weighs items at random). Intervals "
-            "are of the score among all such items"
-            + ("." if too_narrow(comparison, fit) else "; what items share, such as annotators' errors, widens them.")
+            f"Scores by the {fit_word(fit)} are uncertain as the truth is: {below(top, 0.99):,} of "
+            f"{counted(truth.num_units, 'items')} have a certainty below 0.99. They are uncertain too as other items "
+            "would give other scores (“sd from items”, by the Bayesian bootstrap)"
+            + ("." if too_narrow(comparison, fit) else ", and for what items share, such as annotators' errors.")
         )
-    read = "A score goes from its lowest to its highest reading; systems stand in the order of its middle. "
-    read = read if is_open(comparison) else ""
+    together = None if gold is None else gold.anchored
+    read = "Systems stand in the order of the middle of their range. " if is_open(comparison) else ""
+    read = read if together is None else ""
     if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
         read += (
             "A score with an own look is a range between two suppositions: that the system errs more often where "
             "several classes of an item are plausible, and that it either knows the class of an item or guesses, as "
             "often on any item. Either may give the lower score. "
         )
-    if len(comparison.systems) > 1:
+    if len(comparison.systems) > 1 and (together is not None or not is_vote(fit)):
+        shown = together or comparison
         read += (
-            "P(best) is the probability that a system is the best of these. All are scored on the same draws and the "
-            "same items, so it compares them pair by pair: it can be clear where the intervals overlap; near 0.5 these "
-            "data do not say which of two systems is better. "
-            f"It was counted among {comparison.draws.shape[1]:,} draws, worth {comparison.effective_draws:,.0f} "
-            "independent ones, and is written no surer than so many can show. "
+            "P(best) is the probability that a system is the best of these. It compares systems on the same items, so "
+            "it can be clear where intervals overlap; near 0.5 it is open which of two is better. It was counted among "
+            f"{shown.draws.shape[1]:,} draws, worth {shown.effective_draws:,.0f} independent ones. "
         )
-    if any(map(_is_range, comparison.p_best_texts)):
+    if any(map(_is_range, comparison.p_best_texts)) and together is None and not is_vote(fit):
         read += (
             "Where it is a range, it depends on where predictions come from: it goes from what is worst for the system "
             "to what is best for it. "
@@ -352,13 +415,13 @@ def _how_to_read(
             read += f"Where it goes from below {_NOTHING} to above {1 - _NOTHING} it says “{_UNTOLD}”. "
     if comparison.points is not None:
         read += (
-            "The cross is what standard practice would report: the score against a point estimate, the leading "
-            f"{class_word(fit)} of each item, taken for the truth{_tied_estimates(truth, fit)}. "
+            f"The cross is the score against a point estimate: the leading {class_word(fit)} of each item, taken for "
+            f"the truth{_tied_estimates(truth, fit)}. "
         )
     if gold is not None and gold.leads:
         read += (
-            "The share that is right on gold labels has an interval in brackets, which takes items with a gold label "
-            f"for a random sample of all; it rests on no model. The figure is of the {fit_word(fit)} alone."
+            "The share that is right on gold labels rests on no model; its interval takes items with a gold label for "
+            f"a random sample. The figure is of the {fit_word(fit)} alone."
         )
     return why, read
 
@@ -398,9 +461,9 @@ def _scores(
     if truth.num_draws > 1:
         drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
         words = (
-            "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted). Its standard "
-            "deviation (“sd”) and the interval “95 %, these items” are of the score on these very items, over draws of "
-            f"the truth. That of the leaderboard is of all items like these, and can be narrower: {_EVENS_OUT}."
+            "Each metric is averaged over items and over what the truth may be. “sd” and “95 %, these items” are of "
+            "the score on these items, over draws of the truth; the interval of the leaderboard is of all items like "
+            "these."
         )
         if len(metrics) > 1 < len(scores):
             words += (
@@ -450,25 +513,3 @@ def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:
     row = {"metric": title, "system": system, "value": score.value, "sd over draws": score.sd}
     row |= {"95 %, these items, from": low, "to": high, "worst draw": score.worst, "best draw": score.best}
     return row | {"against point estimate": point, "items": int(np.isfinite(score.items).sum())}
-
-
-def group_scores(scores: Mapping[str, Score]) -> list[Any]:
-    """Return what there is to say of the scores of systems by group of classes."""
-    import pandas
-
-    names = {
-        "system": "system", "group": "group", "value": "value", "sd": "sd over draws",
-        "items_expected": "items, expected", "value_by_point_estimate": "value, items by point estimate",
-        "items_by_point_estimate": "items by point estimate",
-    }  # fmt: skip
-    tables = [score.by_group.assign(system=name) for name, score in scores.items()]
-    frame = pandas.concat(tables, ignore_index=True)
-    frame = frame[[name for name in names if name in frame]].rename(columns=names)
-    words = (
-        "Scores by group. Which group an item belongs to is itself uncertain: “value” weighs each item by how often a "
-        "draw puts it into the group. The usual version, items selected by the group of the point estimate's top "
-        "class, stands beside it."
-    )
-    return [words, Table(frame, "Scores by group.")]
-
-

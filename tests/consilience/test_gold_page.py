@@ -78,23 +78,22 @@ def test_the_page_begins_with_gold_labels(files):
         shown.index(words) for words in (
             "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
             "however narrowly, is taken for certain.",
-            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost.",
             "gold labels that won the vote; 0 tie, 10 lost 50 of 60", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
             "top-1 accuracy of “knows” by the vote (0.72 to 0.91, 95 %, or wider) 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
-            "“knows” is right where “copies” is not on 10, and the other way on 0: chance alone would part them so far "
-            "with probability 0.002",
+            "“knows” is right where “copies” is not on 10, and the other way on 0: that is more than chance makes "
+            "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
             "looked at the items itself; the annotations do not say which.",
-            "Against the gold labels 50 of 60 gold labels that won the vote; 0 tie, 10 lost",
-            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost. Of the 60 items with a gold label whose vote is not "
-            "tied, the label that won is right for 50 (0.833 [0.720, "
-            "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, with 95 %",
             "The true intervals are wider; by how much is not known.",
+            "Against the gold labels 50 of 60 won the vote",
+            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost. Of the 60 items with a gold label whose vote is not "
+            "tied, the label that won is right for 50 (0.833 [0.720, "
+            "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
         )
     ]  # fmt: skip
     assert places == sorted(places)
@@ -186,7 +185,7 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
 @pytest.mark.parametrize(
     ("learned", "source", "words"),
     [
-        (20, "gold", "(dependence 0.40, learned from 20 gold labels; at 0"),
+        (20, "gold", "(dependence 0.40, moved by 20 gold labels from a prior of 0.30, chosen as nine public crowds "),
         (0, "default", "(dependence 0.40, not learned from these data but assumed: nine public crowds have "),
         (0, "given", "(dependence 0.40, as it was given; "),
     ],

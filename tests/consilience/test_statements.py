@@ -213,7 +213,8 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
     assert {"95 %, all items like these", "95 %, these items, from"} <= set(heads)
-    assert "and can be narrower: whether a system hits one uncertain item" in words(section(html, "Leaderboard"))
+    told = "score on these items, over draws of the truth; the interval of the leaderboard is of all items like these."
+    assert told in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, *_, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
@@ -242,7 +243,9 @@ def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     assert "at 1.7 the mean certainty of the top class would be" in words(head)
     html = pages["labels"][2]
     assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
-    assert re.search(r"right \d\.\d+ \[0\.\d+, \d\.\d+\]", words(section(html, "Against the gold labels")))
+    shown = words(section(html, "Against the gold labels"))
+    assert re.search(r"right \d+ of \d+, \d+\.\d expected", shown)
+    assert re.search(r"right for \d+ \(\d\.\d+ \[0\.\d+, \d\.\d+\] holds 95 %\)", shown)
 
 
 def test_the_risk_of_rankings_has_the_certainty_of_the_page(pages):

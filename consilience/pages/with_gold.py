@@ -1,0 +1,143 @@
+"""What a report says of systems by gold labels and annotations together, and of own looks by fits anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from consilience.data import Predictions
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.anchoring import NOT_RANDOM
+from consilience.evaluation.comparison import HELD_FIXED, compare
+from consilience.evaluation.leaderboard import Comparison
+from consilience.inference.fitting import Fit
+from consilience.pages import tile
+from consilience.pages.looked import Looked, in_verdict
+from consilience.pages.run import fit_word
+from consilience.printing import counted
+from consilience.rounding import within, written
+
+_MOST_REFITTED = 1 << 18  # annotations, of all fits that a page makes for own looks
+
+
+def is_open(comparison: Comparison) -> bool:
+    """Return whether scores depend on where predictions come from, and nobody said."""
+    return comparison.own_draws is not None and bool({"unknown", "mixed"} & set(comparison.provenance))
+
+
+def with_refits(
+    fit: Any, comparison: Comparison, systems: Mapping[str, Predictions], metric: Any, policies: Mapping[str, Any]
+) -> Comparison:
+    """Return a comparison whose own looks have the annotators fitted anew as well, where that takes little.
+
+    Parameters
+    ----------
+    fit, comparison, systems : the fit, and the systems that were compared by it.
+    metric, policies : by what and how.
+    """
+    if not is_open(comparison) or HELD_FIXED not in comparison.notes or "chains" in fit.attributes:
+        return comparison
+    if fit.data.num_annotations * len(systems) > _MOST_REFITTED:
+        return comparison
+    origin = {
+        name: "independent" if word in ("unknown", "mixed") else word
+        for name, word in zip(comparison.systems, comparison.provenance, strict=True)
+    }
+    try:
+        found = compare(fit, systems, metric=metric, provenance=origin, **policies)
+    except UnsupportedRequest:  # the priors of a loaded fit may be known in words only
+        return comparison
+    notes = tuple(note for note in comparison.notes if note != HELD_FIXED)
+    return dataclasses.replace(comparison, own_values=found.own_values, own_draws=found.own_draws, notes=notes)
+
+
+def anchored(
+    fit: Fit, systems: Mapping[str, Predictions], metric: Any, policies: Mapping[str, Any]
+) -> Comparison | None:
+    """Return the systems by gold labels and annotations together; None where gold items are no random sample.
+
+    Parameters
+    ----------
+    fit : of labels.
+    systems, metric, policies : that are compared, by what and how.
+    """
+    try:
+        found = compare(fit, systems, metric=metric, gold="use", **policies)
+    except UnsupportedRequest:
+        return None
+    return None if any(NOT_RANDOM in note for note in found.notes) else found
+
+
+def anchored_texts(found: Comparison) -> dict[str, str]:
+    """Write the score of each system with its interval, the best first."""
+    return {
+        row.system: "{} [{}, {}]".format(*within(row.value, row.lower, row.upper)) for row in found.table.itertuples()
+    }
+
+
+def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
+    """Return the key figures of it."""
+    first = found.table.iloc[0]
+    numbers = tile(
+        f"{title} of “{first['system']}”, by gold labels and annotations together", first["value"], first["lower"],
+        first["upper"],
+    )  # fmt: skip
+    if len(found.systems) == 1:
+        return numbers
+    of = counted(len(found.systems), "systems")
+    return numbers | {f"P(“{first['system']}” is best of {of})": found.p_best_texts[0]}
+
+
+def anchored_words(found: Comparison, title: str, meant: str) -> str:
+    """Say which system is the best by it, and how sure that is.
+
+    Parameters
+    ----------
+    found : the systems, by both.
+    title, meant : what they are scored by, and in brackets what that is.
+    """
+    texts = iter(anchored_texts(found).items())
+    name, text = next(texts)
+    words = f"By gold labels and annotations together “{name}” scores {text} in {title}{meant}"
+    random = f", with 95 % in brackets if {found.unit}s with gold labels are a random sample."
+    if len(found.systems) == 1:
+        return words + random
+    second, other = next(texts)
+    best = f"“{name}” is the best of {len(found.systems)} with probability {found.p_best_texts[0]}."
+    return f"{words}, “{second}” {other}{random} {best}"
+
+
+def how_anchored(found: Comparison, fit: Fit) -> str:
+    """Say what it is, and what it is worth."""
+    return (
+        f"“Gold labels and annotations” takes what the {fit_word(fit)} says of all {found.unit}s, and corrects it by "
+        f"how far it is off on the gold labels. It holds wherever predictions come from, if {found.unit}s with gold "
+        f"labels are a random sample. {' '.join(found.notes)}"
+    )
+
+
+def verdict_with_gold(
+    comparison: Comparison, together: Comparison, fit: Fit, found: Sequence[Looked], digits: int
+) -> str:  # fmt: skip
+    """Say which system is the best by gold labels and annotations together, and what annotations alone leave open.
+
+    Parameters
+    ----------
+    comparison, together : the systems by annotations alone, and with the gold labels.
+    fit : that they are scored against.
+    found : what gold labels tell of own looks.
+    digits : of scores by annotations alone.
+    """
+    name = together.table["system"].iloc[0]
+    place = comparison.table["system"].tolist().index(name)
+    row = comparison.table.iloc[place]
+    meant = " (how often its first choice is right)" * (comparison.title == "top-1 accuracy")
+    words = f"{anchored_words(together, comparison.title, meant)} The {fit_word(fit)} alone gives "
+    words += written(row["value_alone"], f"z.{digits}f")
+    if math.isfinite(row["value_own_look"]):
+        own = comparison.own_texts(digits)[place].replace("–", " to ")
+        words += f" if predictions were made from these annotations, and {own} if it looked at the items itself"
+        words += in_verdict(found, name)
+    return f"{words}."
