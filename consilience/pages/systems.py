@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience import figures
 from consilience.evaluation.classes import Metric
-from consilience.evaluation.comparison import TOO_NARROW, of_one_kind
+from consilience.evaluation.comparison import ONE_KIND, TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
