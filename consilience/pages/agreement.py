@@ -268,7 +268,7 @@ def _items(found: Agreement) -> Section | None:
     frame = shown.assign(labels=_tallies(found, shown.index.to_numpy()))[["item", "labels", "annotations", "agreement"]]
     none = int((usable["agreement"] == 0).sum())
     full = int((usable["agreement"] == 1).sum())
-    gist = f"of {counted(len(usable), 'items')} {full:,} have full agreement, {none:,} none"
+    gist = f"of {counted(len(usable), 'items')} {full:,} have full agreement" + f", {none:,} none" * bool(none)
     return Section(_LEAST, [words, Table(frame, "Items, the lowest agreement first.", of="")], gist)
 
 

@@ -14,6 +14,7 @@ from consilience import figures
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
+from consilience.models.majority_vote import as_annotations
 from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Section, Table
@@ -319,7 +320,8 @@ def _margins(fit: Fit) -> np.ndarray:
 
     An item whose label was not voted on but given, as a gold label is, has a margin all the same.
     """
-    data: Any = fit.data
+    rows: Any = fit.data
+    data = as_annotations(rows)
     item, label, weight = (np.asarray(one) for one in (data.item, data.label, data.weight))
     cell, place = np.unique(item.astype(np.int64) * data.num_labels + label, return_inverse=True)
     votes, of = np.bincount(place, weight), cell // data.num_labels
