@@ -77,7 +77,8 @@ def surer_links(fit: Any) -> list[str]:
     """Say how many pairs are expected and found to be equal by chance, and which links are surer than is said."""
     return [
         f"The model expects “{one.field}” to be equal by chance in {one.expected:,.0f} pairs of records that are "
-        f"no links, and finds {_found(one)}. So links with equal “{one.field}” are surer than their probability says"
+        f"no links, and by its own probabilities finds {_found(one)}. So links with equal “{one.field}” are surer than "
+        "their probability says"
         f"{_doubted(fit, one.place)}."
         for one in overstated(fit)[:1]
     ]

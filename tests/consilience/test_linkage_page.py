@@ -309,7 +309,7 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
     (said,) = surer_links(one)
-    assert f"“born” to be equal by chance in {expected:,.0f} pairs of records that are no links, and finds" in said
+    assert f"“born” to be equal by chance in {expected:,.0f} pairs of records that are no links, and by its own" in said
     estimate = np.asarray(one.truth.estimate())
     unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
     same = born[first] == born[second]
