@@ -15,6 +15,7 @@ import numpy as np
 from consilience.errors import UnsupportedRequest
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages import Action
+from consilience.pages.links_found import pairs_of_records
 from consilience.printing import counted
 
 _TIMES = 2
@@ -67,10 +68,9 @@ def overstated(fit: Any) -> list[Chance]:
 
 def _pairs(fit: Any) -> int:
     """Return how many pairs of records may be links."""
-    in_file = np.bincount(np.asarray(fit.data.source)).astype(int)
-    every, within = (number * (number - 1) // 2 for number in (in_file.sum(), in_file))
+    between, within = pairs_of_records(fit.data)
     restriction = fit.resolved.settings.as_dict().get("restriction", "none")
-    return int({"none": every, "within": within.sum(), "across": every - within.sum()}[restriction])
+    return {"none": between + within, "within": within, "across": between}[restriction]
 
 
 def surer_links(fit: Any) -> list[str]:

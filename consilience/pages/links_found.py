@@ -20,3 +20,10 @@ def found_of_all(fit: Any) -> tuple[float, str]:
 def among(fit: Any) -> str:
     """Say among which pairs links were looked for."""
     return "among the pairs looked at" if fit.data.candidate is None else "among the pairs given"
+
+
+def pairs_of_records(data: Any) -> tuple[int, int]:
+    """Return how many pairs of records there are, between files and within one."""
+    size, in_file = data.num_records, np.bincount(np.asarray(data.source)).astype(int)
+    within = int((in_file * (in_file - 1) // 2).sum())
+    return size * (size - 1) // 2 - within, within

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from consilience.models.truth.partitions import pairs_together
+from consilience.pages.links_found import pairs_of_records
 from consilience.pages.record_pairs import DOUBTFUL, doubtful_records
 from consilience.printing import counted
 from consilience.rounding import probability
@@ -52,10 +53,9 @@ def _linked(fit: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _counted(fit: Any, one: np.ndarray, other: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
-    source, size = np.asarray(fit.data.source), fit.data.num_records
-    within, in_file = int((source[one] == source[other]).sum()), np.bincount(source).astype(int)
-    of_within = int((in_file * (in_file - 1) // 2).sum())
-    return (len(one) - within, size * (size - 1) // 2 - of_within), (within, of_within)
+    source, (of_between, of_within) = np.asarray(fit.data.source), pairs_of_records(fit.data)
+    within = int((source[one] == source[other]).sum())
+    return (len(one) - within, of_between), (within, of_within)
 
 
 def rarely_within(fit: Any) -> bool:
