@@ -198,9 +198,8 @@ def _lowest() -> dict[str, Any]:
             capture_output=True,
             check=False,
         )
-        # Without checks of types as the tests run, for beartype cannot read those of NumPy 2.0; and what the newest of
-        # other libraries say of the lowest is no error.
-        command = [python, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "--jaxtyping-packages="]
+        # What the newest of other libraries say of the lowest is no error.
+        command = [python, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider"]
         command += ["-W", "ignore::DeprecationWarning", *_BOUNDS_TESTS]
         tests = subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, check=False)
     last = tests.stdout.strip().splitlines()[-1]

@@ -1,7 +1,8 @@
 """Names for the array and key types of signatures; nothing here computes.
 
 ``Float[Array, "item draw"]`` is an array of floats with those axes. The axes are the words of the house: item,
-annotator, label, class, entry, draw, chain. The tests check them with jaxtyping; users need not have it.
+annotator, label, class, entry, draw, chain. Tests can check them with jaxtyping
+(see CONTRIBUTING.md); users need not have it.
 """
 
 from __future__ import annotations
