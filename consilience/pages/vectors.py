@@ -49,7 +49,7 @@ def svg_of(figure: Any, prefix: str) -> Vector:
     label = " ".join(axes.get_title(loc="left") for axes in figure.axes).strip()
     _adapt(root, prefix)
     width, _ = root.attrib.pop("width"), root.attrib.pop("height")
-    style = f"min-width: calc({_SMALLEST} * {width})"
+    style = f"width: {width}; min-width: calc({_SMALLEST} * {width})"
     root.attrib.update({"role": "img", "aria-label": label, "style": style})
     return Vector(Markup(ElementTree.tostring(root, encoding="unicode")), width)  # noqa: S704
 

@@ -69,7 +69,7 @@ def test_why_all_items_have_the_narrower_interval_is_said_where_they_have(alike,
     systems = {"one": {"item": list(range(40)), "class": [0] * 40}}
     board = cs.compare(fit, systems, provenance="annotations")
     wide, narrow = (np.diff(np.quantile(draws, (0.025, 0.975)))[0] for draws in (board.truth_draws, board.draws))
-    assert (narrow < wide) is alike
+    assert bool(narrow < wide) is alike
     assert bool(_why_narrower(board)) is alike
     html = words(cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert ("The interval for all items like these may be narrower than that for these items, as here" in html) is alike
