@@ -172,25 +172,6 @@ def test_whether_systems_change_places_where_annotators_are_trusted_less_is_said
     assert text.endswith(said)
     assert bool(text) is bool(said)
 
-# ---- in a browser ----
-
-MEASURE = """<script>
-const frame = document.createElement("iframe");
-frame.style = "border:0;width:WIDTHpx;height:900px"; frame.srcdoc = document.getElementById("page").textContent;
-frame.onload = () => {
-  const page = frame.contentDocument, root = page.documentElement, sort = page.querySelector("button.sort");
-  page.querySelectorAll("details").forEach((one) => { one.open = true; });
-  sort.click();
-  const unnamed = [...page.querySelectorAll("button, input, a, summary")].filter((one) =>
-    !(one.textContent.trim() || one.getAttribute("aria-label")));
-  document.body.textContent = [
-    root.scrollWidth, root.clientWidth, page.querySelectorAll("script").length, "hit" in frame.contentWindow,
-    unnamed.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
-    sort.parentElement.getAttribute("aria-sort")].join(" ");
-};
-document.body.append(frame);
-</script>"""
-
 
 @pytest.mark.parametrize(
     ("low", "high", "is_open"), [(0.0, 0.04, False), (0.3, 0.6, True), (0.96, 0.99, False), (0.0, 0.999, True)]

@@ -493,6 +493,26 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "RUN" not in text
 
 
+# ---- in a browser ----
+
+MEASURE = """<script>
+const frame = document.createElement("iframe");
+frame.style = "border:0;width:WIDTHpx;height:900px"; frame.srcdoc = document.getElementById("page").textContent;
+frame.onload = () => {
+  const page = frame.contentDocument, root = page.documentElement, sort = page.querySelector("button.sort");
+  page.querySelectorAll("details").forEach((one) => { one.open = true; });
+  sort.click();
+  const unnamed = [...page.querySelectorAll("button, input, a, summary")].filter((one) =>
+    !(one.textContent.trim() || one.getAttribute("aria-label")));
+  document.body.textContent = [
+    root.scrollWidth, root.clientWidth, page.querySelectorAll("script").length, "hit" in frame.contentWindow,
+    unnamed.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
+    sort.parentElement.getAttribute("aria-sort")].join(" ");
+};
+document.body.append(frame);
+</script>"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason="there is no chromium")
 @pytest.mark.parametrize("kind", KINDS)
