@@ -220,7 +220,7 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 
 @styled
-def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
+def leaderboard(comparison: Comparison, ax: Any = None, *, order: Sequence[str] = ()) -> Any:
     """Draw the systems of a comparison, best first, with what is uncertain about their scores and why.
 
     Parameters
@@ -229,16 +229,18 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
         annotations or with an own look, or where there is one reading, its sources. The cross is the score against the
         point estimate.
     ax : axes to draw into.
+    order : of the systems, where it is another one than that of the table.
     """
     from matplotlib.lines import Line2D
 
-    order = comparison.order
-    table = comparison.table
-    names = [folded(shown_name(comparison.systems[place])) for place in order]
-    ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(order))
-    rows = np.arange(len(order))
+    systems = list(order) or comparison.table["system"].tolist()
+    places = np.array([comparison.systems.index(name) for name in systems])
+    table = comparison.table.set_index("system").loc[systems]
+    names = [folded(shown_name(name)) for name in systems]
+    ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(systems))
+    rows = np.arange(len(systems))
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
-    for ends_ in comparison.readings.range[:, order]:
+    for ends_ in comparison.readings.range[:, places]:
         ax.plot(ends_, rows, "o", color=BLUE, markersize=6)
     handles = [Line2D([], [], color=BLUE, marker="o", markersize=5, linewidth=2)]
     told = "value" if comparison.own_draws is None else "lowest and highest reading"
@@ -252,18 +254,18 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
         thin |= {f"{comparison.unit}s alone uncertain": comparison.item_draws}
     counts = np.isfinite(table["value_own_look"].to_numpy())
     for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
-        found = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
+        found = np.quantile(np.atleast_3d(draws.T).T[:, places], ends(comparison.level), axis=2)
         low, high = np.clip(found, *comparison.limits)  # draws are linear in what is uncertain, and may pass them
-        shown = counts if draws is comparison.own_draws else np.ones(len(order), bool)
+        shown = counts if draws is comparison.own_draws else np.ones(len(systems), bool)
         lines = ax.hlines((rows + place)[shown], low.min(axis=0)[shown], high.max(axis=0)[shown], color=colour)
         lines.set_linewidth(1.4)
         handles += [lines]
         labels += [name]
     if comparison.points is not None:
-        handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
+        handles += ax.plot(comparison.points[places], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
         labels += ["against the point estimate"]
     ax.set_yticks(rows, names)
-    ax.set_ylim(len(order) - 0.4, -0.5)
+    ax.set_ylim(len(systems) - 0.4, -0.5)
     low, high = ax.get_xlim()
     ax.set_xlim(min(low, (low + high) / 2 - 0.01), max(high, (low + high) / 2 + 0.01))
     ax.tick_params(axis="y", length=0)
@@ -276,15 +278,17 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
 
 @styled
-def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
+def beats_matrix(comparison: Comparison, ax: Any = None, *, order: Sequence[str] = ()) -> Any:
     """Draw the probability that one system beats another, for each pair; best first.
 
     Parameters
     ----------
     comparison : of `compare`. Where readings put a probability far apart there is a range, in the colour of its middle.
     ax : axes to draw into.
+    order : of the systems, where it is another one than that of the table.
     """
-    beats = comparison.beats
+    systems = list(order) or comparison.table["system"].tolist()
+    beats = comparison.beats.loc[systems, systems]
     wins, names = np.full(beats.shape, np.nan), [shown_name(name) for name in beats.index]
     side = 0.75 * len(names)
     ax = axes_of(ax, width=1.2 + side + inches(names), height=1.0 + side + 0.64 * inches(names))

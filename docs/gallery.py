@@ -224,6 +224,6 @@ def draw(folder: Path) -> None:
             *before, last = code.splitlines()
             exec("\n".join(before), names)
             axes = eval(last, names)
-            (folder / f"{name}.svg").write_text(svg_of(axes.figure, f"f{number}-"), encoding="utf-8")
+            (folder / f"{name}.svg").write_text(svg_of(axes.figure, f"f{number}-").svg, encoding="utf-8")
     front = (folder / "figures.leaderboard.svg").read_text(encoding="utf-8")
     (folder / "front.html").write_text(f'<style>{STYLE}</style>\n<figure class="drawn">{front}</figure>\n', "utf-8")

@@ -62,6 +62,20 @@ class Heading:
 
 
 @dataclass(frozen=True)
+class More:
+    """What opens on a click inside a section: detail for those who ask for it.
+
+    Parameters
+    ----------
+    title : what it says, or what it is about.
+    blocks : as of a `Section`.
+    """
+
+    title: str
+    blocks: Sequence[Any]
+
+
+@dataclass(frozen=True)
 class Alert:
     """What a reader must know before anything else, as a box.
 
@@ -286,9 +300,9 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
         for place, (part, link) in enumerate(zip(page.sections, places, strict=True)):
             blocks = [_rendered(block, part.title, count) for block in part.blocks]
             shown = {"title": part.title, "gist": part.gist, "link": link, "open": part.open or place < _OPEN}
-            sections.append({**shown, "blocks": blocks})
+            sections.append({**shown, "blocks": _beside_figures(blocks)})
             bar.to(place + 1)
-    _tell_apart(block for part in sections for block in part["blocks"])
+    _tell_apart(_every_block(block for part in sections for block in part["blocks"]))
     actions = [one for one in page.actions if not one.section or one.section in links][:_MOST_ACTIONS]
     html = environment.get_template("report.html").render(
         page=page, generator=GENERATOR, script=Markup(script()), digest=digest, links=links,  # noqa: S704
@@ -316,6 +330,39 @@ def _stand_ins(actions: Sequence[Action], run: str) -> str:
     return words.strip()
 
 
+def _beside_figures(blocks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put each figure that is alone in its row beside the texts in front of it, or else beside those that follow it.
+
+    A text that ends with a colon stays with what it announces.
+    """
+    rows: list[dict[str, Any]] = []
+    for block in blocks:
+        last: dict[str, Any] = rows[-1] if rows else {"kind": ""}
+        explains = block["kind"] == "text" and not block["text"].endswith(":")
+        if _is_alone(block):
+            texts = list(itertools.takewhile(lambda one: one["kind"] == "text", reversed(rows)))[::-1]
+            rows[len(rows) - len(texts) :] = [{"kind": "beside", "cells": [texts, [block]]} if texts else block]
+        elif explains and _is_alone(last):
+            rows[-1] = {"kind": "beside", "cells": [[last], [block]]}
+        elif explains and last["kind"] == "beside" and _is_alone(last["cells"][0][0]):
+            last["cells"][1].append(block)
+        else:
+            rows.append(block)
+    return rows
+
+
+def _is_alone(block: Mapping[str, Any]) -> bool:
+    """Return whether a block is one figure in a row of its own."""
+    return block["kind"] == "figures" and len(block["figures"]) == 1
+
+
+def _every_block(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield blocks, and those that open inside of them."""
+    for block in blocks:
+        yield block
+        yield from _every_block(block.get("blocks", ()))
+
+
 def _tell_apart(blocks: Iterable[dict[str, Any]]) -> None:
     """Add a number to a name that stood before, in place, for names tell regions apart."""
     seen: dict[str, int] = {}
@@ -338,6 +385,9 @@ def _rendered(block: Any, title: str, count: Iterator[int]) -> dict[str, Any]:
             return {"kind": "heading", "text": block.text}
         case Code():
             return {"kind": "code", "text": block.text, "caption": block.name}
+        case More():
+            inside = [_rendered(one, block.title, count) for one in block.blocks]
+            return {"kind": "more", "title": block.title, "blocks": _beside_figures(inside)}
         case Alert():
             return {"kind": "alert", "title": block.title, "texts": list(block.texts), "level": block.level.name}
         case Table():

@@ -12,7 +12,7 @@ from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS, hits, unused_gold
-from consilience.pages import Heading, Table
+from consilience.pages import Heading, More, Table
 from consilience.pages.run import fit_word
 from consilience.printing import counted
 from consilience.rounding import p_value
@@ -75,12 +75,19 @@ class Halves(NamedTuple):
 
     @property
     def _so(self) -> str:
-        """Say what follows for labels, of the half that is further off."""
+        """Say what follows for labels, by what was measured of either half."""
         off = [(one.right - one.expected) / one.labels for one in self[:2]]
-        worst = int(np.argmax(np.abs(off)))
-        way = "high" if off[worst] < 0 else "low"
-        who = ("lower", "higher")[worst]
-        return f"Certainties of items that rest on those with {who} accuracies may be too {way}: see Annotators."
+        first, second = ("high" if one < 0 else "low" for one in off)
+        which = "the former", "the latter"
+        if first == second:
+            most = which[int(np.argmax(np.abs(off)))]
+            return f"Certainties may be too {first}, most where they rest on {most}: see Annotators."
+        return f"Certainties may be too {first} where they rest on {which[0]}, and too {second} where on {which[1]}."
+
+    @property
+    def doubt(self) -> str:
+        """Say in a clause that the probabilities of the fit are in doubt; empty where that may be chance."""
+        return f", which gold labels put in doubt ({p_value(self.chance, 2)})" * self.told
 
     @property
     def _way(self) -> str:
@@ -98,11 +105,15 @@ class Halves(NamedTuple):
             means = f"the annotators seem to differ {self._way} than the fit says"
         return (
             f"Of the {self.lower.annotators:,} annotators with the lower stated accuracies {low}; of the "
-            f"{self.higher.annotators:,} others {high}: {means} ({p_value(self.chance, 2)}). (Expected is "
-            "what the confusion matrix of each annotator says of items with these gold labels. The test is a t test of "
-            "the difference between the halves, which the fit forms and not the gold labels; errors of one item count "
-            "together, and matrices are as uncertain as their intervals.)"
+            f"{self.higher.annotators:,} others {high}: {means} ({p_value(self.chance, 2)})."
         )
+
+
+_HOW = (
+    "Expected is what the confusion matrix of each annotator says of items with these gold labels. The test is a t "
+    "test of the difference between the halves, which the fit forms and not the gold labels; errors of one item count "
+    "together, and matrices are as uncertain as their intervals."
+)
 
 
 def halves(fit: Fit, frame: Any) -> Halves | None:
@@ -213,7 +224,7 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
         f"How many of an annotator's labels of items with a gold label are the gold label{used}. Intervals hold 95 % "
         "(Wilson); of so few labels they are wide."
     )
-    tested = [] if found is None else [found.words]
+    tested = [] if found is None else [found.words, More("How this was tested", [_HOW])]
     return [
         Heading("Beside the gold labels"), words, *tested,
         Table(table, "Annotators by the share of their labels that are the gold label, the lowest first.", texts=texts),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -11,28 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from consilience import figures
 from consilience.data import ClassMap, Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
-from consilience.evaluation.agreement import agreement
-from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.certainties import certainty
 from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement, naming
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
-from consilience.models.crowd.gate import ERRORS
-from consilience.models.truth import Ranked, Truth
+from consilience.models.truth import Ranked
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION
-from consilience.notes import Level
-from consilience.pages import SURE, Action, Alert, Page, Section, assumed, joined
-from consilience.pages.agreement import agreement_sections, predictive_section
-from consilience.pages.annotators_by_gold import halves, labels_by_gold
+from consilience.pages import SURE, Action, Page, assumed
+from consilience.pages.agreement_of_fits import agreement_parts
+from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
 from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
 from consilience.pages.gold import (
@@ -46,7 +39,6 @@ from consilience.pages.gold import (
 )
 from consilience.pages.groups import risk_section
 from consilience.pages.items import (
-    agreement_bars,
     at_other_dependence,
     below,
     class_word,
@@ -57,7 +49,7 @@ from consilience.pages.items import (
     near_ties,
     too_high,
 )
-from consilience.pages.next_steps import compare_again, fit_again, whose_columns
+from consilience.pages.next_steps import compare_again, decided, fit_again, whose_columns
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
 from consilience.pages.ratings import (
@@ -78,12 +70,9 @@ from consilience.pages.systems import (
     leaderboard_section,
     verdict,
 )
-from consilience.pages.with_gold import anchored, is_open, with_refits
+from consilience.pages.with_gold import anchored, is_open, not_corrected, with_refits
 from consilience.printing import counted
 from consilience.rounding import probability
-
-# Annotations that are simulated to check the agreement; and how many data sets: enough to tell a p-value of .05.
-_MOST_SIMULATED, _DATA_SETS = 1 << 22, (40, 200)
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
@@ -117,21 +106,21 @@ def classes_page(
     parts = [
         *read, *scored.sections,
         *([] if found.gold is None else [
-            gold_section(found.gold, named.names(), found.decisive, unnamed_words(fit, named.names(), found.by_gold))
+            gold_section(found.gold, ids := named.names(), found.decisive, unnamed_words(fit, ids, found.by_gold.said))
         ]),
         *(rated or [items_section(
-            fit, named, found.certainties, found.annotators, found.too_high, found.by_reliability
+            fit, named, found.certainties, found.annotators, found.tied, found.too_high, found.by_reliability
         )]),
     ]
     if systems:
         said = gold_alerts(fit, found.gold, found.comparison, systems, found.metrics[0], policies)
         board = leaderboard_section(
-            found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold
+            found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads.words,
         )
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
     parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
-    agreed, unexpected = _agreement_parts(fit, found.truth, found.top)
+    agreed, unexpected = agreement_parts(fit, found.truth, found.top)
     parts += agreed
     parts += next_label_sections(fit)
     mentions = fit.data.unit == "mention"
@@ -139,7 +128,8 @@ def classes_page(
     title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
     return Page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
-        alerts=[*unexpected, *scored.alerts], numbers=numbers or _numbers(fit, found),
+        alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *scored.alerts],
+        numbers=numbers or _numbers(fit, found),
         findings=[*scored.findings, *_findings(found, named)], actions=_actions(fit, found, named),
     )  # fmt: skip
 
@@ -203,6 +193,11 @@ class _Found:
         return too_high(self.top, self.truth)
 
     @functools.cached_property
+    def tied(self) -> np.ndarray:
+        """The places of items of which the draws do not tell which of two classes leads."""
+        return near_ties(self.truth, self.top, effective_draws(self.fit, self.top))
+
+    @functools.cached_property
     def at_others(self) -> list[assumed.Assumed]:
         """What follows from other reliabilities than the one that is assumed."""
         return assumed.at_other_reliabilities(self.fit, self.systems, self.metrics)
@@ -229,16 +224,24 @@ class _Found:
         return decisive(self.fit)
 
     @functools.cached_property
-    def by_gold(self) -> SystemsByGold | None:
+    def halves(self) -> Halves | None:
+        """The annotators beside them."""
+        return halves(self.fit, self.annotators)
+
+    @functools.cached_property
+    def by_gold(self) -> SystemsByGold:
         """The systems beside them."""
         if not self.systems:
-            return None
+            return SystemsByGold()
         metric = self.metrics[0]
         found = right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
-        every = self.gold is not None and self.gold.score.items == self.truth.num_units
-        if found is None or not found.leads or every or not is_open(self.comparison):
+        if self.gold is None:
             return found
-        return found._replace(anchored=anchored(self.fit, self.systems, metric, self.policies))
+        doubt = self.gold.doubt if self.halves is None else self.halves.doubt or self.gold.doubt
+        found = found._replace(doubt=doubt)
+        if not found.leads or self.gold.score.items == self.truth.num_units or not is_open(self.comparison):
+            return found
+        return found.with_both(anchored(self.fit, self.systems, metric, self.policies))
 
     @functools.cached_property
     def comparison(self) -> Comparison:
@@ -302,11 +305,13 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
         rests = assumed.assumed_words(fit)
-        certain = f"mean certainty of the top {class_word(fit)}{rests}"
-        rests *= bool(numbers)  # it stands beside the first
-        numbers |= {} if numbers else {certain: f"{top.value:.3f}"}
         of = counted(truth.num_units, f"{fit.data.unit}s")
-        numbers |= {f"of {of} with a certainty below 0.9{rests}": below(top)}
+        unsure = f"of {of} with a certainty below {SURE}"
+        if numbers:
+            numbers |= {f"{unsure}; on average it is {top.value:.3f}{rests}": below(top)}
+        else:
+            certain = f"mean certainty of the top {class_word(fit)}{rests}"
+            numbers = {certain: f"{top.value:.3f}", unsure: below(top)}
     if found.systems:
         board = leaderboard_numbers(found.comparison, fit, found.by_gold)
         return dict(list(numbers.items())[:2]) | board
@@ -327,19 +332,20 @@ def _findings(found: _Found, named: Any) -> list[str]:
         told = [] if without is None else [without.words(found.fit, found.top)]
         said = [sides_words(found.fit, found.top)]
         said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
-    beside = [f"{found.by_gold}."] if found.by_gold is not None and found.by_gold.leads else []
-    said += [] if found.by_gold is not None and found.by_gold.anchored is not None else beside
+    beside = [f"{found.by_gold}."] * found.by_gold.leads
+    said += [] if found.by_gold.anchored is not None else beside
     if found.systems:
-        said.append(verdict(found.comparison, found.fit, found.by_gold) + found.other_leads.words)
+        ahead = found.other_leads.in_short(found.comparison.title)
+        said.append(ahead + verdict(found.comparison, found.fit, found.by_gold))
         said += [one for one in beside if one not in said]
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
-        said.insert(0, (
+        said.append(
             f"For {below(found.top):,} of {counted(truth.num_units, 'items')} it is open which class is the most "
             f"plausible: the leading one has a probability below {SURE} of being so. The least certain is "
             f"“{names[least]}”, where {_surely_leads(found, least)}; mean plausibilities are "
             f"{leading_classes(truth, np.array([least]))[0]}.{_ties(found)}"
-        ))  # fmt: skip
+        )
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
@@ -377,8 +383,7 @@ def _surely_leads(found: _Found, item: int) -> str:
 
 def _ties(found: _Found) -> str:
     """Say of which items the draws do not tell which of two classes leads."""
-    tied = near_ties(found.truth, found.top, effective_draws(found.fit, found.top))
-    named = named_items(found.truth, tied, found.unit)
+    named = named_items(found.truth, found.tied, found.unit)
     return f" For {named} two classes lead equally often, as far as the draws tell." if named else ""
 
 
@@ -390,25 +395,25 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     found, gold : the parts of the page, and the fit beside gold labels.
     named : the truth, as `worded` writes it.
     """
-    apart = halves(found.fit, found.annotators)
     names, wrong = named.names(), [place for place, _ in gold.wrong]
     listed = f" Wrong: {', '.join(str(names[place]) for place in wrong)}." if 0 < len(wrong) <= _MOST_NAMED else ""
     listed += "" if gold.voted is None else gold.voted.clause
     of = counted(gold.score.items, f"{found.unit}s")
     used = f"Gold labels of {of} were not used in the fit"
-    if gold.moved:
-        used = f"From gold labels of {of} the fit learned only how much annotators err together{gold.moved}"
+    if gold.score.fitted_on:
+        used = f"From gold labels of {of} the fit learned only how much annotators err together"
     return (
         f"{used}. The leading label is right on {gold.counts}{gold.beside}.{listed}"
-        f"{'' if apart is None else apart.finding}"
+        f"{'' if found.halves is None else found.halves.finding}"
     )
 
 
 def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
+    better = "says how sure it is of each label" if is_counted(fit) else "avoids this"
     others = [
-        Action(f"Fit {note.model} instead, which avoids this:", fit_again(fit, note.model, output=note.model))
+        Action(f"Fit {note.model} instead, which {better}:", fit_again(fit, note.model, output=note.model))
         for note in fit.findings() if note.model
     ]  # fmt: skip
     longer: list[Action] = []
@@ -440,20 +445,14 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         actions.insert(0, Action(words, section="Annotator offsets"))
     actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):
-        systems = {name: found.systems[name] for name in found.comparison.table["system"]}
+        systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
         alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
         words = f"If systems looked at the items themselves, say so{alone}{whose_columns(fit, systems)}:"
         open_ = [Action(words, compare_again(fit, systems, provenance="independent"))]
-        shown = found.by_gold is not None and found.by_gold.anchored is not None
-        if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and not shown:
+        if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
             open_.insert(0, Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
         if fit.data.rows != "annotation":  # of which no reader takes gold labels
-            words, few = "decided for certain, and count how many each system has right", 20
-            number = found.truth.num_units if found.truth.num_units <= 2 * few else few
-            which = "the items" if number > few else f"{few} random items"
-            half = float(np.diff(wilson(0.5, number))[0]) / 2
-            left = f"there being only {counted(number, 'items')} leaves a doubt of at most ± {half:.1g}"
-            open_.append(Action(f"Have {which} {words}: then annotators' errors no longer matter, and {left}"))
+            open_.append(Action(decided(fit, found.truth.num_units)))
         actions[len(others) : len(others)] = open_
     if not found.systems and unit == "item":
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
@@ -484,79 +483,3 @@ def _worst(fit: Fit, annotators: Any, blind: str) -> str:
     worst = means.nsmallest(_MOST_NAMED).index.astype(str)
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
     return f"{' by their sensitivities' * (score == 'sensitivity')}, first {named}" if named else ""
-
-
-def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], list[Alert]]:
-    """Say how annotators agree: each with the others together, in pairs, and as the fit expects or does not."""
-    if "left-out" not in fit.data.agreements:
-        return [], []
-    data: Any = fit.data
-    left_out = annotator_agreement(data, fit.options.get("rank_weights", "equation-14"))
-    several = int(np.isfinite(left_out.items).sum())
-    if not several:
-        return [], []
-    first = "that the other annotators of the item gave most often"
-    if fit.data.rows == "report":
-        first = "that leads in the rankings of the item's others, where a class weighs less the lower it stands"
-    words = (
-        f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} {first}; where several lead, "
-        "any of them counts. It is "
-        f"{left_out.value:.3f} on average over {counted(several, 'items')} with two annotators or more."
-    )
-    blocks: list[Any] = [words]
-    each: list[Any] = []
-    gist = f"leave-one-out agreement {left_out.value:.3f}"
-    if fit.data.rows == "report":
-        beside, more, each = _of_rankings(fit)
-        blocks[0] += f" {more}"
-        gist += beside
-    if truth.num_draws > 1 and not is_vote(fit):
-        blocks[0] += " It uses no model; certainty should rise with it."
-        blocks.append(figures.certainty_by_agreement(top, left_out))
-    blocks += each
-    pairs, is_checked, said = _pairwise_agreement(fit)
-    if not pairs:
-        return [Section("Agreement with the others", blocks, gist)], said
-    title = "Agreement and model check" if is_checked else "Agreement of annotators"
-    return joined([Section("Agreement with the others", blocks), *pairs], title, gist), said
-
-
-def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
-    """Say what the agreement of rankings is to be read beside, in brackets and in sentences, and how each agrees."""
-    data: Any = fit.data
-    weights = fit.options.get("rank_weights", "equation-14")
-    beside, each = naming(data, weights), agreement_by_annotator(data, weights)
-    least, most = (f"{end:.1f}" for end in (each.classes.min(), each.classes.max()))
-    named = f"{least} to {most}" if least != most else f"{least} each"
-    gist = f" ({beside.at_random:.2f} at random), as the first choice {beside.first:.3f} ({beside.first_at_random:.2f})"
-    words = (
-        "Where rankings are long it is high by chance: an annotator who names as many classes at random, out of "
-        f"{data.num_classes:,}, would name a single leading one with probability {beside.at_random:.2f}. It comes "
-        f"first, alone or tied, in {beside.first:.3f} of the rankings; at random it would in "
-        f"{beside.first_at_random:.2f}."
-    )
-    how = "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
-    return gist, words, [f"{how}name {named}.", agreement_bars(each)]
-
-
-def _pairwise_agreement(fit: Fit) -> tuple[list[Section], bool, list[Alert]]:
-    """Return sections on the agreement in pairs, whether one has what the fit expects of it, and what that says."""
-    if "pairs" not in fit.data.agreements:
-        return [], False, []
-    data: Any = fit.data
-    is_checked = False
-    parts: list[Section] = []
-    said: list[Alert] = []
-    # Weights of rows may be no numbers of annotations, and a truth may not say how often annotators agree.
-    with contextlib.suppress(UnsupportedRequest):
-        # The model was fitted to every row; the report is about the same ones.
-        parts += agreement_sections(agreement(data, duplicates="keep"))
-    with contextlib.suppress(UnsupportedRequest):
-        number = int(np.clip(_MOST_SIMULATED // max(data.num_annotations, 1), *_DATA_SETS))
-        found = agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)
-        parts.append(predictive_section(found, fit.truth.dependence))
-        is_checked = True
-        if found.unexpected:
-            about = ERRORS if found.predictive_p > 0.5 else ""  # what is agreed on more than expected
-            said.append(Alert("The fit does not expect this agreement.", [found.verdict], Level.warning, about))
-    return parts, is_checked, said

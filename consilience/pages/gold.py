@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from consilience.models.crowd.dependence import DEFAULT
 from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
 from consilience.notes import Level
-from consilience.pages import Alert, Section, Table, tile
+from consilience.pages import Alert, More, Section, Table, tile
 from consilience.pages.beside_a_vote import Voted, voted
 from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
@@ -82,8 +83,8 @@ class BesideGold(NamedTuple):
         if self.vote is not None:
             return self.vote.figures
         of = counted(self.score.items, "gold labels")
-        right = tile(f"labels of the fit, right on {of}", self.score.right, *self.interval)
-        return right | {f"expected by the fit to be right on these {of}": f"{self.score.certainty:.3f}"}
+        expected = f"; {self.score.certainty:.3f} expected by the fit"
+        return tile(f"labels of the fit, right on {of}", self.score.right, *self.interval, expected)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -110,10 +111,9 @@ class BesideGold(NamedTuple):
         return f"{hits(self.score.right * number)} of {number:,}, {self.score.certainty * number:.1f} expected"
 
     @property
-    def moved(self) -> str:
-        """Say in brackets what these labels did to the dependence; empty where it was not learned from them."""
-        learned = f" (from a prior of {DEFAULT:.2f} they moved dependence to {self.score.dependence:.2f})"
-        return learned * bool(self.score.fitted_on)
+    def doubt(self) -> str:
+        """Say in a clause that the probabilities of the fit are in doubt; empty where the interval holds them."""
+        return ", which gold labels put in doubt" * bool(self.beside)
 
 
 class Won(NamedTuple):
@@ -246,28 +246,23 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         return _of_a_vote(gold, gold.vote, names, unnamed)
     score = gold.score
     right = hits(score.right * score.items)
-    words = (
+    said = (
         f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
         f"right for {right} ({gold.right_text} holds 95 %); the certainty stated for them is {score.certainty:.3f} on "
         f"average{gold.beside}."
     )
     if "." in right:
-        words += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
-    words += together_words(
-        gold.certainty, gold.if_independent, score.dependence, score.fitted_on, gold.source, gold.unit
-    )  # fmt: skip
-    words += "" if decisive is None else decisive.words(names)
-    if score.fitted_on:
-        words += f" Each {gold.unit} below is scored by a dependence that was learned without its own gold label."
+        said += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
     if gold.wrong:
         stated = "the certainty of the label"
         if score.fitted_on:
             stated = f"the certainty of the table of {gold.unit}s, and in brackets the one that is scored"
-        words += f" Wrong, with {stated}: {_listed(gold, names)}."
-    words += unnamed + ("" if gold.voted is None else gold.voted.words(names))
+        said += f" Wrong, with {stated}: {_listed(gold, names)}."
+    said += unnamed + ("" if gold.voted is None else gold.voted.words(names))
+    together = _of_dependence(gold, names, decisive)
     if not _tell_apart(gold.table):
-        few = " There are too few labels of different certainties for a curve. Gold labels err too."
-        return Section("Against the gold labels", [words + few], f"right {gold.right_text}")
+        few = "There are too few labels of different certainties for a curve. Gold labels err too."
+        return Section("Against the gold labels", [said, few, *together], f"right {gold.right_text}")
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
@@ -277,9 +272,11 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
         f"statements right). The log score, the mean of −ln p where the gold label was stated with probability p, is "
         f"{score.log_score:.3f}{floor}; the Brier score, the mean squared distance of the stated probabilities from 1 "
-        f"for the gold label and 0 for others, summed over labels, is {score.brier:.3f}. Of all three, less is better. "
-        "In the figure, what is below the line is stated with too much certainty. Intervals "
-        "hold 95 % (Wilson). Gold labels err too: all this is about them."
+        f"for the gold label and 0 for others, summed over labels, is {score.brier:.3f}. Of all three, less is better."
+    )
+    read = (
+        "In the figure, what is below the line is stated with too much certainty. Intervals hold 95 % (Wilson). Gold "
+        "labels err too: all this is about them."
     )
     names = {
         "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty",
@@ -289,7 +286,20 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
     )
     table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
-    return Section("Against the gold labels", [words, curve, table, how], f"right {gold.counts}")
+    more = More("The figure in numbers, and scores of calibration", [table, how])
+    return Section("Against the gold labels", [said, read, curve, *together, more], f"right {gold.counts}")
+
+
+def _of_dependence(gold: BesideGold, names: Any, decisive: Decisive | None) -> list[Any]:
+    """Return what gold labels tell of how far annotators err together; nothing where certainties suppose nothing."""
+    score = gold.score
+    words = together_words(
+        gold.certainty, gold.if_independent, score.dependence, score.fitted_on, gold.source, gold.unit
+    )  # fmt: skip
+    words += "" if decisive is None else decisive.words(names)
+    if score.fitted_on:
+        words += f" Each {gold.unit} is scored by a dependence that was learned without its own gold label."
+    return [More("How far annotators err together", [words.strip()])] if words else []
 
 
 def _tell_apart(table: Any) -> bool:
@@ -394,13 +404,29 @@ class SystemsByGold(NamedTuple):
     said : what the systems say first, of each item.
     looked : what that tells of whether they looked at the items themselves.
     anchored : the systems by gold labels and annotations together, where that tells more than either.
+    doubt : a clause on what puts the probabilities of the fit in doubt.
     """
 
-    right: dict[str, Right]
-    leads: bool
+    right: Mapping[str, Right] = MappingProxyType({})
+    leads: bool = False
     said: Choices | None = None
     looked: tuple[Looked, ...] = ()
     anchored: Comparison | None = None
+    doubt: str = ""
+
+    def with_both(self, anchored: Comparison | None) -> SystemsByGold:
+        """Return the same with the systems by both, in whose order those stand that are right as often."""
+        if anchored is None:
+            return self
+        names = anchored.table["system"].tolist()
+        right = sorted(self.right.items(), key=lambda one: (-one[1].share, names.index(one[0])))
+        return self._replace(anchored=anchored, right=dict(right))
+
+    def order(self, comparison: Comparison) -> list[str]:
+        """Return the systems, the best first, as all of a page has them: by both, by gold labels, or by the fit."""
+        if self.leads and self.anchored is None:
+            return list(self.right)
+        return (self.anchored or comparison).table["system"].tolist()
 
     @property
     def first(self) -> str:
@@ -413,6 +439,16 @@ class SystemsByGold(NamedTuple):
     def equal(self) -> bool:
         """Whether all are right as often."""
         return len(self.right) > 1 and len({one.share for one in self.right.values()}) == 1
+
+    @property
+    def tied(self) -> bool:
+        """Whether the first two are right as often."""
+        return len({one.share for one in list(self.right.values())[:2]}) < min(len(self.right), 2)
+
+    @property
+    def labels(self) -> str:
+        """How many gold labels there are, in words."""
+        return counted(max((one.items for one in self.right.values()), default=0), "gold labels")
 
     def __str__(self) -> str:
         if self.equal:
@@ -451,8 +487,8 @@ def _told_apart(right: Mapping[str, Right]) -> str:
 def right_by_gold(
     fit: Fit, gold: BesideGold | None, comparison: Comparison, systems: Mapping[str, Predictions], metric: Any,
     policies: Mapping[str, Any],
-) -> SystemsByGold | None:  # fmt: skip
-    """Return for which gold labels the first choice of each system is right; None where nothing is known.
+) -> SystemsByGold:  # fmt: skip
+    """Return for which gold labels the first choice of each system is right; of none where nothing is known.
 
     Parameters
     ----------
@@ -460,14 +496,14 @@ def right_by_gold(
         that the comparison has first comes first.
     """
     if gold is None:
-        return None
+        return SystemsByGold()
     try:
         names = comparison.table["system"].tolist()
         scores, known = gold_scores(fit, [systems[name] for name in names], "top-1", **policies)
     except UnsupportedRequest:
-        return None
+        return SystemsByGold()
     if not known.any():
-        return None
+        return SystemsByGold()
     right = {name: Right(own) for name, own in zip(names, scores[:, known], strict=True)}
     right = dict(sorted(right.items(), key=lambda one: -one[1].share))
     unknown = [name for name, word in zip(systems, comparison.provenance, strict=True) if word == "unknown"]

@@ -59,8 +59,9 @@ def class_word(fit: Fit) -> str:
 
 
 def items_section(
-    fit: Fit, truth: Any, certainties: list[Score], annotators: Any, high: float = 0.0, more: Sequence[Any] = ()
-) -> Section:
+    fit: Fit, truth: Any, certainties: list[Score], annotators: Any, ties: np.ndarray, high: float = 0.0,
+    more: Sequence[Any] = (),
+) -> Section:  # fmt: skip
     """Return the section on the items of a fit.
 
     Parameters
@@ -69,6 +70,7 @@ def items_section(
     truth : of the fit.
     certainties : of the top 1, 2, … classes.
     annotators : the table of the annotators.
+    ties : places of items of which the draws do not tell which of two classes leads; see `near_ties`.
     high : by how much the first certainties are too high; see `too_high`.
     more : what else there is to say of certainties.
     """
@@ -96,7 +98,7 @@ def items_section(
             blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports, margins))
     how = how_counted(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))
-    if tied := named_items(truth, near_ties(truth, best, effective_draws(fit, best)), unit):
+    if tied := named_items(truth, ties, unit):
         what = "labels" if class_word(fit) == "label" else "classes"
         how += f" Of {tied} two {what} lead equally often as far as these draws tell: take them for ties."
     blocks += [] if vote else [how + _by_dependence(truth, best)]

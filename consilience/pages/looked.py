@@ -15,7 +15,7 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, tail, unused_gold
 from consilience.models.truth.classes import marginals
 from consilience.models.truth.truth import Marginals
-from consilience.pages import Table
+from consilience.pages import More, Table
 from consilience.pages.run import is_vote
 from consilience.rounding import p_value, probability
 
@@ -157,17 +157,23 @@ def _probability(stated: Marginals, item: np.ndarray, code: np.ndarray) -> np.nd
     return np.clip(found, 0.0, 1.0)
 
 
-def looked_blocks(found: Sequence[Looked]) -> list[Any]:
-    """Return what gold labels tell of that, in words and in a table; nothing where it was not tested."""
+def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
+    """Return what gold labels tell of that, and how it was tested; nothing where it was not.
+
+    Parameters
+    ----------
+    found : of each system.
+    doubt : a clause on what puts the probabilities of the fit in doubt.
+    """
     import pandas
 
     if not found:
         return []
-    said = (
-        "Gold labels test this. Predictions made from these annotations are right as often as the fit expects of "
-        "their labels; p is the probability of as many right, or more. Ranges are for how far annotators may err "
-        f"together (95 %). A system looked itself where p is below {found[0].level:.2g} in the whole "
-        f"range{_shared(found[0].level)}. "
+    how = (
+        "Predictions made from these annotations are right as often as the fit expects of their labels; p is the "
+        "probability of as many right, or more. Ranges are for how far annotators may err together (95 %). A system "
+        f"is told to have looked itself where p is below {found[0].level:.2g} in the whole "
+        f"range{_shared(found[0].level)}."
     )
     rows = []
     for one in found:
@@ -183,7 +189,8 @@ def looked_blocks(found: Sequence[Looked]) -> list[Any]:
     frame = pandas.DataFrame(rows, columns=columns)
     frame.attrs["numbers"] = tuple(columns[3:])
     caption = "Gold labels that are right, beside those expected of predictions made from these annotations."
-    return [said + _so(found), Table(frame, caption)]
+    tested = More("How gold labels test whether systems looked themselves", [how, Table(frame, caption)])
+    return [_so(found, doubt), tested]
 
 
 def _shared(level: float) -> str:
@@ -192,33 +199,39 @@ def _shared(level: float) -> str:
     return f" ({1 - LEVEL:.2g}, shared by {number:,} systems)" if number > 1 else ""
 
 
-def _so(found: Sequence[Looked]) -> str:
+def _so(found: Sequence[Looked], doubt: str) -> str:
     """Say what follows."""
+    if_holds = f"if the probabilities of the fit hold{doubt}{',' * bool(doubt)}"
     surely = [f"“{one.name}”" for one in found if one.surely]
     if surely:
         return (
-            f"That suggests an own look of {' and '.join(surely[:_MOST_NAMED])}, if the probabilities of the fit hold "
-            "and these items are a random sample. It does not tell how independent its errors are."
+            f"Gold labels suggest an own look of {' and '.join(surely[:_MOST_NAMED])}, {if_holds} and these items are "
+            "a random sample. They do not tell how independent its errors are."
         )
     if any(one.told for one in found):
-        return "That suggests an own look, but only if the gold labels that no annotator gave are right."
+        return f"Gold labels suggest an own look, but only {if_holds} and the ones that no annotator gave are right."
     return "Gold labels do not tell whether systems looked themselves."
 
 
-def in_verdict(found: Sequence[Looked], name: str) -> str:
-    """Say in a clause what gold labels tell of one system; empty where that was not tested."""
+def in_verdict(found: Sequence[Looked], name: str, doubt: str = "") -> str:
+    """Say in a sentence what gold labels tell of one system; empty where that was not tested.
+
+    Parameters
+    ----------
+    found : of each system.
+    name : of the one.
+    doubt : as of `looked_blocks`.
+    """
     own = next((one for one in found if one.name == name), None)
     if own is None:
         return ""
+    looked_itself = f"If the probabilities of the fit hold{doubt}, gold labels suggest that it looked itself"
     right = f"{own.all.right:,} of {own.all.items:,} right, {own.all.expected[0]:.1f} expected otherwise"
     if own.surely:
         most = max(one.chance[2] for one in (own.all, own.named) if one is not None)
         sign = p_value(most).replace("p =", "p ≤")
-        return f". Gold labels suggest that it looked itself: {right} ({sign})"
+        return f"{looked_itself}: {right} ({sign})."
     if own.told and own.named is not None:
         one = "one" if own.all.items - own.named.items == 1 else "ones"
-        return (
-            f". Gold labels suggest that it looked itself: {right}; but without the {one} that no annotator gave, "
-            "chance may do that"
-        )
-    return ", nor do gold labels"
+        return f"{looked_itself}: {right}; but without the {one} that no annotator gave, chance may do that."
+    return "Gold labels do not tell which."

@@ -6,10 +6,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models import MEMBERS
 from consilience.notes import Remedy
 from consilience.pages.run import changed
+from consilience.printing import counted
 
 _MOST_FILES = 4
 
@@ -45,3 +49,25 @@ def whose_columns(fit: Fit, systems: Mapping[str, Any]) -> str:
     """Say what files a line of `compare_again` takes, where these are not those that were read; else empty."""
     unread = not systems or (fit.folder and not all(system.file for system in systems.values()))
     return f" ({_OF_SIDES if fit.data.rows == 'rating' else COLUMNS})" if unread else ""
+
+
+def decided(fit: Fit, number: int) -> str:
+    """Say how to score systems of which nobody says where they come from, where no reader takes gold labels.
+
+    ``number`` is how many items there are.
+    """
+    few = 20
+    number = number if number <= 2 * few else few
+    which = "the items" if number > few else f"{few} random items"
+    half = float(np.diff(wilson(0.5, number))[0]) / 2
+    left = f"only {counted(number, 'items')} leaves a doubt of at most ± {half:.1g}"
+    if fit.data.rows == "report":
+        return (
+            "Have more annotators rank the items: the surer it is which class is the most plausible, the less it "
+            "matters where predictions come from. Or, where one class turns out to be the right one, count for "
+            f"{which} how often each system has it first; their being {left}"
+        )
+    return (
+        f"Have {which} decided for certain, and count how many each system has right: then annotators' errors no "
+        f"longer matter, and there being {left}"
+    )

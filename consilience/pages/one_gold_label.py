@@ -93,19 +93,19 @@ def unnamed_gold(fit: Fit) -> list[int]:
     return np.flatnonzero((gold >= 0) & labelled & ~given).tolist()
 
 
-def unnamed_words(fit: Fit, names: Any, by_gold: Any = None) -> str:
+def unnamed_words(fit: Fit, names: Any, said: Choices | None = None) -> str:
     """Name these as perhaps wrong, with how many systems say the same; empty where there are none.
 
     Parameters
     ----------
     fit : of labels.
     names : of all items.
-    by_gold : systems beside gold labels, of which it takes what they say of items.
+    said : what systems say of items.
     """
     found = unnamed_gold(fit)
     if not found:
         return ""
-    gold, said = np.asarray(fit.data.gold_codes), None if by_gold is None else by_gold.said
+    gold = np.asarray(fit.data.gold_codes)
     named = ", ".join([f"{names[item]}{_by_systems(said, item, gold[item])}" for item in found[:_MOST_NAMED]])
     more = f", {len(found) - _MOST_NAMED:,} more" * (len(found) > _MOST_NAMED)
     one = len(found) == 1

@@ -62,14 +62,34 @@ class Leads(NamedTuple):
     copied: bool
 
     @property
+    def _of_each(self) -> dict[str, list[Lead]]:
+        """The leads by system."""
+        found: dict[str, list[Lead]] = {}
+        for one in self.found:
+            found.setdefault(one.system, []).append(one)
+        return found
+
+    def in_short(self, title: str) -> str:
+        """Say in a sentence that the metric decides who is first; empty where it does not.
+
+        ``title`` is of the metric of the leaderboard.
+        """
+        if not self.found:
+            return ""
+        named = in_a_row([
+            f"“{name}” in {in_a_row([one.metric for one in own])}" for name, own in self._of_each.items()
+        ])
+        clear, number = sum(one.is_clear for one in self.found), len(self.found)
+        so = {0: "not clearly", number: "clearly"}.get(clear, f"{clear} of {number} clearly")
+        copied = ", and if made from the annotations" * self.copied
+        return f"In {title} “{self.first}” is first, but {named} ({so}{copied}). "
+
+    @property
     def words(self) -> str:
         """Say it; empty where the first has the highest mean in every metric."""
         if not self.found:
             return ""
-        of_each: dict[str, list[Lead]] = {}
-        for one in self.found:
-            of_each.setdefault(one.system, []).append(one)
-        named = "; ".join(f"“{name}” is ahead in {in_a_row([*map(str, own)])}" for name, own in of_each.items())
+        named = "; ".join(f"“{name}” is ahead in {in_a_row([*map(str, own)])}" for name, own in self._of_each.items())
         clear = [one.metric for one in self.found if one.is_clear]
         so = "the lead is clear" if len(self.found) == 1 else "all leads are clear"
         if not clear:
@@ -78,7 +98,7 @@ class Leads(NamedTuple):
             so = f"only {in_a_row(clear)} clearly"
         together = f"{100 * LEVEL:g} %{f' for all {self.compared} comparisons together' * (self.compared > 1)}"
         copied = "If made from the annotations, " * self.copied
-        return f" {copied}{named}: {so} ({together})."
+        return f"{copied}{named}: {so} ({together})."
 
 
 def other_leads(

@@ -15,10 +15,10 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.models.intervals import LEVEL
+from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth
 from consilience.models.truth.truth import Shares
-from consilience.pages import Alert, Heading, Section, Table, capital, tile
+from consilience.pages import Alert, Heading, More, Section, Table, capital, tile
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.items import below, class_word, named_items
 from consilience.pages.looked import in_verdict, looked_blocks
@@ -42,7 +42,7 @@ _BY_FIT = (
 
 def leaderboard_section(
     comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
-    metrics: list[Metric], gold: SystemsByGold | None,
+    metrics: list[Metric], gold: SystemsByGold, ahead: str,
 ) -> Section:  # fmt: skip
     """Return the section on systems.
 
@@ -54,27 +54,26 @@ def leaderboard_section(
     said : alerts on the systems.
     scores : by system and metric.
     metrics : in order.
-    gold : of how many gold labels each system hits how many; None where nothing is known.
+    gold : of how many gold labels each system hits how many.
+    ahead : in which other metrics other systems are ahead of the first.
     """
     truth: Truth = fit.truth
-    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
-    together = None if gold is None else gold.anchored
+    together = gold.anchored
     names = _columns(comparison, fit, gold)
     table, told = comparison.table, {"p_best": _p_best_texts(comparison)}
     digits = _digits(fit, 0.0, float((table["upper"] - table["lower"]).median()))
     told["value_own_look"] = comparison.own_texts(digits)
     ends = table[["lower", "upper"]].to_numpy().tolist()
     told["interval"] = [" to ".join(written(end, f"z.{digits}f") for end in one) for one in ends]
-    by_gold = [str(right[name]) if leads else right[name].words if name in right else "–" for name in table["system"]]
-    table = table.assign(**told, by_gold=by_gold)
+    right = {name: str(one) if gold.leads else one.words for name, one in gold.right.items()}
+    table = table.assign(**told, by_gold=[right.get(name, "–") for name in table["system"]])
     values = dict(zip(table["system"], comparison.value_texts(digits), strict=True))
     if together is not None:
         both = anchored_texts(together)
         best = dict(zip(both, together.p_best_texts, strict=True))
         table = table.assign(together=table["system"].map(both), p_best=table["system"].map(best))
-        table = table.sort_values("system", key=lambda own: own.map(list(both).index), kind="stable")
-    elif leads:  # as many hits leave them in the order of the fit
-        table = table.sort_values("system", key=lambda own: own.map(list(right).index), kind="stable")
+    order = gold.order(comparison)
+    table = table.sort_values("system", key=lambda own: own.map(order.index))
     left_out = {"sd_truth", "sd_shared"} if truth.num_draws == 1 else set()
     left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
     left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
@@ -82,30 +81,30 @@ def leaderboard_section(
     names = {name: words for name, words in names.items() if name not in left_out}
     texts = {names["value"]: [values[name] for name in table["system"]]}
     # What is asked first fits a narrow screen; what it is made of follows.
-    chief = ["system", *["by_gold"] * leads, "value", "interval", "p_best"]
+    chief = ["system", *["by_gold"] * gold.leads, "value", "interval", "p_best"]
     if together is not None:
         chief = ["system", "by_gold", "together", "p_best", "value", "interval"]
     parts = [chief, ["system", *(name for name in names if name not in chief)]]
     parts = [[one for one in part if one in names and one in table] for part in parts]
     shown, rest = (table[part].rename(columns=names) for part in parts)
     shown.attrs["numbers"] = rest.attrs["numbers"] = tuple(names.get(name) for name in (*told, "by_gold", "together"))
-    ordered = {name: scores[name] for name in table["system"]}
-    why, read = _how_to_read(comparison, top, fit, gold)
-    matrix = [figures.beats_matrix(together or comparison)] if len(table) > 2 else []  # of two P(best) says it
-    matrix = [] if is_vote(fit) and together is None else matrix
-    caption = _caption(comparison, fit, gold)
+    ordered = {name: scores[name] for name in order}
+    has_matrix = len(table) > 2 and (together is not None or not is_vote(fit))  # of two P(best) says it
+    matrix = [figures.beats_matrix(together or comparison, order=order)] if has_matrix else []
+    made_of = Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest)))
     blocks = [
-        *said, Table(shown, caption, texts=texts),
-        figures.leaderboard(comparison),
-        Heading("How to read it"), *_read_first(comparison, fit, gold), why, read,
-        Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest))), *matrix,
-        *_scores(ordered, metrics, truth, comparison.own_draws is not None, digits),
+        *said, Table(shown, _caption(comparison, fit, gold), texts=texts),
+        [figures.leaderboard(comparison, order=order), *matrix], *_read_first(comparison, fit, gold),
+        More("How to read these numbers, and what they are made of", [
+            *_how_to_read(comparison, top, fit, gold), made_of
+        ]),
+        *_scores(ordered, metrics, comparison, truth, ahead, digits),
     ]  # fmt: skip
     title = "Leaderboard" if len(table) > 1 else "Score of the system"
     return Section(title, blocks, _gist(table.iloc[0], comparison, fit, gold))
 
 
-def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> dict[str, str]:
+def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str, str]:
     """Return the columns of the leaderboard, in order, with their headings.
 
     Parameters
@@ -113,8 +112,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> di
     comparison, fit : of the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many.
     """
-    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
-    together = None if gold is None else gold.anchored
+    leads, together = gold.leads, gold.anchored
     kind = _IF_ONE_KIND * (_of_one_kind(comparison) and together is None)
     return {
         "system": "system", **({"by_gold": ""} if leads else {}),
@@ -123,14 +121,14 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> di
         "interval": f"{100 * comparison.level:g} %, all items like these",
         "p_best": f"P(best){kind}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
-        "by_gold": f"right on {_gold_labels(right)} [95 %]" if leads else "right on gold",
+        "by_gold": f"right on {gold.labels} [95 %]" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
         "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
 
 
-def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     """Say in which order systems stand, and whether that is told.
 
     Parameters
@@ -138,14 +136,12 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> st
     comparison, fit : of the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many.
     """
-    leads, right = gold is not None and gold.leads, {} if gold is None else gold.right
-    together = None if gold is None else gold.anchored
-    equal = leads and len({one.share for one in list(right.values())[:2]}) < min(len(right), 2)
-    by, tied = "gold labels" if leads else comparison.title, "; the first are equal" * equal
+    together = gold.anchored
+    by, tied = ("gold labels", "; the first are equal" * gold.tied) if gold.leads else (comparison.title, "")
     caption = f"Systems by {by}, the highest first{tied}"
-    if not leads and _is_close(comparison):
+    if not gold.leads and _is_close(comparison):
         caption += "; which of the first two is better is open"
-    if gold is not None and leads and gold.equal:
+    if gold.leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
         caption += ", which leaves open who is better" * _is_close(comparison)
     if together is not None:
@@ -155,7 +151,7 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> st
     return f"{caption}{wider * bool(too_narrow(comparison, fit))}."
 
 
-def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     """Say in the line of the section what is known of the first system.
 
     Parameters
@@ -165,10 +161,10 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold | No
     gold : of how many gold labels each system hits how many.
     """
     several = len(comparison.table) > 1
-    if gold is not None and gold.anchored is not None:
+    if gold.anchored is not None:
         sure = f", P(best) {first['p_best']}" * several
         return f"“{first['system']}” {first['together']}{sure}"
-    if gold is not None and gold.leads:
+    if gold.leads:
         return f"{gold.first} right on gold labels: {first['by_gold']}"
     value, low, high = _score(comparison, fit)
     gist = f"“{first['system']}” {value} [{low}, {high}]{' or wider' if too_narrow(comparison, fit) else ''}"
@@ -177,7 +173,7 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold | No
     return gist
 
 
-def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> list[Any]:
+def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[Any]:
     """Return the notes of a comparison, the first of which is on where predictions come from, with what gold tells.
 
     Parameters
@@ -185,18 +181,14 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) ->
     comparison, fit : of the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many, and what that tells.
     """
-    shown = not is_vote(fit) and (gold is None or gold.anchored is None)  # P(best) by the comparison
+    shown = not is_vote(fit) and gold.anchored is None  # P(best) by the comparison
     notes = [note for note in comparison.notes if shown or note != ONE_KIND]
-    if gold is None or not is_open(comparison):
+    if not is_open(comparison):
         return notes
     if gold.anchored is not None:
         notes[0] = f"{how_anchored(gold.anchored, fit)} {_BY_FIT.format(fit_word(fit))}"
-    told = looked_blocks(gold.looked)
-    return [*notes[:1], *told, *notes[1:]]
-
-
-def _gold_labels(right: Mapping[str, Any]) -> str:
-    return counted(max(one.items for one in right.values()), "gold labels")
+    told = looked_blocks(gold.looked, gold.doubt)
+    return [*notes[:1], *told[:1], *notes[1:], *told[1:]]  # what opens stands below what can be read
 
 
 def _digits(fit: Fit, low: float, high: float) -> int:
@@ -213,9 +205,7 @@ def _score(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str, 
     return comparison.value_texts(digits)[place], low, high
 
 
-def leaderboard_numbers(
-    comparison: Comparison, fit: Fit, gold: SystemsByGold | None
-) -> dict[str, str]:
+def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str, str]:
     """Return the key figures of a leaderboard: by gold labels first, where there are enough.
 
     Parameters
@@ -223,15 +213,15 @@ def leaderboard_numbers(
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many.
     """
-    if gold is not None and gold.anchored is not None:
+    if gold.anchored is not None:
         return anchored_numbers(gold.anchored, comparison.title)
-    leads = next(iter(gold.right)) if gold is not None and gold.leads else ""
+    leads = next(iter(gold.right)) if gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, fit, leads)
     narrow = ", or wider" if too_narrow(comparison, fit) else ""
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += _BY_SOURCE if _is_range(value) else ""
     score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
-    if gold is not None and leads:
+    if leads:
         right = gold.right[leads]
         what = f"{gold.first}, right on {counted(right.items, 'gold labels')}"
         return tile(what, right.share, *right.interval) | score
@@ -261,7 +251,7 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str:
+def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     """Say in words which system is the best, and how sure that is.
 
     Parameters
@@ -269,13 +259,15 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
     """
-    if gold is not None and gold.anchored is not None:
-        ends = comparison.table.set_index("system").loc[gold.anchored.table["system"].iloc[0], ["lower", "upper"]]
-        return verdict_with_gold(comparison, gold.anchored, fit, gold.looked, _digits(fit, *ends))
+    if gold.anchored is not None:
+        name = gold.anchored.table["system"].iloc[0]
+        ends = comparison.table.set_index("system").loc[name, ["lower", "upper"]]
+        told = in_verdict(gold.looked, name, gold.doubt)
+        return verdict_with_gold(comparison, gold.anchored, fit, told, _digits(fit, *ends))
     table = comparison.table
     first, (value, low, high) = table.iloc[0], _score(comparison, fit)
     digits = _digits(fit, first["lower"], first["upper"])
-    why, leads = too_narrow(comparison, fit), gold is not None and gold.leads
+    why, leads = too_narrow(comparison, fit), gold.leads
     words = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
     words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
     meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
@@ -283,10 +275,10 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
     between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', or wider' if why else ''})"
     if is_open(comparison) and np.isfinite(first["value_own_look"]):
         alone, own = written(first["value_alone"], f"z.{digits}f"), in_words(comparison.own_texts(digits)[0])
+        told = in_verdict(gold.looked, first["system"], gold.doubt)
         words += (
             f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
-            "itself; the annotations do not say which"
-            f"{'' if gold is None else in_verdict(gold.looked, first['system'])}."
+            f"itself; the annotations do not say which.{' ' * bool(told)}{told}"
         )
     else:
         words += f"{between}."
@@ -299,15 +291,17 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
         it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
         runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
         runner *= len(table) > 2
-        sure, best_in = ", or less surely" * bool(why), f"best in {comparison.title}"
-        sure += _IF_ONE_KIND * _of_one_kind(comparison)
+        best_in = f"best in {comparison.title}"
         if _turns(comparison):
             words += (
                 f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
-                f"from: “{first['system']}” is it with probability {best}{sure}."
+                f"from: “{first['system']}” is it with probability {best}."
             )
         else:
-            words += f" {it} the {best_in} of {len(table)} systems with probability {best}{runner}{sure}."
+            words += f" {it} the {best_in} of {len(table)} systems with probability {best}{runner}."
+        doubts = ["supposes that all systems come from one kind of source"] * _of_one_kind(comparison)
+        doubts += [f"may be too sure: {why}"] * bool(why)
+        words += f" That {' and '.join(doubts)}." if doubts else ""
     if "point_estimate" in table:
         if fit.data.rows == "annotation":
             point = written(first["point_estimate"], f"z.{digits}f")
@@ -316,7 +310,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold | None) -> str
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
             words += f" The point estimate would put “{ahead}” first."
-    return words + (f" {gold}." if gold is not None and not leads else "")
+    return words + (f" {gold}." if gold.right and not leads else "")
 
 
 def _tells_nothing(comparison: Comparison, place: int = 0) -> bool:
@@ -361,9 +355,7 @@ def in_words(text: str) -> str:
     return text.replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
 
 
-def _how_to_read(
-    comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold | None
-) -> tuple[str, str]:
+def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold) -> tuple[str, str]:
     """Say why scores are uncertain, and what the numbers of a leaderboard are.
 
     Parameters
@@ -390,7 +382,7 @@ def _how_to_read(
             "would give other scores (“sd from items”, by the Bayesian bootstrap)"
             + ("." if too_narrow(comparison, fit) else ", and for what items share, such as annotators' errors.")
         )
-    together = None if gold is None else gold.anchored
+    together = gold.anchored
     read = "Systems stand in the order of the middle of their range. " if is_open(comparison) else ""
     read = read if together is None else ""
     if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
@@ -416,9 +408,9 @@ def _how_to_read(
     if comparison.points is not None:
         read += (
             f"The cross is the score against a point estimate: the leading {class_word(fit)} of each item, taken for "
-            f"the truth{_tied_estimates(truth, fit)}. "
+            f"the truth{_tied_estimates(top, fit)}. "
         )
-    if gold is not None and gold.leads:
+    if gold.leads:
         read += (
             "The share that is right on gold labels rests on no model; its interval takes items with a gold label for "
             f"a random sample. The figure is of the {fit_word(fit)} alone."
@@ -426,8 +418,19 @@ def _how_to_read(
     return why, read
 
 
-def _tied_estimates(truth: Truth, fit: Fit) -> str:
-    """Say of which items the point estimate of rankings has several leading classes, of which it names the first."""
+def _tied_estimates(top: Score, fit: Fit) -> str:
+    """Say of which items the point estimate has several leading classes, of which it names the first.
+
+    Parameters
+    ----------
+    top, fit : certainty of the top class, and the fit; of votes and rankings.
+    """
+    truth: Truth = fit.truth
+    if is_vote(fit) and (tied := below(top, 1)):
+        return (
+            f"; of {counted(tied, 'tied items')} that is the tied label that comes first in the list of labels. The "
+            "scores count a tie by its share: of two tied labels either is right with probability 1/2"
+        )
     point: Any = truth.standard() if fit.data.rows == "report" else None
     if point is None or not len(point.tied):
         return ""
@@ -438,14 +441,22 @@ def _tied_estimates(truth: Truth, fit: Fit) -> str:
 
 
 def _scores(
-    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth, own_look: bool, digits: int
+    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison, truth: Truth, ahead: str,
+    digits: int,
 ) -> list[Any]:  # fmt: skip
-    """Return all scores, of predictions made from the annotations; ``own_look`` if the leaderboard counts more.
+    """Return all scores, of predictions made from the annotations.
 
-    They have as many ``digits`` after the point as there, so that one number is written once.
+    Parameters
+    ----------
+    scores, metrics : by system and metric.
+    comparison : the leaderboard.
+    truth : that they are scored against.
+    ahead : in which other metrics other systems are ahead of the first.
+    digits : after the point, as many as on the leaderboard, so that one number is written once.
     """
     import pandas
 
+    own_look = comparison.own_draws is not None
     rows = [
         _score_row(metric.title, name, results[metric.name]) for metric in metrics for name, results in scores.items()
     ]
@@ -465,12 +476,6 @@ def _scores(
             "the score on these items, over draws of the truth; the interval of the leaderboard is of all items like "
             "these."
         )
-        if len(metrics) > 1 < len(scores):
-            words += (
-                " A finding that another system is ahead in another metric has the wider of two such intervals of the "
-                f"difference, {100 * LEVEL:g} % for all these comparisons together (Bonferroni); a lead is clear where "
-                "that leaves out 0."
-            )
         if "worst draw" in frame:
             words += (
                 " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
@@ -481,9 +486,37 @@ def _scores(
             " All of this is as if predictions were made from these annotations. The leaderboard also counts an own "
             "look, which can be counted in top-1 accuracy alone, and so has another number for that metric."
         )
-    told = [Heading("Scores of each system"), *_meanings(metrics, truth), words]
-    texts = rounded(frame, digits, *_floats(frame))
-    return [*told, Table(frame, "All metrics of all systems.", texts=texts), drawn]
+    table = Table(frame, "All metrics of all systems.", texts=rounded(frame, digits, *_floats(frame)))
+    title, narrower = "Scores of each system", _why_narrower(comparison)
+    if len(metrics) == 1:
+        return [More(title, [*_meanings(metrics, truth), words, *narrower, table, drawn])]
+    more = More("What these scores are, and how they spread", [*_meanings(metrics, truth), words, drawn])
+    return [Heading(title), table, *narrower, *_so_ahead(ahead), more]
+
+
+def _so_ahead(ahead: str) -> list[str]:
+    """Return in which other metrics other systems are ahead, with what their intervals are; nothing of nothing."""
+    if not ahead:
+        return []
+    return [
+        f"{ahead} Of two intervals of a difference, for these items and for all items like these, this is the wider "
+        "one (Bonferroni); a lead is clear where it leaves out 0."
+    ]
+
+
+def _why_narrower(comparison: Comparison) -> list[str]:
+    """Return why a score of all items has a narrower interval than one of these; nothing where none has."""
+    wide, narrow = (
+        np.diff(np.quantile(draws, ends(comparison.level), axis=1), axis=0)
+        for draws in (comparison.truth_draws, comparison.draws)
+    )
+    if not (narrow < wide).any():
+        return []
+    unit = f"{comparison.unit}s"
+    return [
+        f"The interval for all {unit} like these may be narrower than that for these {unit}, as here: over many {unit} "
+        "what is not known of each evens out, if the probabilities of the fit hold."
+    ]
 
 
 def _floats(frame: Any) -> list[str]:

@@ -6,7 +6,7 @@ import re
 import warnings
 import xml.etree.ElementTree as ElementTree
 from io import StringIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from consilience.drawing import GRID, INK, PALETTE, STYLE
 
@@ -16,7 +16,20 @@ _OF_PAGE |= {colour.lower(): f"var(--{name})" for name, colour in PALETTE.items(
 _SMALLEST = 0.8  # of its size, on a narrow screen: smaller texts cannot be read, and the reader scrolls instead
 
 
-def svg_of(figure: Any, prefix: str) -> Any:
+class Vector(NamedTuple):
+    """A figure of a page.
+
+    Parameters
+    ----------
+    svg : its element.
+    width : as it was drawn, in CSS; the page may widen it.
+    """
+
+    svg: Any
+    width: str
+
+
+def svg_of(figure: Any, prefix: str) -> Vector:
     """Return a figure as SVG to be put into a page.
 
     Its ids get a prefix, for those of two figures would clash; fonts are left to the page, and the colours of text, of
@@ -38,7 +51,7 @@ def svg_of(figure: Any, prefix: str) -> Any:
     width, _ = root.attrib.pop("width"), root.attrib.pop("height")
     style = f"width: {width}; min-width: calc({_SMALLEST} * {width})"
     root.attrib.update({"role": "img", "aria-label": label, "style": style})
-    return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704
+    return Vector(Markup(ElementTree.tostring(root, encoding="unicode")), width)  # noqa: S704
 
 
 def _lay_out(figure: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from consilience.data import Predictions
@@ -13,9 +13,9 @@ from consilience.evaluation.anchoring import NOT_RANDOM
 from consilience.evaluation.comparison import HELD_FIXED, compare
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
-from consilience.pages import tile
-from consilience.pages.looked import Looked, in_verdict
-from consilience.pages.run import fit_word
+from consilience.notes import Level
+from consilience.pages import Alert, tile
+from consilience.pages.run import fit_word, is_vote
 from consilience.printing import counted
 from consilience.rounding import within, written
 
@@ -118,16 +118,14 @@ def how_anchored(found: Comparison, fit: Fit) -> str:
     )
 
 
-def verdict_with_gold(
-    comparison: Comparison, together: Comparison, fit: Fit, found: Sequence[Looked], digits: int
-) -> str:  # fmt: skip
+def verdict_with_gold(comparison: Comparison, together: Comparison, fit: Fit, told: str, digits: int) -> str:
     """Say which system is the best by gold labels and annotations together, and what annotations alone leave open.
 
     Parameters
     ----------
     comparison, together : the systems by annotations alone, and with the gold labels.
     fit : that they are scored against.
-    found : what gold labels tell of own looks.
+    told : what gold labels tell of its own look, in a sentence.
     digits : of scores by annotations alone.
     """
     name = together.table["system"].iloc[0]
@@ -139,5 +137,43 @@ def verdict_with_gold(
     if math.isfinite(row["value_own_look"]):
         own = comparison.own_texts(digits)[place].replace("–", " to ")
         words += f" if predictions were made from these annotations, and {own} if it looked at the items itself"
-        words += in_verdict(found, name)
-    return f"{words}."
+    low, high = (written(one, f"z.{digits}f") for one in (row["lower"], row["upper"]))
+    words += f" ({low} to {high}, {100 * comparison.level:g} %{', or wider' * is_vote(fit)})"
+    words += _outside(together.table.iloc[0], row, fit)
+    return f"{words}. {told}".strip()
+
+
+def _outside(both: Any, alone: Any, fit: Fit) -> str:
+    """Say in a clause that the score of a system by both is outside its interval by annotations alone; else empty.
+
+    Parameters
+    ----------
+    both, alone : rows of the system in either leaderboard.
+    fit : that gave the annotations their say.
+    """
+    if alone["lower"] <= both["value"] <= alone["upper"]:
+        return ""
+    side, off = ("below", "high") if both["value"] < alone["lower"] else ("above", "low")
+    if both["lower"] <= alone["upper"] and alone["lower"] <= both["upper"]:
+        so = f"the {fit_word(fit)} scores it too {off}, or that is chance, as the two intervals overlap"
+    else:
+        so = "the two intervals do not overlap"
+    return f"; gold labels put it {side} that: {so}"
+
+
+def not_corrected(fit: Fit, together: Comparison | None) -> list[Alert]:
+    """Return what the box of a vote does not hold for, under its title: scores that gold labels correct.
+
+    Parameters
+    ----------
+    fit : of labels.
+    together : the systems by gold labels and annotations together; None where that is not known.
+    """
+    if together is None or not is_vote(fit):
+        return []
+    text = (
+        "This is not so of scores by gold labels and annotations together: gold labels correct them, if "
+        f"{together.unit}s with gold labels are a random sample."
+    )
+    boxes = [note for note in fit.findings() if note.title and note.model]
+    return [Alert(note.heading, [text], Level.warning, note.about) for note in boxes]

@@ -50,7 +50,7 @@ document.addEventListener("scroll", hide, { passive: true });
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
 const parts = all("details.section"), every = made("button", "Expand all", "every");
-const turn = (open) => { parts.forEach((part) => { part.open = open; }); every.textContent = open ? "Close all" : "Expand all"; };
+const turn = (open) => { all("details").forEach((part) => { part.open = open; }); every.textContent = open ? "Close all" : "Expand all"; };
 every.addEventListener("click", () => turn(every.textContent === "Expand all"));
 if (parts.length > 2) parts[0].before(every);
 addEventListener("beforeprint", () => turn(true));

@@ -12,8 +12,8 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.classes import resolve
 from consilience.pages.assumed import Assumed, _order, actions, at_other_reliabilities, finding, reliability_table
 from consilience.pages.other_metrics import Lead, Leads, other_leads
-from consilience.pages.systems import _digits, _is_close
-from tests.consilience.test_statements import words
+from consilience.pages.systems import _digits, _is_close, _why_narrower
+from tests.consilience.test_statements import section, words
 
 # Small data are poor data, and fits of them say so.
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -42,8 +42,37 @@ CLEAR, OPEN = (0.05, 0.02, 0.08), (0.05, -0.02, 0.12)
 )  # fmt: skip
 def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
     found = Leads("a", [Lead(*one) for one in leads], compared, copied=False)
-    assert found.words == (said and f" {said}")
-    assert found._replace(copied=True).words == (said and f" If made from the annotations, {said}")
+    assert found.words == said
+    assert found._replace(copied=True).words == (said and f"If made from the annotations, {said}")
+
+
+@pytest.mark.parametrize(
+    ("leads", "copied", "said"),
+    [
+        ([], False, ""),
+        ([("b", "top-2", *OPEN)], True, "“b” in top-2 (not clearly, and if made from the annotations). "),
+        ([("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False, "“b” in top-2 and set-2 (not clearly). "),
+        ([("b", "top-2", *CLEAR), ("c", "set-2", *CLEAR)], False, "“b” in top-2 and “c” in set-2 (clearly). "),
+        ([("b", "top-2", *CLEAR), ("c", "set-2", *OPEN)], False, "“b” in top-2 and “c” in set-2 (1 of 2 clearly). "),
+    ],
+)  # fmt: skip
+def test_that_the_metric_decides_who_is_first_is_said_in_short(leads, copied, said):
+    found = Leads("a", [Lead(*one) for one in leads], 4, copied)
+    assert found.in_short("top-1 accuracy") == (said and f"In top-1 accuracy “a” is first, but {said}")
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_why_all_items_have_the_narrower_interval_is_said_where_they_have(alike, tmp_path):
+    """Where nothing tells items apart, half of any items like these is right, and of these nobody knows how many."""
+    counts = [[1, 1]] * 40 if alike else [[9, 0], [0, 9]] * 20
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts(counts), draws=400)
+    systems = {"one": {"item": list(range(40)), "class": [0] * 40}}
+    board = cs.compare(fit, systems, provenance="annotations")
+    wide, narrow = (np.diff(np.quantile(draws, (0.025, 0.975)))[0] for draws in (board.truth_draws, board.draws))
+    assert bool(narrow < wide) is alike
+    assert bool(_why_narrower(board)) is alike
+    html = words(cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert ("The interval for all items like these may be narrower than that for these items, as here" in html) is alike
 
 
 def ranked(orders):
@@ -87,10 +116,15 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all come"))
     low, high = map(float, re.search(r"source \((\S+) to (\S+), 95 %, or wider\)", lead.replace("−", "-")).groups())
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
-    finding = next(one for one in words(html, "li") if one.startswith("“first” scores"))
+    finding = words(html, "li")[0]
+    assert finding.startswith("In top-1 accuracy “first” is first, but “both” in ")
+    assert ", and if made from the annotations). “first” scores" in finding
+    assert " in top-1 accuracy (how often its first choice is the most plausible class" in finding
     assert "It is the best in top-1 accuracy of 2 systems with probability" in finding
-    assert ", if all come from one kind of source. If made from the annotations, “both” is ahead in " in finding
-    assert "(95 % for all 3 comparisons together)." in finding
+    assert ". That supposes that all systems come from one kind of source and may be too sure: what" in finding
+    told = words(section(html, "Leaderboard"))
+    assert "If made from the annotations, “both” is ahead in " in told
+    assert "(95 % for all 3 comparisons together). Of two intervals of a difference, for these items and for" in told
     assert "“first” leads at all of these." in words(html)
     assert "See what rests on" not in words(html)
     # P(best) means on a page what it means in `compare`.
@@ -137,25 +171,6 @@ def test_whether_systems_change_places_where_annotators_are_trusted_less_is_said
     text = _order(*found[:1], found[1:], [resolve("top-1")])
     assert text.endswith(said)
     assert bool(text) is bool(said)
-
-# ---- in a browser ----
-
-MEASURE = """<script>
-const frame = document.createElement("iframe");
-frame.style = "border:0;width:WIDTHpx;height:900px"; frame.srcdoc = document.getElementById("page").textContent;
-frame.onload = () => {
-  const page = frame.contentDocument, root = page.documentElement, sort = page.querySelector("button.sort");
-  page.querySelectorAll("details").forEach((one) => { one.open = true; });
-  sort.click();
-  const unnamed = [...page.querySelectorAll("button, input, a, summary")].filter((one) =>
-    !(one.textContent.trim() || one.getAttribute("aria-label")));
-  document.body.textContent = [
-    root.scrollWidth, root.clientWidth, page.querySelectorAll("script").length, "hit" in frame.contentWindow,
-    unnamed.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
-    sort.parentElement.getAttribute("aria-sort")].join(" ");
-};
-document.body.append(frame);
-</script>"""
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,13 @@ def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit,
     assert [text.lstrip("\u200b") for text in texts(axes)[:2]] == [comparison.systems[place] for place in order]
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     assert len(axes.collections) == 3
+    names = list(comparison.table["system"])[::-1]
+    turned = drawn(figures.leaderboard(comparison, order=names))
+    assert [text.lstrip("\u200b") for text in texts(turned)[:2]] == names
+    for line, own in zip(turned.get_lines(), (lowest, highest, points), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), own.get_xdata()[::-1])
+    cells = [text.get_text() for text in drawn(figures.beats_matrix(comparison)).texts]
+    assert {text.get_text() for text in drawn(figures.beats_matrix(comparison, order=names)).texts} == set(cells)
 
 
 def test_beats_matrix_writes_every_pair(fit, systems):

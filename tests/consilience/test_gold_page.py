@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.cli import main
-from consilience.pages import annotators_by_gold
+from consilience.pages import More, annotators_by_gold
 from consilience.pages.gold import beside_gold, gold_section
 from consilience.pages.one_gold_label import decisive, unnamed_gold, unnamed_words
 
@@ -194,10 +194,10 @@ def test_what_was_done_about_dependence_is_told(learned, source, words):
     """Labels that say alone what errors of a like kind would make of them are never shown without the other figure."""
     data = cs.Annotations.from_counts([[3, 0], [0, 3]], gold=[0, 1])
     gold = beside_gold(cs.fit("majority-vote", data, uncertainty="shares"))
-    assert "independent" not in gold_section(gold, range(2)).blocks[0]
+    assert not any(isinstance(block, More) for block in gold_section(gold, range(2)).blocks)
     score = gold.score._replace(dependence=0.4, fitted_on=learned)
     told = gold._replace(certainty=0.9, if_independent=0.988, source=source, score=score)
-    text = gold_section(told, range(2)).blocks[0]
+    (text,) = gold_section(told, range(2)).blocks[-1].blocks
     assert "the mean certainty of all items would be 0.988; it is 0.900, as annotators err together" in text
     assert words in text
 
@@ -258,6 +258,23 @@ def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, wa
     assert found.told is bool(way)
     assert (f"seem to differ {way} than the fit says" in found.finding) is bool(way)
     assert ("chance alone may do that" in found.words) is not bool(way)
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher", "said"),
+    [
+        ((28, 36), (53, 49), "may be too high where they rest on the former, and too low where on the latter."),
+        ((40, 36), (40, 49), "may be too low where they rest on the former, and too high where on the latter."),
+        ((20, 36), (45, 49), "may be too high, most where they rest on the former: see Annotators."),
+        ((38, 36), (58, 49), "may be too low, most where they rest on the latter: see Annotators."),
+    ],
+)
+def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(lower, higher, said):
+    both = (annotators_by_gold.Half(6, 60, *own) for own in (lower, higher))
+    found = annotators_by_gold.Halves(*both, 0.1, 0.04, np.ones(12))
+    assert found.finding.endswith(f"Certainties {said}")
+    assert found.doubt == ", which gold labels put in doubt (p = 0.04)"
+    assert found._replace(chance=0.2).doubt == ""
 
 
 def test_nothing_is_compared_with_gold_labels_that_were_used_or_are_few():

@@ -73,7 +73,8 @@ def test_nothing_is_tested_of_few_labels_or_without_a_range_of_the_dependence():
     assert looked(fit, says(30), ["a"], []) == ()
 
 
-OWN = ". Gold labels suggest that it looked itself: 27 of 30 right, 22.5 expected otherwise"
+OWN = "If the probabilities of the fit hold{}, gold labels suggest that it looked itself: 27 of 30 right, 22.5 expected"
+DOUBT = ", which gold labels put in doubt"
 
 
 def beside(chance):
@@ -83,18 +84,23 @@ def beside(chance):
 @pytest.mark.parametrize(
     ("chance", "without", "clause", "end"),
     [
-        (0.015, None, f"{OWN} (p ≤ 0.015)", "It does not tell how independent its errors are."),
-        (0.015, 0.02, f"{OWN} (p ≤ 0.020)", "It does not tell how independent its errors are."),
-        (0.015, 0.2, f"{OWN}; but without the one that no annotator gave, chance may do that",
-         "but only if the gold labels that no annotator gave are right."),
-        (0.2, 0.2, ", nor do gold labels", "Gold labels do not tell whether systems looked themselves."),
+        (0.015, None, f"{OWN} otherwise (p ≤ 0.015).",
+         "an own look of “a”, if the probabilities of the fit hold{} and these items are a random sample. They do not "
+         "tell how independent its errors are."),
+        (0.015, 0.02, f"{OWN} otherwise (p ≤ 0.020).", "They do not tell how independent its errors are."),
+        (0.015, 0.2, f"{OWN} otherwise; but without the one that no annotator gave, chance may do that.",
+         "but only if the probabilities of the fit hold{} and the ones that no annotator gave are right."),
+        (0.2, 0.2, "Gold labels do not tell which.", "Gold labels do not tell whether systems looked themselves."),
     ],
 )  # fmt: skip
-def test_what_gold_labels_tell_is_said_no_surer_than_it_is(chance, without, clause, end):
+@pytest.mark.parametrize("doubt", ["", DOUBT])
+def test_what_gold_labels_tell_is_said_no_surer_than_it_is(chance, without, clause, end, doubt):
     named = None if without is None else beside(without)._replace(items=29)
     one = Looked("a", beside(chance), named, 0.05)
-    said, table = looked_blocks([one])
-    assert in_verdict([one], "a") == clause
+    said, tested = looked_blocks([one], doubt)
+    (_, table) = tested.blocks
+    assert in_verdict([one], "a", doubt) == clause.format(doubt)
+    end = end.format(f"{doubt}," if doubt else "")
     assert in_verdict([one], "b") == ""
     assert said.endswith(end)
     rows = table.frame.to_numpy().tolist()
@@ -131,6 +137,6 @@ def test_a_page_says_whether_gold_labels_tell_of_an_own_look(tmp_path):
         name: {"item": list(range(150)), "class": own.tolist()} for name, own in (("knows", gold), ("copies", vote))
     }
     text = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
-    told = re.search(r"That suggests an own look of ([^,]*), if the", text)[1]
+    told = re.search(r"Gold labels suggest an own look of ([^,]*), if the", text)[1]
     assert told == "“knows”"
     assert "dependence ρ of annotators" in text

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 import consilience as cs
 from consilience import pages
@@ -30,7 +31,7 @@ from consilience.models.truth import PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import KINDS
 from consilience.notes import Level, Note
-from consilience.pages import Code, Section, classes, run, script, write_page
+from consilience.pages import Code, More, Section, classes, run, script, write_page
 from consilience.reporting import PAGES, _asked, report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
@@ -123,9 +124,8 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     assert EVIL in page.text["td"]
     assert DOLLAR in page.text["td"]
     assert {EVIL, DOLLAR} <= set(page.text["text"])
-    of_systems = ["How to read it", "Scores of each system"]
-    assert page.text["h3"][:4] == [*of_systems, "Agreement with the others", AGREEMENT_PARTS[0]]
-    assert page.text["h3"][-1] == "Whether the model expects this agreement"
+    assert "Scores of each system" in page.text["summary"]  # in one metric, as there are three classes
+    assert page.text["h3"] == ["Agreement with the others", "Whether the model expects this agreement"]
     assert "one & two" in page.text["p"]
     assert page.text["em"] == ["three"]
 
@@ -404,9 +404,48 @@ def test_a_page_of_agreement_without_any_pair(tmp_path):
 def test_a_fit_is_checked_by_the_agreement(tmp_path):
     fit = cs.fit("dirichlet", crowd(), draws=64)
     page = checked(report(fit, path=tmp_path / "report.html"))
-    parts = ["Agreement with the others", *AGREEMENT_PARTS, "Whether the model expects this agreement"]
-    assert page.text["h3"] == parts
+    assert page.text["h3"] == ["Agreement with the others", "Whether the model expects this agreement"]
+    inside = [text.split(":")[0] for text in page.text["summary"] if text.split(":")[0] in AGREEMENT_PARTS]
+    assert inside == AGREEMENT_PARTS
     assert cs.agreement(fit).verdict in page.text["p"]
+
+
+# ---- what opens, and what stands beside what ----
+
+
+def drawn():
+    return Figure(figsize=(2, 1)).subplots()
+
+
+@pytest.mark.parametrize(
+    ("blocks", "cells"),
+    [
+        ([drawn(), "a", "b"], [["figure"], ["a", "b"]]), (["a", "b", drawn()], [["a", "b"], ["figure"]]),
+        (["a", drawn(), "b"], [["a"], ["figure"]]), ([drawn(), "announced:", {"x": 1}], []),
+        ([[drawn(), drawn()], "a"], []), ([drawn()], []), ([drawn(), drawn(), "a"], [["figure"], ["a"]]),
+    ],
+)  # fmt: skip
+def test_a_figure_alone_in_its_row_stands_beside_what_explains_it(tmp_path, blocks, cells):
+    parts = [Section("s", blocks), Section("other", [More("m", blocks)])]
+    path = write_page(pages.Page("t", "", parts), tmp_path / "p.html")
+    text = path.read_text(encoding="utf-8")
+    checked(path)
+    found = re.findall(r'<div class="beside">\s*<div>(.*?)</div>\s*<div>(.*?)</div>\s*</div>', re.sub(
+        r'<div class="figures">.*?</div>', "<p>figure</p>", text, flags=re.DOTALL
+    ), re.DOTALL)  # fmt: skip
+    assert [[re.findall("<p>(.*?)</p>", cell) for cell in one] for one in found] == [cells] * (2 if cells else 0)
+
+
+def test_what_opens_on_a_click_is_closed_and_keeps_its_blocks(tmp_path):
+    table = pd.DataFrame({"x": [1]})
+    blocks = [More("how", ["words", table, More("deeper", ["more words"])]), table]
+    path = write_page(pages.Page("t", "", [Section("s", blocks)]), tmp_path / "p.html")
+    page, text = checked(path), path.read_text(encoding="utf-8")
+    assert text.count('<details class="more">') == 2
+    assert page.text["summary"].count("how") == 1
+    assert {"words", "more words"} <= set(page.text["p"])
+    regions = re.findall(r'role="region" aria-label="([^"]+)"', text)
+    assert len(set(regions)) == len(regions) == 2  # names tell apart what is inside too
 
 
 # ---- what is wrong with the fit ----

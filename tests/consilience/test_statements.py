@@ -204,7 +204,7 @@ def test_no_text_of_a_figure_leaves_it(pages, kind):
 def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
     score = cs.Score(title="t", items=np.array([0.1, 0.5]), draws=np.array([0.3]))
     axes = figures.item_scores(score, title="a title that is wider than its figure " * 4)
-    html = svg_of(axes.figure, "")
+    html = svg_of(axes.figure, "").svg
     assert len(re.findall("<text[^>]*>[^<]*(?:title|wider|figure)", html)) > 1
     assert not texts_outside(html)
 
@@ -479,8 +479,11 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert re.search(r"best in top-1 accuracy .*, or less surely, if all come from one kind of source\.", text)
-    assert "errors no longer matter, and there being only 2 items leaves a doubt of at most ± 0.4" in text
+    supposed = r"\. That supposes that all systems come from one kind of source and may be too sure: what items"
+    assert re.search(rf"best in top-1 accuracy of 2 systems with probability \S+( to \S+)?{supposed}", text)
+    assert "Have more annotators rank the items: the surer it is which class is the most plausible, the less" in text
+    assert "how often each system has it first; their being only 2 items leaves a doubt of at most ± 0.4" in text
+    assert "decided for certain" not in text
     assert re.search(r"least certain is “[ab]”, where \w+ is the most plausible .*; mean plausibilities are \w+", text)
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
     fit.save(tmp_path / "my run")
@@ -488,6 +491,26 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "compare 'my run' one.csv" in text or "compare 'my run' two.csv" in text
     assert "files with the columns item, class and rank" in text
     assert "RUN" not in text
+
+
+# ---- in a browser ----
+
+MEASURE = """<script>
+const frame = document.createElement("iframe");
+frame.style = "border:0;width:WIDTHpx;height:900px"; frame.srcdoc = document.getElementById("page").textContent;
+frame.onload = () => {
+  const page = frame.contentDocument, root = page.documentElement, sort = page.querySelector("button.sort");
+  page.querySelectorAll("details").forEach((one) => { one.open = true; });
+  sort.click();
+  const unnamed = [...page.querySelectorAll("button, input, a, summary")].filter((one) =>
+    !(one.textContent.trim() || one.getAttribute("aria-label")));
+  document.body.textContent = [
+    root.scrollWidth, root.clientWidth, page.querySelectorAll("script").length, "hit" in frame.contentWindow,
+    unnamed.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
+    sort.parentElement.getAttribute("aria-sort")].join(" ");
+};
+document.body.append(frame);
+</script>"""
 
 
 @pytest.mark.slow

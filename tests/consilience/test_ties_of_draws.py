@@ -58,6 +58,20 @@ def test_ties_of_the_point_estimate_are_named(fit, tmp_path):
     assert "the leading class of each item, taken for the truth; for “0” several classes tie by it" in html
 
 
+def test_how_ties_of_a_vote_enter_scores_is_told(tmp_path):
+    """The first label is taken for the point estimate, and in the score either is right as often."""
+    fit = cs.fit("majority-vote", cs.Annotations.from_counts([[2, 2], [1, 3], [2, 2]], labels=["x", "y"]))
+    given = {name: {"item": [0, 1, 2], "class": [name] * 3} for name in "xy"}
+    board = cs.compare(fit, given).table.set_index("system")
+    assert board.loc[["x", "y"], "point_estimate"].tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert board.loc[["x", "y"], "value_alone"].tolist() == pytest.approx([1 / 3, 2 / 3])
+    html = words(cs.report(fit, given, path=tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert (
+        "of each item, taken for the truth; of 2 tied items that is the tied label that comes first in the list of "
+        "labels. The scores count a tie by its share: of two tied labels either is right with probability 1/2."
+    ) in html
+
+
 @pytest.mark.parametrize(
     ("low", "high", "said"), [(0.01, 0.99, "cannot be told"), (0.2, 0.99, "0.20–0.99"), (0.01, 0.9, "0.01–0.90")]
 )

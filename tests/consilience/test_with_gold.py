@@ -1,8 +1,10 @@
 """What pages say of systems by gold labels and annotations together, and in which order they show what was voted on."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
 import consilience as cs
@@ -12,6 +14,7 @@ from consilience.pages import with_gold
 from consilience.pages.agreement import predictive_section
 from consilience.pages.annotators_by_gold import labels_by_gold
 from consilience.pages.crowd import _least_accurate
+from consilience.pages.gold import Right, SystemsByGold
 from consilience.pages.items import _margins
 from tests.consilience.test_gold_page import page
 
@@ -50,8 +53,68 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         f"P(“good” is best of 2 systems) {best[0]}",
     ):
         assert words in shown
+    corrected = "This is not so of scores by gold labels and annotations together: gold labels correct them, if items "
+    assert shown.count(corrected) == (word == "vote")  # in one box, that of the vote
+    if word == "vote":
+        assert shown.index(corrected) < shown.index("gold labels that won the vote;")
+        assert "Fit dawid-skene instead, which says how sure it is of each label:" in shown
+    else:
+        sure = fit.labels()["certainty"].mean()
+        assert f"of 120 items with a certainty below 0.9; on average it is {sure:.3f}" in shown
+        assert " expected by the fit) 0." in shown
     assert "anchor the scores" not in shown.lower()
     assert "is it with probability" not in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "said"),
+    [
+        (0.9, (0.76, 0.98), "; gold labels put it above that: the fit scores it too low, or that is chance, as the "),
+        (0.7, (0.6, 0.8), "; gold labels put it below that: the fit scores it too high, or that is chance, as "),
+        (0.95, (0.92, 0.98), "; gold labels put it above that: the two intervals do not overlap"),
+        (0.85, (0.7, 0.95), ""),
+    ],
+)
+def test_a_score_by_gold_labels_outside_of_the_interval_without_them_is_remarked_on(value, ends, said):
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts([[1, 0]]))
+    both = {"value": value, "lower": ends[0], "upper": ends[1]}
+    found = with_gold._outside(both, {"lower": 0.75, "upper": 0.89}, fit)
+    assert found.startswith(said)
+    assert bool(found) is bool(said)
+
+
+def test_a_page_has_one_order_of_systems():
+    """By both, then by gold labels, then by the fit; those that are right as often stand as by both."""
+    boards = [SimpleNamespace(table=pandas.DataFrame({"system": list(names)})) for names in ("bca", "acb")]
+    right = {name: Right(np.array(own)) for name, own in (("b", [1, 0]), ("a", [1, 0]), ("c", [0, 0]))}
+    found = SystemsByGold(right, leads=True)
+    assert SystemsByGold().order(boards[0]) == list("bca")
+    assert found._replace(leads=False).order(boards[0]) == list("bca")
+    assert found.order(boards[0]) == list("bac")
+    both = found.with_both(boards[1])
+    assert (both.order(boards[0]), list(both.right), both.first) == (list("acb"), list("abc"), "“a” and “b”")
+    assert found.with_both(None) is found
+
+
+def test_figure_table_and_commands_have_the_order_by_gold_labels(tmp_path):
+    """The vote has them the other way about: a system that repeats it is first."""
+    random = np.random.default_rng(5)
+    truth = random.integers(0, 3, ITEMS)
+    said = np.where(random.random((ITEMS, 5)) < 0.2, truth[:, None], random.integers(0, 3, (ITEMS, 5)))
+    votes = (said[:, :, None] == np.arange(3)).sum(axis=1).argmax(axis=1)
+    item, who = np.indices(said.shape)
+    gold = np.where(np.arange(ITEMS) < GOLD, truth, -1)
+    data = cs.Annotations.from_codes(item.ravel(), who.ravel(), said.ravel(), gold=gold)
+    fit = cs.fit("majority-vote", data)
+    given = {
+        name: {"item": list(range(ITEMS)), "class": own.tolist()} for name, own in (("copies", votes), ("good", truth))
+    }
+    assert cs.compare(fit, given).table["system"][0] == "copies"
+    assert cs.compare(fit, given, gold="use").table["system"][0] == "good"
+    fit.save(tmp_path / "run")
+    text = cs.report(cs.load_fit(tmp_path / "run"), given, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    for part in (r"<td[^>]*>(good|copies)</td>", r"<text[^>]*>(good|copies)</text>", r"(good|copies)\.csv"):
+        assert re.findall(part, text)[:2] == ["good", "copies"]
 
 
 def test_an_own_look_has_the_range_of_annotators_fitted_anew():

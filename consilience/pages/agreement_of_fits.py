@@ -1,0 +1,104 @@
+"""What a page of a fit says of how annotators agree: with the others, in pairs, and as the fit expects or does not."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from consilience import figures
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement import agreement
+from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement, naming
+from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit
+from consilience.models.crowd.gate import ERRORS
+from consilience.models.truth import Truth
+from consilience.notes import Level
+from consilience.pages import Alert, More, Section, joined
+from consilience.pages.agreement import agreement_sections, predictive_section
+from consilience.pages.items import agreement_bars, class_word
+from consilience.pages.run import is_vote
+from consilience.printing import counted
+
+# Annotations that are simulated to check the agreement; and how many data sets: enough to tell a p-value of .05.
+_MOST_SIMULATED, _DATA_SETS = 1 << 22, (40, 200)
+
+
+def agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], list[Alert]]:
+    """Say how annotators agree: each with the others together, in pairs, and as the fit expects or does not."""
+    if "left-out" not in fit.data.agreements:
+        return [], []
+    data: Any = fit.data
+    left_out = annotator_agreement(data, fit.options.get("rank_weights", "equation-14"))
+    several = int(np.isfinite(left_out.items).sum())
+    if not several:
+        return [], []
+    first = "that the other annotators of the item gave most often"
+    if fit.data.rows == "report":
+        first = "that leads in the rankings of the item's others, where a class weighs less the lower it stands"
+    words = (
+        f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} {first}; where several lead, "
+        "any of them counts. It is "
+        f"{left_out.value:.3f} on average over {counted(several, 'items')} with two annotators or more."
+    )
+    blocks: list[Any] = [words]
+    each: list[Any] = []
+    gist = f"leave-one-out agreement {left_out.value:.3f}"
+    if fit.data.rows == "report":
+        beside, more, each = _of_rankings(fit)
+        blocks[0] += f" {more}"
+        gist += beside
+    if truth.num_draws > 1 and not is_vote(fit):
+        blocks[0] += " It uses no model; certainty should rise with it."
+        blocks.append(figures.certainty_by_agreement(top, left_out))
+    blocks += each
+    pairs, check, said = _pairwise_agreement(fit)
+    if not (pairs or check):
+        return [Section("Agreement with the others", blocks, gist)], said
+    title = "Agreement and model check" if check else "Agreement of annotators"
+    parts = joined([Section("Agreement with the others", blocks), *check], title, gist)
+    closed = [More(f"{part.title}{': ' * bool(part.gist)}{part.gist}", part.blocks) for part in pairs]
+    return [dataclasses.replace(part, blocks=[*part.blocks, *closed]) for part in parts], said
+
+
+def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
+    """Say what the agreement of rankings is to be read beside, in brackets and in sentences, and how each agrees."""
+    data: Any = fit.data
+    weights = fit.options.get("rank_weights", "equation-14")
+    beside, each = naming(data, weights), agreement_by_annotator(data, weights)
+    least, most = (f"{end:.1f}" for end in (each.classes.min(), each.classes.max()))
+    named = f"{least} to {most}" if least != most else f"{least} each"
+    gist = f" ({beside.at_random:.2f} at random), as the first choice {beside.first:.3f} ({beside.first_at_random:.2f})"
+    words = (
+        "Where rankings are long it is high by chance: an annotator who names as many classes at random, out of "
+        f"{data.num_classes:,}, would name a single leading one with probability {beside.at_random:.2f}. It comes "
+        f"first, alone or tied, in {beside.first:.3f} of the rankings; at random it would in "
+        f"{beside.first_at_random:.2f}."
+    )
+    how = "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
+    return gist, words, [f"{how}name {named}.", agreement_bars(each)]
+
+
+def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Section], list[Alert]]:
+    """Return sections on the agreement in pairs, one on what the fit expects of it, and what that says."""
+    if "pairs" not in fit.data.agreements:
+        return [], [], []
+    data: Any = fit.data
+    parts: list[Section] = []
+    check: list[Section] = []
+    said: list[Alert] = []
+    # Weights of rows may be no numbers of annotations, and a truth may not say how often annotators agree.
+    with contextlib.suppress(UnsupportedRequest):
+        # The model was fitted to every row; the report is about the same ones.
+        parts += agreement_sections(agreement(data, duplicates="keep"))
+    with contextlib.suppress(UnsupportedRequest):
+        number = int(np.clip(_MOST_SIMULATED // max(data.num_annotations, 1), *_DATA_SETS))
+        found = agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)
+        check.append(predictive_section(found, fit.truth.dependence))
+        if found.unexpected:
+            about = ERRORS if found.predictive_p > 0.5 else ""  # what is agreed on more than expected
+            said.append(Alert("The fit does not expect this agreement.", [found.verdict], Level.warning, about))
+    return parts, check, said
