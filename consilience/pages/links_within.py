@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages.links_found import pairs_of_records
-from consilience.pages.record_pairs import DOUBTFUL, doubtful_records
+from consilience.pages.record_pairs import DOUBTFUL, doubtful_records, tells_pairs
 from consilience.printing import counted
 from consilience.rounding import probability
 
@@ -76,8 +76,9 @@ def in_doubt(fit: Any) -> list[str]:
         return []
     least = int(np.abs(pairs.probability - 0.5).argmin())
     names = np.asarray(fit.data.records, object)
+    how = "; the Review list shows what each field adds" * tells_pairs(fit)
     return [
         f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} an entity with a "
         f"certainty below {DOUBTFUL}. Most in doubt are {names[pairs.first[least]]} and {names[pairs.second[least]]}, "
-        f"of one entity with probability {probability(float(pairs.probability[least]), 2)}."
+        f"of one entity with probability {probability(float(pairs.probability[least]), 2)}{how}."
     ]
