@@ -323,8 +323,9 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %, mostly too narrow\)$", conll)
     assert "right only for systems that know no more than the crowd. See Systems." in words(html)
     assert "truth alone, 95 % from" in words(section(html, "Systems"), "th")
-    narrow = "the intervals are mostly too narrow (in simulation 7 of 40 of those of 90 % held the true score)"
-    assert f"best by the crowd's chains first; {narrow}" in words(section(html, "Systems"))
+    held = "measured in simulation for the middle 90 % of the draws, which held the true score of 7 of 40 crowds"
+    narrow = f"best by the crowd's chains first; the intervals are mostly too narrow ({held})"
+    assert narrow in words(section(html, "Systems"))
     assert "How far their intervals hold was measured in 40 simulated crowds" in words(section(html, "Systems"))
     assert "What the model believed before any data (priors)." in words(section(html, "What was run"))
     assert "sensitivities" in words(section(html, "What was run"), "td")
