@@ -184,14 +184,14 @@ def of_a_vote(system: Any, by_flat: Any) -> tuple[dict[str, str], str, str]:
     names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
     claimed, true, value, low, high = (f"{system[name]:.2f}" for name in names)
     flat, flat_low, flat_high = (f"{by_flat[name]:.2f}" for name in ("value", "lower", "upper"))
-    if_known = "by the prior that drew the truth"
-    number = {f"accuracy of a system ({low} to {high}, 95 %, {if_known}); in truth {true}, by a vote {claimed}": value}
+    own = "by the prior of the simulation"
+    number = {f"accuracy of a system ({low} to {high}, 95 %, {own}); in truth {true}, by a vote {claimed}": value}
     finding = (
-        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}, "
-        f"and under the uncertain truth {value}, with 95 % between {low} and {high}, {if_known}; by a flat prior it "
-        f"has {flat}, with 95 % between {flat_low} and {flat_high}."
+        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}. "
+        f"Under the uncertain truth it has {value}, with 95 % between {low} and {high}, {own}, and {flat}, with 95 % "
+        f"between {flat_low} and {flat_high}, by a flat one."
     )
-    gist = f"a vote claims {claimed} for a system that has {true}; {if_known} the model says {value} [{low}, {high}]"
+    gist = f"a vote claims {claimed} for a system that has {true}; {own} the model says {value} [{low}, {high}]"
     return number, finding, gist
 
 

@@ -66,7 +66,9 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[*_by_known(fit), _account(fit), *surer_links(fit, own), *between_and_within(fit), *in_doubt(fit)],
+        findings=[
+            *_by_known(fit), _account(fit), *surer_links(fit, own), *between_and_within(fit), *in_doubt(fit, own)
+        ],
         actions=_actions(fit, own),
     )  # fmt: skip
 

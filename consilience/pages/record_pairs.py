@@ -28,7 +28,7 @@ _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown, if others cause its doubt.
 _MOST_WATERFALLS = 5
 _TERMS = {"prior": "before comparing"}
-_MIDDLE = "A link of the middle, "
+_MIDDLE = "For comparison a usual link, "
 _LOG_ODDS = (
     "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
     "of 0.95, and −3 one of 0.05."
@@ -68,14 +68,27 @@ def review_list(fit: Any) -> Section | None:
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
     shown = Table(frame, "Records in doubt, in groups.", of="review", parted="group")
-    pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]][:_MOST_WATERFALLS]
-    middle = [pair for pair in middle_link(fit) if pair not in pairs and pair[::-1] not in pairs]
+    pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
+    pairs = _distinct([most_in_doubt(fit), *pairs])[:_MOST_WATERFALLS]
+    middle = _distinct([*pairs, *middle_link(fit)])[len(pairs) :]
     bars = _waterfalls(fit, pairs, middle)
-    how += " The last pair is a link of the middle: half of the links are as sure or surer." * bool(middle)
+    how += " The last pair is a usual link: half of all links are as sure or surer." * bool(middle)
     blocks = [words, shown, *([more] if left_out else []), *([how] if bars else []), *bars]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} with an entity of certainty below {DOUBTFUL}"
     gist += f"; what each field adds, for {counted(len(bars), 'pairs')}" * bool(bars)
     return Section("Review list", blocks, gist)
+
+
+def _distinct(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return pairs without those that come again, in whatever order of the two."""
+    return [pair for place, pair in enumerate(pairs) if not {pair, pair[::-1]} & set(pairs[:place])]
+
+
+def most_in_doubt(fit: Any) -> tuple[int, int]:
+    """Return the pair whose probability of being one entity is nearest to one half; there is one with a probability."""
+    pairs = fit.truth.pairs()
+    place = int(np.abs(pairs.probability - 0.5).argmin())
+    return int(pairs.first[place]), int(pairs.second[place])
 
 
 def middle_link(fit: Any) -> list[tuple[int, int]]:

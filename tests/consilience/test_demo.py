@@ -171,11 +171,11 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     # What holds by the prior of the simulation stands beside what a flat one says.
     flat = simulated.by_flat.table.set_index("system").loc[favourite["system"]]
     assert not flat["lower"] <= favourite["true accuracy"] <= flat["upper"]
-    held = "{:.2f} to {:.2f}, 95 %, by the prior that drew the truth".format(*favourite[["95 % from", "to"]])
+    held = "{:.2f} to {:.2f}, 95 %, by the prior of the simulation".format(*favourite[["95 % from", "to"]])
     assert f"accuracy of a system ({held}); in truth {favourite['true accuracy']:.2f}" in next(iter(study.number))
-    said = "{:.2f}, with 95 % between {:.2f} and {:.2f}.".format(*flat[["value", "lower", "upper"]])
-    assert study.finding.endswith(f", by the prior that drew the truth; by a flat prior it has {said}")
-    assert "by the prior that drew the truth the model says" in study.section.gist
+    said = "{:.2f}, with 95 % between {:.2f} and {:.2f}".format(*flat[["value", "lower", "upper"]])
+    assert study.finding.endswith(f", by the prior of the simulation, and {said}, by a flat one.")
+    assert "; by the prior of the simulation the model says" in study.section.gist
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):

@@ -15,7 +15,15 @@ from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.weights import learned
 from consilience.models.truth.partitions import pairs_together
 from consilience.notes import IN_DETAILS
-from consilience.pages.agreement_by_chance import Chance, in_detail, more_links, split_dates, surer_links, weighed
+from consilience.pages.agreement_by_chance import (
+    Chance,
+    _near,
+    in_detail,
+    more_links,
+    split_dates,
+    surer_links,
+    weighed,
+)
 from consilience.pages.linkage import (
     _actions,
     _by_threshold,
@@ -27,7 +35,15 @@ from consilience.pages.linkage import (
     linkage_page,
 )
 from consilience.pages.links_within import between_and_within, links_and_pairs, rarely_within
-from consilience.pages.record_pairs import _signed, doubtful_records, fields_section, middle_link, review_list
+from consilience.pages.record_pairs import (
+    _distinct,
+    _signed,
+    doubtful_records,
+    fields_section,
+    middle_link,
+    most_in_doubt,
+    review_list,
+)
 from consilience.pages.run import _diagnosis, findings
 from consilience.printing import joined, percent, percents
 
@@ -370,6 +386,18 @@ def test_links_that_differ_seldom_are_less_sure_and_the_sum_of_both_is_said():
     assert "On the other hand" not in none
 
 
+def test_pairs_that_come_again_are_shown_once():
+    assert _distinct([(3, 1), (2, 0), (1, 3), (2, 0), (4, 5)]) == [(3, 1), (2, 0), (4, 5)]
+
+
+@pytest.mark.parametrize(("near", "expected"), [(None, [False] * 3), ([[4, 6], [5, 6]], [True, False, True])])
+def test_values_that_are_nearly_equal_do_not_differ(near, expected):
+    """Codes of the second field begin at 4; the order of the two is of no account."""
+    near = None if near is None else np.array(near)
+    data = SimpleNamespace(near=near, first_value=np.array([0, 4, 8]), num_values=8)
+    assert _near(data, 1, np.array([0, 0, 2]), np.array([2, 1, 1])).tolist() == expected
+
+
 def test_what_fields_weigh_is_computed_once_for_a_page(fit, monkeypatch):
     asked = []
     table = type(fit).table
@@ -391,15 +419,17 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
         assert sum(added) == pytest.approx(total.value, abs=0.006 * len(added))
         assert [row.start for row in terms] == [0.0, *(row.value for row in terms[:-1])]
         assert terms[0].label == "before comparing"
-        one, other = re.match(r"(?:A link of the middle, )?(\S+) and (\S+): log odds", block.caption).groups()
+        one, other = re.match(r"(?:For comparison a usual link, )?(\S+) and (\S+): log odds", block.caption).groups()
         one, other = (np.array([names.index(name)]) for name in (one, other))
         if degree[one[0]] == degree[other[0]] == 1:
             alone += 1
             assert pairs.of(one, other)[0] == pytest.approx(1 / (1 + np.exp(-total.value)), abs=1e-3)
             assert "by themselves" not in block.caption
     assert alone
+    first_two = {names[place] for place in most_in_doubt(fit)}
+    assert set(bars[0].caption.partition(":")[0].split(" and ")) == first_two  # which the first screen names
     assert section_.gist.endswith(f"; what each field adds, for {len(bars)} pairs")
-    assert bars[-1].caption.startswith("A link of the middle, ")
+    assert bars[-1].caption.startswith("For comparison a usual link, ")
     one, other = np.divmod(pairs_together(fit.truth.estimate()), fit.data.num_records)
     sure = pairs.of(one, other)
     ((first, second),) = middle_link(fit)

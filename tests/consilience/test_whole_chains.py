@@ -1,5 +1,6 @@
 """How probable a chain is as a whole: the share of draws in which exactly its mentions are one entity."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import consilience as cs
 from consilience.evaluation.silver import silver_chains
 from consilience.models.truth.chains import DrawnChains
 from consilience.pages.chains import chain_sections, worded
-from consilience.pages.items import effective_draws
+from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
 from consilience.pages.whole_chains import exactly_these, of_whole_chains, whole_chains
 from tests.golden.cases import mentions
 
@@ -87,3 +88,23 @@ def test_draws_of_single_links_tell_nothing_of_whole_chains():
     assert "Chains" not in [one.title for one in sections]
     assert not any("as a whole" in name for name in numbers)
     assert effective_draws(fit, cs.certainty(fit)) > 0
+
+
+def test_readings_have_the_digits_of_the_certainty_and_add_up(fit):
+    """Of 1,000 draws each share is one of three digits; of 100 one of two."""
+    top = cs.certainty(fit)
+    table = items_section(fit, worded(fit, fit.truth, {}), [top], {}).blocks[-2]
+    assert fit.truth.num_draws == 100
+    readings = next(name for name in table.frame.columns if name.startswith("leading labels"))
+    for said, certain in zip(table.frame[readings], table.texts["certainty"], strict=True):
+        numbers = re.findall(r"\(([<>]? ?[\d.]+)(?: in all)?\)", said)
+        assert numbers[0] == certain
+        assert sum(float(one) for one in numbers if one[0] not in "<>") <= 1.0001
+    truth = SimpleNamespace(num_draws=1_000)
+    assert (digits_of(top, fit.truth), digits_of(top, truth)) == (2, 3)
+
+
+def test_probabilities_of_readings_are_written_with_the_digits_that_are_asked_for(fit):
+    place = int(np.argmin(cs.certainty(fit).items))
+    (two,), (three,) = (leading_classes(fit.truth, np.array([place]), digits=digits) for digits in (2, 3))
+    assert re.findall(r"\((0\.\d+)\)", three)[0] == f"{re.findall(r'[(](0[.][0-9]+)[)]', two)[0]}0"
