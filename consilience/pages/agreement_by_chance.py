@@ -152,7 +152,7 @@ def more_links(fit: Any, own: Weighed) -> float:
         place = names.index(str(row.field))
         first, second = value[place, pairs.first], value[place, pairs.second]
         differ = (first != second) & (np.minimum(first, second) >= 0) & ~_near(data, place, first, second)
-        moved = moved + np.log(max(row.links * links, _HALF) / (row.m * links)) * differ
+        moved = moved + np.log(min(max(row.links, _HALF / links) / row.m, 1.0)) * differ
     return float(special.expit(moved).sum()) - links
 
 

@@ -51,8 +51,9 @@ def of_whole_chains(truth: Any, chains: SilverChains, draws: float) -> Whole:
     exact = exactly_these(truth.read_as(CHAINS.name), chains.entity)
     share, worth = exact.mean(axis=0), np.full(exact.shape[1], draws)
     open_ = np.flatnonzero((share > 0) & (share < 1))
-    by_run = exact[:, open_].reshape(truth.num_chains, -1, len(open_)).astype(float)
-    worth[open_] = np.fmin(draws, convergence(by_run).ess_bulk)
+    if len(open_):
+        by_run = exact[:, open_].reshape(truth.num_chains, -1, len(open_)).astype(float)
+        worth[open_] = np.fmin(draws, convergence(by_run).ess_bulk)
     return Whole(share, worth, len(exact))
 
 
@@ -94,9 +95,10 @@ def whole_chains(named: Any, chains: SilverChains, whole: Whole, digits: int) ->
     titles = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     members = np.split(np.argsort(chains.entity, kind="stable"), np.cumsum(np.bincount(chains.entity + 1))[:-1])[1:]
     first = np.array([document[own[0]] for own in members], int)
-    place = np.empty(len(members), int)  # as the text has them, in each document from 1
+    place = np.empty(len(members), int)  # as the text numbers them: what refers to nothing is the first there
+    nothing = np.bincount(document, chains.entity < 0, data.num_documents) > 0
     for code in np.unique(first):
-        place[first == code] = np.arange(1, (first == code).sum() + 1)
+        place[first == code] = np.arange((first == code).sum()) + 1 + nothing[code]
     order = np.argsort(whole.probability, kind="stable")
     frame = pandas.DataFrame({
         "chain": place[order], "document": [titles[code] for code in first[order]],

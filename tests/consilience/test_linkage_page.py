@@ -375,7 +375,7 @@ def test_links_that_differ_seldom_are_less_sure_and_the_sum_of_both_is_said():
     assert len(own.differing)
     for row in own.differing.itertuples():
         differ = value[names.index(row.field), pairs.first] != value[names.index(row.field), pairs.second]
-        moved[differ] -= np.log(row.m * links / max(row.links * links, 0.5))
+        moved[differ] -= max(np.log(row.m * links / max(row.links * links, 0.5)), 0)
     np.testing.assert_allclose(more_links(one, own), (1 / (1 + np.exp(-moved)) - pairs.probability).sum(), atol=1e-4)
     (said,) = surer_links(one, own)
     fields = joined(f"“{name}”" for name in own.differing["field"])

@@ -9,9 +9,9 @@ import pytest
 import consilience as cs
 from consilience.evaluation.silver import silver_chains
 from consilience.models.truth.chains import DrawnChains
-from consilience.pages.chains import chain_sections, worded
+from consilience.pages.chains import _spans, chain_sections, worded
 from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
-from consilience.pages.whole_chains import exactly_these, of_whole_chains, whole_chains
+from consilience.pages.whole_chains import Whole, exactly_these, of_whole_chains, whole_chains
 from tests.golden.cases import mentions
 
 
@@ -80,6 +80,31 @@ def test_runs_that_disagree_leave_a_chain_with_few_draws():
     whole = of_whole_chains(truth, SimpleNamespace(entity=np.array([0, 0])), 400.0)
     assert whole.probability == pytest.approx([0.5])
     assert whole.draws[0] < 10
+
+
+def test_chains_that_are_in_all_draws_are_as_sure_as_the_draws_can_show():
+    truth = SimpleNamespace(num_chains=2, read_as=lambda kind: of_draws([[0, 0]] * 40))
+    whole = of_whole_chains(truth, SimpleNamespace(entity=np.array([0, 0])), 30.0)
+    assert (whole.probability.tolist(), whole.draws.tolist(), whole.unsure) == ([1.0], [30.0], 0)
+
+
+def test_chains_have_the_numbers_of_the_text():
+    """Two documents, in the first of which a mention refers to nothing and takes the number 1."""
+    entity = np.array([-1, 0, 1, 0, 2, 3])
+    data = SimpleNamespace(document=np.array([0, 0, 0, 0, 1, 1]), num_documents=2, documents=np.array(["x", "y"]))
+    chains = SimpleNamespace(entity=entity, data=data)
+    named = SimpleNamespace(names=lambda: np.array(list("abcdef"), object))
+    whole = Whole(np.array([0.5, 0.6, 0.7, 0.8]), np.full(4, 100.0), 100)
+    table = whole_chains(named, chains, whole, 2).blocks[1]
+    for code, own in ((0, range(4)), (1, range(4, 6))):
+        spans = _spans(chains, np.ones(6), np.array(own), np.array(list("abcdef"), object)[list(own)],
+                       (np.arange(6), np.arange(6)), 6, ())  # fmt: skip
+        shown = {"abcdef"[span.start]: span.number for span in spans}
+        rows = table.frame[table.frame["document"] == "xy"[code]]
+        assert {row.mentions[0]: row.chain for row in rows.itertuples()} == {
+            name: shown[name] for name in rows["mentions"].str[0]
+        }
+    assert table.frame["mentions"].tolist() == ["b, d", "c", "e", "f"]
 
 
 def test_draws_of_single_links_tell_nothing_of_whole_chains():
