@@ -33,6 +33,7 @@ from consilience.demo_words import (
     against_the_votes,
     by_priors,
     doubts,
+    of_a_vote,
     of_the_prior,
     other_assumptions,
     sure_of_another,
@@ -231,7 +232,7 @@ def dermatologists() -> Study:
         "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
         "0 and 1. With the rank weights of the authors' published code it differs from the paper's figures by at most "
         f"{at_most(gap, 3)}; with the weights of the paper's equation 14, which share a rank between ties, by up to "
-        f"{at_most(other, 2)}. Uncertainty-adjusted top-3 accuracy:"
+        f"{at_most(other, 3)}. Uncertainty-adjusted top-3 accuracy:"
     )
     as_printed = {"printed in the paper": [f"{value:.2f}" for value in table["printed in the paper"]]}
     shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.", texts=as_printed)
@@ -247,7 +248,7 @@ def dermatologists() -> Study:
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
             f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
         ],
-        f"a paper's scores come out again to within {at_most(gap, 3)}, by other weights {at_most(other, 2)}",
+        f"a paper's scores come out again to within {at_most(gap, 3)}, by other weights {at_most(other, 3)}",
     )  # fmt: skip
     return Study(section, shown, words, ran=_ran(fit, "printed table"))
 
@@ -368,14 +369,7 @@ def leaderboard() -> Study:
     )
     shown = Table(table, f"Accuracy on these {data.num_items} items, the best system first.")
     drawn = demo_figures.with_true_scores(figures.leaderboard(comparison), true_scores)
-    names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
-    claimed, true, value, low, high = (f"{favourite[name]:.2f}" for name in names)
-    number = {f"accuracy of a system ({low} to {high}, 95 %); in truth {true}, by majority vote {claimed}": value}
-    finding = (
-        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}, "
-        f"and under the uncertain truth {value}, with 95 % between {low} and {high}."
-    )
-    gist = f"a vote claims {claimed} for a system that has {true}; the model says {value} [{low}, {high}]"
+    number, finding, gist = of_a_vote(favourite, simulated.by_flat.table.set_index("system").loc[favourite["system"]])
     code = Code(CODE["leaderboard"], "This study in Python")
     section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target, code, advice], gist)
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 0"))

@@ -173,6 +173,28 @@ def by_priors(drawn: Any, other: Any, true: np.ndarray, alphas: tuple[float, flo
     )
 
 
+def of_a_vote(system: Any, by_flat: Any) -> tuple[dict[str, str], str, str]:
+    """Return the key figure, the finding and the gist on the system that a vote likes best.
+
+    Parameters
+    ----------
+    system : its row of the table on the page, by the prior of the simulation.
+    by_flat : its row of the comparison by a flat prior.
+    """
+    names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
+    claimed, true, value, low, high = (f"{system[name]:.2f}" for name in names)
+    flat, flat_low, flat_high = (f"{by_flat[name]:.2f}" for name in ("value", "lower", "upper"))
+    own = "by the prior of the simulation"
+    number = {f"accuracy of a system ({low} to {high}, 95 %, {own}); in truth {true}, by a vote {claimed}": value}
+    finding = (
+        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}. "
+        f"Under the uncertain truth it has {value}, with 95 % between {low} and {high}, {own}, and {flat}, with 95 % "
+        f"between {flat_low} and {flat_high}, by a flat one."
+    )
+    gist = f"a vote claims {claimed} for a system that has {true}; {own} the model says {value} [{low}, {high}]"
+    return number, finding, gist
+
+
 def whom_to_look_at(labels: Any, certainty: np.ndarray, others: Others) -> tuple[int, str]:
     """Say which patients to have looked at again, and how many: those who are unsure, or get another grade elsewhere.
 

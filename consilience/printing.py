@@ -42,6 +42,18 @@ def article(noun: str) -> str:
     return "an" if noun[0] in "aeiou" else "a"
 
 
+def joined(names: Iterable[str]) -> str:
+    """Return names as a list in words.
+
+    Examples
+    --------
+    >>> joined(["a"]), joined(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def numbered(code: Any) -> Any:
     """Return the numbers of views or clusters as people read them, from 1; tables and JSON have codes, from 0."""
     return code + 1

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
 
-READING_BY_FIT = ("id", "entity", "fields", "missing_values", "features", "grades", "dont_know", "questions")
+READING_BY_FIT = (
+    "id", "entity", "fields", "missing_values", "features", "grades", "dont_know", "questions", "without_offsets",
+)  # fmt: skip
 
 
 def read_data(arguments: Arguments, *contracts: str) -> Any:

@@ -397,6 +397,11 @@ class Contract:
         """How it is written what was done with the data after they were read, as a call of a method."""
         return ""
 
+    @property
+    def reading_flags(self) -> tuple[str, ...]:
+        """The flags of the command that do the same where it reads the data."""
+        return ()
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields changed."""
         return dataclasses.replace(self, **changes)

@@ -94,8 +94,9 @@ class Ratings(Contract):
     @of_file
     def read(
         cls,
-        source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error", duplicates: str = "keep"
-    ) -> Ratings:
+        source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error", duplicates: str = "keep",
+        without_offsets: bool = False,
+    ) -> Ratings:  # fmt: skip
         """Read numbers from a crowd.
 
         Parameters
@@ -109,6 +110,9 @@ class Ratings(Contract):
         duplicates : str, default "keep"
             What to do when an annotator rates an item again: "keep" counts every row, "first" keeps the first, "error"
             refuses.
+        without_offsets : bool, default False
+            Whether to take off how much higher or lower than the others each annotator rates; see the method of that
+            name.
 
         Returns
         -------
@@ -136,7 +140,8 @@ class Ratings(Contract):
         require_rows(table, keep)
         item, item_ids = compact(item[keep], items)
         annotator, annotator_ids = compact(annotator[keep], annotators)
-        return Ratings.from_codes(item, annotator, rating[keep], items=item_ids, annotators=annotator_ids)
+        found = Ratings.from_codes(item, annotator, rating[keep], items=item_ids, annotators=annotator_ids)
+        return found.without_offsets() if without_offsets else found
 
     def without_offsets(self) -> Self:
         """Return ratings from which is taken off how much higher or lower than the others each annotator rates.
@@ -172,6 +177,11 @@ class Ratings(Contract):
     def after_reading(self) -> str:
         """What was done with the ratings after they were read; see `Contract.after_reading`."""
         return "" if self.offset is None else ".without_offsets()"
+
+    @property
+    def reading_flags(self) -> tuple[str, ...]:
+        """The flags by which the command reads these ratings; see `Contract.reading_flags`."""
+        return () if self.offset is None else ("--without-offsets",)
 
 
 read_ratings = Ratings.read

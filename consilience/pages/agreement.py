@@ -351,7 +351,9 @@ def _than(lowest: Lowest, names: Any) -> str:
     if number == lowest.others:
         return f", beyond chance lower than {'the other' if one else f'all {number} others'}"
     named = f" ({', '.join(f'“{names[code]}”' for code in lowest.below)})" * (number <= _MOST_NAMED)
-    return f", beyond chance lower than {number} of {lowest.others} others{named}"
+    rest = lowest.others - number
+    apart = f"from the other{f' {rest}' if rest > 1 else ''} it cannot be told apart"
+    return f", beyond chance lower than {number} of {lowest.others} others{named}; {apart}"
 
 
 def _lowest_annotator(found: Agreement) -> Lowest | None:
@@ -363,7 +365,7 @@ def _how_told(found: Agreement, what: str) -> str:
     """Say how one is told to be lower than others."""
     return (
         f" This is told by differences over the items: of all pairs of {what}, any is told apart by chance alone in "
-        f"{100 * (1 - found.level):.3g} % of such data at most (Bonferroni)."
+        f"about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni; each single test is approximate)."
     )
 
 

@@ -27,8 +27,9 @@ from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
-from consilience.pages.items import below, effective_draws, leading_classes
+from consilience.pages.items import below, digits_of, effective_draws, leading_classes
 from consilience.pages.systems import in_words, rounded
+from consilience.pages.whole_chains import of_whole_chains, whole_chains
 from consilience.printing import counted
 from consilience.rounding import decimals
 
@@ -49,7 +50,7 @@ _MEASURED = {
     False: ", of all documents together: scores against the crowd were 0.001 to 0.012 too high on average",
 }
 _NARROW = {True: "often too narrow", False: "mostly too narrow"}
-_HELD = {True: "79 to 93 %", False: "7 of 40"}
+_HELD = {True: "79 to 93 % of documents", False: "7 of 40 crowds"}
 """What was measured, by whether there is a single document: of what, what it says of intervals, and how many held."""
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
@@ -98,13 +99,15 @@ def chain_sections(
         return [], {}
     unsure = f"of {counted(len(chains.entity), 'mentions')} with a certainty below {SURE}"
     number = below(top)
-    if chains.together is not None and number:
-        loose = len(np.unique(chains.entity[top.items < SURE]))
-        has = "has" if loose == 1 else "have"
-        unsure += f"; {loose:,} of {counted(chains.num_entities, 'entities')} {has} such a one"
+    draws, digits = effective_draws(fit, top), digits_of(top, named)
+    together = None  # Draws of single links tell nothing of whole chains.
+    if chains.together is not None and chains.num_entities:
+        whole = of_whole_chains(truth_of(fit), chains, draws)
+        unsure += f"; as a whole {whole.unsure:,} of {counted(chains.num_entities, 'entities')}"
+        together = whole_chains(named, chains, whole, digits)
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
     numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
-    parts = [_text(named, chains, top.items, words, effective_draws(fit, top))]
+    parts = [_text(named, chains, top, words, draws), *([] if together is None else [together])]
     if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
         number = readings["item"].nunique()
@@ -180,9 +183,9 @@ def worded(fit: Any, truth: Any, words: Words) -> Any:
     return named
 
 
-def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words, draws: float) -> Section:
+def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: float) -> Section:
     """Show the documents with most uncertain mentions, each mention in the colour of its chain."""
-    data = chains.data
+    data, certainty = chains.data, top.items
     document = np.asarray(data.document)
     unsure = np.bincount(document[certainty < SURE], minlength=data.num_documents)
     chosen = np.argsort(-unsure, kind="stable")[: min(_MOST_DOCUMENTS, data.num_documents)]
@@ -204,8 +207,9 @@ def _text(named: Any, chains: SilverChains, certainty: np.ndarray, words: Words,
         tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
         ends = (data.start, data.end) if code in words else (_places(len(certainty), own),) * 2
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
-        readings = zip(named.names()[own], leading_classes(named, own, draws=draws), own.tolist(), strict=True)
-        told = object_array([f"{name}: {said}{by_gold.get(item, '')}" for name, said, item in readings])
+        said = leading_classes(named, own, draws=draws, digits=digits_of(top, named))
+        readings = zip(named.names()[own], said, own.tolist(), strict=True)
+        told = object_array([f"{name}: {one}{by_gold.get(item, '')}" for name, one, item in readings])
         blocks.append(Text(title, tokens, _spans(chains, certainty, own, told, ends, len(tokens), by_gold)))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
     gist += f"; {counted(chains.num_entities, 'entities')} by the most probable links"
@@ -359,8 +363,8 @@ def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores
     by = "the crowd's" if gold is None else "the gold"
     caption = f"{named} of systems, the best by {by} chains first; "
     alone = board.num_items == 1
-    caption += f"the intervals{' by the crowd' * (gold is not None)} are {_NARROW[alone]} (in simulation "
-    caption += f"{_HELD[alone]} of those of 90 % held the true score)"
+    caption += f"the intervals{' by the crowd' * (gold is not None)} are {_NARROW[alone]} (measured in simulation for "
+    caption += f"the middle 90 % of the draws, which held the true score of {_HELD[alone]})"
     caption += ", and P(best), of the same draws, is too sure where they are." if several else "."
     texts = rounded(shown, digits, value, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
     drawn = figures.leaderboard(board)

@@ -59,6 +59,7 @@ from consilience.pages.ratings import (
     rating_numbers,
     scale_sections,
     sides_words,
+    to_take_off,
     unchecked,
     without_offsets,
 )
@@ -330,7 +331,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
     if found.fit.data.rows == "rating":
         without = found.without_offsets
         told = [] if without is None else [without.words(found.fit, found.top)]
-        said = [sides_words(found.fit, found.top)]
+        said = [sides_words(found.fit, found.top, found.offsets)]
         said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
     beside = [f"{found.by_gold}."] * found.by_gold.leads
     said += [] if found.by_gold.anchored is not None else beside
@@ -439,10 +440,7 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
-    if fit.data.rows == "rating" and (one := found.offsets.furthest) is not None:
-        words = f"Fit again in Python with the offset of “{found.offsets.names[one]}”, and of the others, taken off "
-        words += f"the ratings, to compare items by {found.offsets.these} alone"
-        actions.insert(0, Action(words, section="Annotator offsets"))
+    actions = [*(to_take_off(fit, found.offsets) if fit.data.rows == "rating" else []), *actions]
     actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):
         systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}

@@ -208,15 +208,24 @@ def how_counted(best: Score, truth: Any, what: str, high: float = 0.0, draws: fl
     if not len(best.draws):
         return f"Certainties of the {what} come from the fit in closed form, without draws; they hold if it does."
     by = f"up to {high:.3f}" if high >= _SHOWN else "less than 0.001"
-    worth = ""
-    if draws < truth.num_draws:
-        half = special.ndtri(ends()[1]) * np.sqrt(_EXAMPLE * (1 - _EXAMPLE) / max(draws, 1))
-        worth = f", worth {draws:,.0f} independent ones or more: one of {_EXAMPLE} is known to about ± {half:.2f}"
     return (
-        f"Certainties were counted among {truth.num_draws:,} draws of the truth{worth}. The same draws choose the "
-        f"{what} and count it, which makes certainties too high. With one half of them to choose and the other to "
-        f"count, they are {by} lower on average."
+        f"Certainties were counted among {truth.num_draws:,} draws of the truth{worth_of(truth, draws)}. The same "
+        f"draws choose the {what} and count it, which makes certainties too high. With one half of them to choose and "
+        f"the other to count, they are {by} lower on average."
     )
+
+
+def worth_of(truth: Any, draws: float) -> str:
+    """Say what draws that hang together are worth, and how well they tell a probability; empty of independent ones."""
+    if draws >= truth.num_draws:
+        return ""
+    half = special.ndtri(ends()[1]) * np.sqrt(_EXAMPLE * (1 - _EXAMPLE) / max(draws, 1))
+    return f", worth {draws:,.0f} independent ones or more: one of {_EXAMPLE} is known to about ± {half:.2f}"
+
+
+def digits_of(best: Score, truth: Any) -> int:
+    """Return with how many digits certainties are written: what was counted among few draws has no third one."""
+    return 2 if len(best.draws) and truth.num_draws < _MANY_DRAWS else 3
 
 
 def at_other_dependence(truth: Any, best: Score) -> dict[float, np.ndarray]:
@@ -276,9 +285,12 @@ def _table(
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
     leading = "leading labels" if class_word(fit) == "label" else "leading classes"
     share = "" if is_vote(fit) else ", with their " + ("plausibility" if truth.answers(Shares()) else "probability")
+    digits = digits_of(certainties[0], truth)
+    counted_ = len(certainties[0].draws) > 0  # the leading label and the certainty are then one number
     columns[leading + share] = leading_classes(
-        truth, shown, numbers=not is_vote(fit), draws=effective_draws(fit, certainties[0])
-    )
+        truth, shown, numbers=not is_vote(fit), draws=effective_draws(fit, certainties[0]),
+        digits=digits if counted_ else 2,
+    )  # fmt: skip
     certain = enumerate(certainties if truth.num_draws > 1 and not is_vote(fit) else [], 1)
     columns |= {
         "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
@@ -308,8 +320,6 @@ def _table(
         ]
         caption += f"; of {wrong.sum():,} another label is gold" * bool(wrong.any())
     caption += "."
-    # What was counted among few draws has no third digit.
-    digits = 2 if len(certainties[0].draws) and truth.num_draws < _MANY_DRAWS else 3
     known = [title for title in columns if title.startswith("certainty")]
     write = functools.partial(probability, digits=digits, draws=effective_draws(fit, certainties[0]))
     texts = {title: list(map(write, columns[title])) for title in known}
@@ -427,22 +437,23 @@ class _Reports:
 
 
 def leading_classes(
-    truth: Any, positions: np.ndarray, *, numbers: bool = True, draws: float = np.inf
+    truth: Any, positions: np.ndarray, *, numbers: bool = True, draws: float = np.inf, digits: int = 2
 ) -> list[str]:
     """Return the leading classes of some items in words, with their mean plausibility if this is asked for.
 
-    Probabilities of labels are written as counted among so many effective ``draws``; a plausibility is not counted.
+    Probabilities of labels are written as counted among so many effective ``draws``, with so many ``digits``; a
+    plausibility is not counted.
     """
     texts, classes, shares = [], truth.ids.get("class"), truth.answers(Shares())
-    draws = np.inf if shares else draws
+    draws, digits = (np.inf, 2) if shares else (draws, digits)
     for codes, mean in truth.mean_shares(positions.tolist()):
         order = np.argsort(-mean, kind="stable")[:_LEADING]
         names = codes if classes is None else np.asarray(classes, object)[codes]
-        said = [f" ({probability(one, 2, draws)})" * numbers for one in mean]
+        said = [f" ({probability(one, digits, draws)})" * numbers for one in mean]
         leading = [f"{names[place]}{said[place]}" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
         others = (truth.num_classes if shares else len(codes)) - len(leading)  # of plausibilities the unnamed ones too
-        more = f" and {others:,} more" + f" ({rest:.2f}{' in all' * (others > 1)})" * numbers
+        more = f" and {others:,} more" + f" ({rest:.{digits}f}{' in all' * (others > 1)})" * numbers
         texts.append(", ".join(leading) + more * bool(rest >= _LEAST_SHOWN))
     return texts
 

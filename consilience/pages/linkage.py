@@ -22,7 +22,7 @@ from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.notes import Remedy
 from consilience.pages import Action, Page, Section, Table
-from consilience.pages.agreement_by_chance import split_dates, surer_links
+from consilience.pages.agreement_by_chance import Weighed, split_dates, surer_links, weighed
 from consilience.pages.links_found import among, found_of_all
 from consilience.pages.links_within import between_and_within, in_doubt, rarely_within, within_too
 from consilience.pages.record_pairs import fields_section, review_list
@@ -38,7 +38,7 @@ _LINKS = {
     "threshold": "candidates are pairs with log odds from here on", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
     "entities_corrected": "change of the number of entities by the links not looked at",
-    "disagreement": "how far links are from differing in as many fields as the model expects (0 not at all, 1 most)",
+    "disagreement": "share of links that differ in more, or in fewer, fields than the model expects",
     "largest_component": "records in the largest group that candidates connect",
 }
 _MOST_CLUSTERS = 10
@@ -62,15 +62,18 @@ def linkage_page(
         raise UnsupportedRequest("class_groups= groups classes, and linked records have none")
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
+    own = weighed(fit)
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
-        [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[*_by_known(fit), _account(fit), *surer_links(fit), *between_and_within(fit), *in_doubt(fit)],
-        actions=_actions(fit),
+        [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
+        findings=[
+            *_by_known(fit), _account(fit), *surer_links(fit, own), *between_and_within(fit), *in_doubt(fit, own)
+        ],
+        actions=_actions(fit, own),
     )  # fmt: skip
 
 
-def _actions(fit: Any) -> list[Action]:
+def _actions(fit: Any, own: Weighed) -> list[Action]:
     """Return what to do next; by similarity where all values, such as names, were compared for equality."""
     kinds = kinds_of(fit.attributes.get("fields", ""))
     names = ",".join(f"{name}={_SIMILAR[kind]}" for name, kind in kinds.items() if kind in _SIMILAR)
@@ -88,7 +91,7 @@ def _actions(fit: Any) -> list[Action]:
     first, later = ([across], []) if within_too(fit) and rarely_within(fit) else ([], [across] * within_too(fit))
     return [
         *first,
-        *split_dates(fit, kinds),
+        *split_dates(own, kinds),
         Action("Decide on the least certain pairs by hand", section="Review list"),
         Action("Write the list of pairs to answer:", "consilience review RUN -o review.csv"),
         *answered,
@@ -255,10 +258,10 @@ def _known_interval(count: Any) -> bool:
     return not (count.no_interval or count.doubt or count.links_alone)
 
 
-def linkage_sections(fit: Any) -> list[Section]:
-    """Return the sections of a fit of records."""
+def linkage_sections(fit: Any, own: Weighed) -> list[Section]:
+    """Return the sections of a fit of records, and of what its fields weigh."""
     parts = [
-        review_list(fit), fields_section(fit), _thresholds(fit), _unlinkable(fit), _number(fit), _known(fit),
+        review_list(fit), fields_section(fit, own), _thresholds(fit), _unlinkable(fit), _number(fit), _known(fit),
         _lost(fit), _cleaning(fit), _patterns(fit),
     ]  # fmt: skip
     return [part for part in parts if part is not None]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from consilience.models.truth.partitions import pairs_together
+from consilience.pages.agreement_by_chance import Weighed
 from consilience.pages.links_found import pairs_of_records
-from consilience.pages.record_pairs import DOUBTFUL, doubtful_records
+from consilience.pages.record_pairs import DOUBTFUL, doubtful_records, most_in_doubt, tells_pairs
 from consilience.printing import counted
 from consilience.rounding import probability
 
@@ -68,16 +69,17 @@ def _is_rare(in_several: tuple[int, int], in_one: tuple[int, int]) -> bool:
     return between > 0 and within * of_between <= _RARE * between * of_within
 
 
-def in_doubt(fit: Any) -> list[str]:
-    """Say how many records are in doubt, and which pair most."""
+def in_doubt(fit: Any, own: Weighed) -> list[str]:
+    """Say how many records are in doubt, and which pair most; ``own`` is what fields weigh, if that is known."""
     number = len(doubtful_records(fit))
     pairs = fit.truth.pairs()
     if not number or not len(pairs.probability):
         return []
-    least = int(np.abs(pairs.probability - 0.5).argmin())
-    names = np.asarray(fit.data.records, object)
+    one, other = (np.array([record]) for record in most_in_doubt(fit))
+    names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
+    how = "; the Review list shows what each field adds" * (own.table is not None and tells_pairs(fit))
     return [
         f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} an entity with a "
-        f"certainty below {DOUBTFUL}. Most in doubt are {names[pairs.first[least]]} and {names[pairs.second[least]]}, "
-        f"of one entity with probability {probability(float(pairs.probability[least]), 2)}."
+        f"certainty below {DOUBTFUL}. Most in doubt are {names[one[0]]} and {names[other[0]]}, "
+        f"of one entity with probability {probability(of_both, 2)}{how}."
     ]

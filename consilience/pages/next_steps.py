@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,27 @@ COLUMNS = "files with the columns item, class and rank, 1 for the first choice"
 _OF_SIDES = "files with the columns item and class, the class being above or below"
 
 
-def fit_again(fit: Fit, model: str = "", *, output: str, **given: Any) -> str:
-    """Return the line that fits the data again with other settings, or another model, into a folder of that name."""
+def by_command(fit: Fit, model: str = "") -> bool:
+    """Return whether the command can fit the data again, by this model or another one: it has their file."""
+    return bool(fit.folder and fit.attributes.get("data_file")) and (model or fit.member.name) in MEMBERS
+
+
+def fit_again(fit: Fit, model: str = "", *, output: str, reading: Sequence[str] = (), **given: Any) -> str:
+    """Return the line that fits the data again with other settings, or another model, into a folder of that name.
+
+    Parameters
+    ----------
+    fit, model : that was made, and the other model.
+    output : the folder.
+    reading : flags that say how the command reads the data, beside those by which they were read.
+    given : the settings.
+    """
     given = {name: int(one) if not isinstance(one, str) and one == int(one) else one for name, one in given.items()}
     settings, name = (given if model else changed(fit) | given), model or fit.member.name
-    file = fit.attributes.get("data_file")
-    if fit.folder and file and name in MEMBERS and not fit.data.after_reading:
+    if by_command(fit, model):
         flags = [Remedy(one, value).words("flags") for one, value in settings.items()]
-        return " ".join(["consilience fit", name, shlex.quote(file), *flags, f"-o {output}"])
+        flags = [*flags, *fit.data.reading_flags, *reading]
+        return " ".join(["consilience fit", name, shlex.quote(fit.attributes["data_file"]), *flags, f"-o {output}"])
     named = repr(name) if name in MEMBERS else name
     return f"cs.fit({', '.join([named, 'data', *(f'{one}={value!r}' for one, value in settings.items())])})"
 

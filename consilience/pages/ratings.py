@@ -14,14 +14,17 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import ends
-from consilience.pages import SURE, Bar, Bars, Code, Section, Table, tile
+from consilience.pages import SURE, Action, Bar, Bars, Code, Section, Table, tile
 from consilience.pages.items import MOST_BARS, below, how_counted
+from consilience.pages.next_steps import by_command, fit_again
 from consilience.pages.run import fitting_lines
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
 
 _DRAWS = 4000  # of all means together, of few items
 _MOST_DRAWN = 1 << 24  # means in these draws
+
+_WITHOUT = "without-offsets"  # a folder
 
 _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
@@ -73,7 +76,8 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | N
     taken = "; offsets of annotators are taken off the ratings" * offsets.taken
     shown = Table(table.iloc[order], f"Items, the least certain side first{taken}.", of="means", texts=texts)
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} with a certainty of the side below {SURE}"
-    items = Section("Items", [words, scale, shown, how_counted(best, fit.truth, "side")], unsure)
+    whose = f"They are {offsets.condition}." if offsets.taken else "The fit takes annotators for alike."
+    items = Section("Items", [words, scale, shown, f"{how_counted(best, fit.truth, 'side')} {whose}".strip()], unsure)
     return [items, *([_offsets(fit, offsets)] if len(offsets.mean) else [])]
 
 
@@ -151,6 +155,13 @@ class Offsets(NamedTuple):
         return one if len(low) and not low[one] <= 0 <= high[one] else None
 
     @property
+    def condition(self) -> str:
+        """Say under which condition certainties hold: none of them knows of offsets."""
+        if self.taken:
+            return f"of the mean by {self.these}"
+        return "which takes annotators for alike"
+
+    @property
     def finding(self) -> list[str]:
         """Say who rates highest or lowest of all, where that is no chance."""
         if self.taken:
@@ -185,7 +196,7 @@ def _short(half: float) -> str:
     return written(half, f".{decimals(0.0, 2 * half)}f")
 
 
-def sides_words(fit: Any, best: Score) -> str:
+def sides_words(fit: Any, best: Score, offsets: Offsets) -> str:
     """Say how many items lie on which side of the threshold, how many of them surely, and between which they all lie.
 
     Where annotators rate higher or lower than others that is part of the spread within items, and what is stated is no
@@ -204,32 +215,41 @@ def sides_words(fit: Any, best: Score) -> str:
     return (
         f"{above.sum():,} of {counted(len(mean), 'items')} {'is' if above.sum() == 1 else 'are'} above "
         f"{threshold:g} and {(~above).sum():,} below, by their estimated means; {(above & sure).sum():,} above and "
-        f"{(~above & sure).sum():,} below with a certainty of {SURE} or more. The lowest "
-        f"estimate is that of {low}, the highest that of {high}.{_extremes(fit, *ends)}"
+        f"{(~above & sure).sum():,} below with a certainty of {SURE} or more, {offsets.condition}. The lowest "
+        f"estimate is that of {low}, the highest that of {high}.{_extremes(fit, *ends, taken=offsets.taken)}"
     )
 
 
-def _extremes(fit: Any, high: int, low: int) -> str:
+def _extremes(fit: Any, high: int, low: int, *, taken: bool) -> str:
     """Say how probably the items with the highest and the lowest estimate are the highest and the lowest of all.
 
     Parameters
     ----------
     fit : of ratings.
     high, low : codes of these items.
+    taken : whether offsets of annotators were taken off before.
     """
     names = fit.table("means")["item"]
     if len(names) < 2:
         return ""
-    drawn = np.asarray(fit.posterior.draws(min(_DRAWS, max(_MOST_DRAWN // len(names), 1)))["mean"])
-    number = len(drawn)
-    lowest, highest = (
-        probability(float((ends == item).mean()), 2, number).replace("> ", "above ").replace("< ", "below ")
-        for ends, item in ((drawn.argmin(axis=1), low), (drawn.argmax(axis=1), high))
-    )
+    number, highest, lowest = _how_probably(fit, high, low)
+    alike = "" if taken else ", which takes annotators for alike too,"
     return (
-        f" By {number:,} draws of all means from the posterior “{names.iloc[low]}” is the lowest with probability "
-        f"{lowest}, and “{names.iloc[high]}” the highest with probability {highest}."
+        f" By {number:,} draws of all means from the posterior{alike} "
+        f"“{names.iloc[low]}” is the lowest with probability {lowest}, and “{names.iloc[high]}” the highest with "
+        f"probability {highest}."
     )
+
+
+def _how_probably(fit: Any, high: int, low: int) -> tuple[int, str, str]:
+    """Return how many draws of all means there are, and how probably two items are the highest and the lowest."""
+    size = fit.data.num_items
+    drawn = np.asarray(fit.posterior.draws(min(_DRAWS, max(_MOST_DRAWN // size, 1)))["mean"])
+    highest, lowest = (
+        probability(float((ends == item).mean()), 2, len(drawn)).replace("> ", "above ").replace("< ", "below ")
+        for ends, item in ((drawn.argmax(axis=1), high), (drawn.argmin(axis=1), low))
+    )
+    return len(drawn), highest, lowest
 
 
 def offsets_of(data: Any) -> Offsets:
@@ -314,11 +334,13 @@ class Without(NamedTuple):
     mean : estimated.
     certainty : of the side.
     top : the certainties, as scores.
+    extremes : how probably the items with the highest and the lowest of these means are the highest and the lowest.
     """
 
     mean: np.ndarray
     certainty: np.ndarray
     top: Score
+    extremes: tuple[str, str]
 
     def words(self, fit: Any, best: Score) -> str:
         """Say what would change in a fit with these certainties of the side."""
@@ -328,9 +350,10 @@ class Without(NamedTuple):
         most = written(float(np.abs(self.mean - mean).max()), f".{digits}f")
         crossed = int(((mean >= threshold) != (self.mean >= threshold)).sum())
         leads = " and ".join(
-            f"“{then}” would {'still ' * (first == then)}be the {which}" for which, first, then in (
-                (which, *(str(frame["item"].iloc[int(at(one))]) for one in (mean, self.mean)))
-                for which, at in (("highest", np.argmax), ("lowest", np.argmin))
+            f"“{then}” would {'still ' * (first == then)}be the {which} (with probability {sure})"
+            for which, first, then, sure in (
+                (which, *(str(frame["item"].iloc[int(at(one))]) for one in (mean, self.mean)), sure)
+                for which, at, sure in zip(("highest", "lowest"), (np.argmax, np.argmin), self.extremes, strict=True)
             )
         )  # fmt: skip
         return (
@@ -348,8 +371,9 @@ def without_offsets(fit: Any, found: Offsets) -> Without | None:
         return None
     settings: Any = {"draws": fit.draws, "seed": fit.seed, **fit.options}
     other: Any = infer(fit.member, data.without_offsets(), fit.priors, "exact", **settings)
-    top = certainty(other.truth)
-    return Without(other.table("means")["mean"].to_numpy(), top.items, top)
+    top, mean = certainty(other.truth), other.table("means")["mean"].to_numpy()
+    _, *extremes = _how_probably(other, int(mean.argmax()), int(mean.argmin()))
+    return Without(mean, top.items, top, (extremes[0], extremes[1]))
 
 
 _MEASURED = (
@@ -394,12 +418,34 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
     blocks.append(Table(frame, "Both offsets of each annotator.", texts=texts))
     if found.furthest is not None:
         blocks += [
-            "To fit again in Python with the offsets from the mean of all annotators taken off the ratings; the new "
-            "page is of the mean by these annotators, and says so:",
-            Code(without_offsets_code(fit), "To take the offsets off"),
+            f"To fit again{'' if by_command(fit) else ' in Python'} with the offsets from the mean of all annotators "
+            "taken off the ratings; the new page is of the mean by these annotators, and says so:",
+            Code(_lines_without_offsets(fit), "To take the offsets off"),
         ]
     gist = f"{apart} of {len(found.mean):,} annotators off on average"
     return Section("Annotator offsets", blocks, f"{gist}, taken off before the fit" if found.taken else gist)
+
+
+def to_take_off(fit: Any, found: Offsets) -> list[Action]:
+    """Return the advice to fit without offsets, where an annotator surely has one."""
+    if (one := found.furthest) is None:
+        return []
+    how = "" if by_command(fit) else " in Python"
+    words = f"Fit again{how} with the offset of “{found.names[one]}”, and of the others, taken off the ratings, to "
+    words += f"compare items by {found.these} alone"
+    if not how:
+        return [Action(f"{words}:", _command_without_offsets(fit))]
+    return [Action(words, section="Annotator offsets")]
+
+
+def _command_without_offsets(fit: Fit) -> str:
+    return fit_again(fit, output=_WITHOUT, reading=["--without-offsets"])
+
+
+def _lines_without_offsets(fit: Fit) -> str:
+    if not by_command(fit):
+        return without_offsets_code(fit)
+    return f"{_command_without_offsets(fit)}\nconsilience report {_WITHOUT} -o {_WITHOUT}.html"
 
 
 def without_offsets_code(fit: Fit) -> str:

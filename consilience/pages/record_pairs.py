@@ -16,8 +16,9 @@ from consilience.data import Records
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.readings import range_text
 from consilience.models.intervals import ends
+from consilience.models.truth.partitions import pairs_together
 from consilience.pages import Bar, Bars, Section, Table
-from consilience.pages.agreement_by_chance import in_detail
+from consilience.pages.agreement_by_chance import Weighed, in_detail
 from consilience.pages.systems import in_words
 from consilience.printing import counted
 from consilience.rounding import probability, written
@@ -27,11 +28,11 @@ _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown, if others cause its doubt.
 _MOST_WATERFALLS = 5
 _TERMS = {"prior": "before comparing"}
+_MIDDLE = "For comparison a usual link, "
 _LOG_ODDS = (
     "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
     "of 0.95, and −3 one of 0.05."
 )
-_TIMES = 1.2  # that a share of the model is above the one that is counted, of links, before a page says so
 
 
 def review_list(fit: Any) -> Section | None:
@@ -54,7 +55,10 @@ def review_list(fit: Any) -> Section | None:
         "How the probability of a pair comes about: its log odds begin with those of any two records before their "
         "fields are compared, if neither belongs with a third one; each field adds to them. Two shares "
         "before what it adds are those of links and of other pairs in which the second record has the value of the "
-        f"first, or another one where they differ; added is the logarithm of their quotient. {_LOG_ODDS}"
+        f"first, or another one where they differ; added is the logarithm of their quotient. {_LOG_ODDS} The sum is of "
+        "the two records by themselves. A third record that may belong with one of them, and what else is known, such "
+        "as that no entity is twice in a file, move the probability from there: where they do, both stand above the "
+        "bars."
     )
     more = (
         f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
@@ -65,26 +69,58 @@ def review_list(fit: Any) -> Section | None:
     frame.attrs["numbers"] = ("probability",)
     shown = Table(frame, "Records in doubt, in groups.", of="review", parted="group")
     pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
-    bars = _waterfalls(fit, pairs[:_MOST_WATERFALLS])
+    pairs = _distinct([most_in_doubt(fit), *pairs])[:_MOST_WATERFALLS]
+    middle = _distinct([*pairs, *middle_link(fit)])[len(pairs) :]
+    bars = _waterfalls(fit, pairs, middle)
+    how += " The last pair is a usual link: half of all links are as sure or surer." * bool(middle)
     blocks = [words, shown, *([more] if left_out else []), *([how] if bars else []), *bars]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} with an entity of certainty below {DOUBTFUL}"
+    gist += f"; what each field adds, for {counted(len(bars), 'pairs')}" * bool(bars)
     return Section("Review list", blocks, gist)
 
 
-def _waterfalls(fit: Any, pairs: Sequence[tuple[int, int]]) -> list[Bars]:
-    """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell."""
-    if not _tells_pairs(fit):
+def _distinct(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return pairs without those that come again, in whatever order of the two."""
+    return [pair for place, pair in enumerate(pairs) if not {pair, pair[::-1]} & set(pairs[:place])]
+
+
+def most_in_doubt(fit: Any) -> tuple[int, int]:
+    """Return the pair whose probability of being one entity is nearest to one half; there is one with a probability."""
+    pairs = fit.truth.pairs()
+    place = int(np.abs(pairs.probability - 0.5).argmin())
+    return int(pairs.first[place]), int(pairs.second[place])
+
+
+def middle_link(fit: Any) -> list[tuple[int, int]]:
+    """Return the link of the estimate of which half of the others are as sure or surer; nothing where there is none."""
+    first, second = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
+    if not len(first):
         return []
-    names = [(fit.data.records[one], fit.data.records[other]) for one, other in pairs]
+    place = np.argsort(fit.truth.pairs().of(first, second), kind="stable")[len(first) // 2]
+    return [(int(first[place]), int(second[place]))]
+
+
+def _waterfalls(fit: Any, unsure: Sequence[tuple[int, int]], middle: Sequence[tuple[int, int]]) -> list[Bars]:
+    """Show how the log odds of pairs come about, on one scale; nothing of a model that does not tell.
+
+    Parameters
+    ----------
+    fit : of records.
+    unsure, middle : pairs in doubt, and links that are not.
+    """
+    if not tells_pairs(fit):
+        return []
+    names = [(fit.data.records[one], fit.data.records[other]) for one, other in (*unsure, *middle)]
+    before = [*[""] * len(unsure), *[_MIDDLE] * len(middle)]
     with contextlib.suppress(UnsupportedRequest):
         tables = [fit.measure("explain", one, other) for one, other in names]
         sums = np.concatenate([table["sum"].iloc[:-1] for table in tables] or [[0.0]])
         reach = sums[np.isfinite(sums)].min(initial=0.0), sums[np.isfinite(sums)].max(initial=0.0)
-        return [_waterfall(one, other, table, reach) for (one, other), table in zip(names, tables, strict=True)]
+        return [_waterfall(*own, table, reach, first) for own, table, first in zip(names, tables, before, strict=True)]
     return []
 
 
-def _tells_pairs(fit: Any) -> bool:
+def tells_pairs(fit: Any) -> bool:
     """Return whether there are pairs in doubt whose odds a page explains."""
     return "explain" in fit.member.measure_names and len(doubtful_records(fit)) > 0
 
@@ -105,7 +141,7 @@ def _two_digits(share: float) -> str:
     return f"{share:#.2g}" if share < 0.095 else f"{share:.2f}" if share < 0.995 else "> 0.99"
 
 
-def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars:
+def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float], before: str) -> Bars:
     """Return the terms of a pair's log odds, one bar each from the sum before it; a missing field adds nothing.
 
     Parameters
@@ -113,19 +149,20 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float]) -> Bars
     one, other : the names of the records.
     table : how their log odds come about, a row for each term.
     reach : ends of the scale.
+    before : the names, in the caption.
     """
-    rows, before = [], 0.0
+    rows, begun = [], 0.0
     *terms, last = table.itertuples()
     for row in terms:
         values = row.value_a if row.outcome == "equal" else f"{row.value_a or '–'} | {row.value_b or '–'}"
         label = f"{row.term}: {values}" if row.outcome else _TERMS.get(row.term, str(row.term))
         shares = f"{_two_digits(row.m)} / {_two_digits(row.u)}, " if np.isfinite(row.m) else ""
-        rows.append(Bar(label, row.sum, f"{shares}{_signed(row.log_odds)}", before))
-        before = row.sum
+        rows.append(Bar(label, row.sum, f"{shares}{_signed(row.log_odds)}", begun))
+        begun = row.sum
     alone = terms[-1]
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
     own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
-    caption = f"{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
+    caption = f"{before}{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
     caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
     heads = ("field and values", "log odds, summed up, with the probability", "links / others, added")
     return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
@@ -199,7 +236,7 @@ def _value(data: Records, field: int, record: int) -> str:
     return data.values[data.first_value[field] + code] if code >= 0 else ""
 
 
-def fields_section(fit: Any) -> Section | None:
+def fields_section(fit: Any, own: Weighed) -> Section | None:
     """Show what fields say of pairs, with intervals, and what is known of each field."""
     if "fields" not in fit.member.table_names:
         return None
@@ -212,19 +249,17 @@ def fields_section(fit: Any) -> Section | None:
     fields = fit.table("fields").rename(columns={"distortion": "share with an error"})
     blocks: list[Any] = [words, Table(fields, "Fields.", of="fields")]
     title, gist = "Fields", ""
-    with contextlib.suppress(UnsupportedRequest):
-        if "weights" in fit.member.table_names:
-            blocks, title = [*_weights(fit), *blocks], "Match weights"
-            weights = fit.table("weights")
-            most = weights.loc[weights["weight"].idxmax()]
-            gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
+    if own.table is not None:
+        blocks, title = [*_weights(fit, own), *blocks], "Match weights"
+        most = own.table.loc[own.table["weight"].idxmax()]
+        gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
     return Section(title, blocks, gist)
 
 
-def _weights(fit: Any) -> list[Any]:
+def _weights(fit: Any, own: Weighed) -> list[Any]:
     """Show what each outcome of each field adds, and how many pairs show it."""
     links = float(fit.truth.pairs().probability.sum())
-    weights = _with_intervals(fit.table("weights"), links)
+    weights = _with_intervals(own.table, links)
     weights = weights[(weights["outcome"] != "missing") | (weights[["links", "others"]].sum(axis=1) > 0)]
     shares = {"links": "share of links", "others": "share of other pairs"}
     names = shares | {"weight": "adds", "lower": "95 % from", "upper": "to"}
@@ -232,7 +267,7 @@ def _weights(fit: Any) -> list[Any]:
         "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
         "pairs of records, each pair counted as much of a link as it is probable; both add up to 1 over the outcomes "
-        f"of a field. {'' if _tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
+        f"of a field. {'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
         "and no other."
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
@@ -240,7 +275,7 @@ def _weights(fit: Any) -> list[Any]:
         weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
-    notes = [*_of_model(weights), *in_detail(fit), *_by_prior(weights)]
+    notes = [*_of_model(weights), *in_detail(own), *_by_prior(own.differing)]
     return [how, linkage_figures.weights_of_fields(weights), table, *notes]
 
 
@@ -263,9 +298,8 @@ def _of_model(weights: Any) -> list[str]:
     ]
 
 
-def _by_prior(weights: Any) -> list[str]:
+def _by_prior(differ: Any) -> list[str]:
     """Say of which fields the model expects more errors in links than are counted."""
-    differ = weights[(weights["outcome"] == "differ") & (weights["m"] > _TIMES * weights["links"])]
     if not len(differ):
         return []
     return [

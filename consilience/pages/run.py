@@ -49,8 +49,8 @@ def run_section(
         said = priors_in_words(fit.priors).items()
         # The name of a function of the library is no code that anyone types: what it believes stands beside it.
         own = [
-            (_spaced(name), belief, "" if code.isidentifier() else code) for name, (belief, code) in said
-            if name not in idle
+            (_PRIORS.get(name, _spaced(name)), belief, "" if code.isidentifier() else code)
+            for name, (belief, code) in said if name not in idle
         ]  # fmt: skip
         together = fit.truth.dependence
         if together is not None and (belief := together.prior_in_words):
@@ -94,6 +94,9 @@ _WORDS = {
     "diagnosed": "diagnostics are of", "id": "column that names records", "dtype": "precision of numbers",
 }  # fmt: skip
 """What is known of a run, where its name with spaces does not say what it is."""
+
+_PRIORS = {"size_share": "shares of entities with 1, 2, … records"}
+"""What a prior is of, where its name with spaces does not say it."""
 
 _GIVEN = ("seed", "draws", "chains", "warmup", "max_steps", "tolerance", "accelerate")
 _SOFTWARE = ("library", "library_version", "jax_version", "numpyro_version", "backend")

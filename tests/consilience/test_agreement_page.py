@@ -109,7 +109,8 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     assert said.endswith(f"{_than(lowest, found.annotators()['annotator'])}.")
     assert "Bonferroni" not in " ".join(agreement_page(found).findings)
     part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
-    assert part.blocks[0].endswith("any is told apart by chance alone in 5 % of such data at most (Bonferroni).")
+    told = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni; each single test is "
+    assert part.blocks[0].endswith(f"{told}approximate).")
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
         ((), 1, "; that the other is higher may be chance"), ((), 5, "; that the 5 others are higher may be chance"),
         ((1,), 1, ", beyond chance lower than the other"),
         ((1, 2, 3, 4, 5), 5, ", beyond chance lower than all 5 others"),
-        ((2, 5), 5, ", beyond chance lower than 2 of 5 others (“c”, “f”)"),
-        ((1, 2, 3, 5), 5, ", beyond chance lower than 4 of 5 others"),
+        ((2, 5), 5, ", beyond chance lower than 2 of 5 others (“c”, “f”); from the other 3 it cannot be told apart"),
+        ((1, 2, 3, 5), 5, ", beyond chance lower than 4 of 5 others; from the other it cannot be told apart"),
     ],
 )  # fmt: skip
 def test_how_many_others_agree_more_beyond_chance_is_said(lower, others, said):

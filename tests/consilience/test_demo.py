@@ -133,6 +133,9 @@ def test_the_printed_cases_come_out_as_printed(studies):
     # Four standard errors of 10,000 draws.
     np.testing.assert_allclose(program, [0.538, 0.981, 0.399, 0.599, 0.393, 0.586], atol=0.02)
     np.testing.assert_allclose(equation, [0.648, 0.972, 0.123, 0.876, 0.745, 0.807], atol=0.02)
+    for one, before in ((program, "at most "), (equation, "by up to ")):  # rounded up, and by no more than it takes
+        far = float(re.search(rf"{before}(0\.\d{{3}})[;.] ", studies["dermatologists"].words)[1])
+        assert far - 0.001 < (one - table["printed in the paper"]).abs().max() <= far
     advice = studies["dermatologists"].section.blocks[-1]
     assert advice.endswith("Here they would not: in each of 3 cases the same of two systems is ahead by both weights.")
     named = "here, weights of their equation 14"
@@ -165,6 +168,14 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     first = table.iloc[0]
     assert f"the system that {first['system']} is best on these items" in study.words
     assert f"with probability {first['P(best)']}" in study.words
+    # What holds by the prior of the simulation stands beside what a flat one says.
+    flat = simulated.by_flat.table.set_index("system").loc[favourite["system"]]
+    assert not flat["lower"] <= favourite["true accuracy"] <= flat["upper"]
+    held = "{:.2f} to {:.2f}, 95 %, by the prior of the simulation".format(*favourite[["95 % from", "to"]])
+    assert f"accuracy of a system ({held}); in truth {favourite['true accuracy']:.2f}" in next(iter(study.number))
+    said = "{:.2f}, with 95 % between {:.2f} and {:.2f}".format(*flat[["value", "lower", "upper"]])
+    assert study.finding.endswith(f", by the prior of the simulation, and {said}, by a flat one.")
+    assert "; by the prior of the simulation the model says" in study.section.gist
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):

@@ -26,6 +26,7 @@ from consilience.inference import gibbs
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs
+from consilience.pages.agreement_by_chance import weighed
 from consilience.pages.linkage import _actions
 from consilience.pages.record_pairs import _groups
 
@@ -166,7 +167,7 @@ def test_what_the_command_writes(folder):
     assert call in html.unescape(page)
     assert "--similar field_1=string,field_2=string" in page
     similar = dataclasses.replace(fit, attributes=fit.attributes | {"similar": "field_1 (string)"})
-    assert len(_actions(similar)) == len(_actions(fit)) - 1
+    assert len(_actions(similar, weighed(similar))) == len(_actions(fit, weighed(fit))) - 1
     for words in ("The interval holds ", "links among the pairs looked at", "≠ "):
         assert words in page
 

@@ -9,11 +9,21 @@ import pandas
 import pytest
 
 import consilience as cs
+from consilience.linkage_figures import mean_number
 from consilience.models import block_linkage
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.weights import learned
+from consilience.models.truth.partitions import pairs_together
 from consilience.notes import IN_DETAILS
-from consilience.pages.agreement_by_chance import in_detail, overstated, split_dates, surer_links
+from consilience.pages.agreement_by_chance import (
+    Chance,
+    _near,
+    in_detail,
+    more_links,
+    split_dates,
+    surer_links,
+    weighed,
+)
 from consilience.pages.linkage import (
     _actions,
     _by_threshold,
@@ -25,9 +35,17 @@ from consilience.pages.linkage import (
     linkage_page,
 )
 from consilience.pages.links_within import between_and_within, links_and_pairs, rarely_within
-from consilience.pages.record_pairs import _signed, doubtful_records, fields_section, review_list
+from consilience.pages.record_pairs import (
+    _distinct,
+    _signed,
+    doubtful_records,
+    fields_section,
+    middle_link,
+    most_in_doubt,
+    review_list,
+)
 from consilience.pages.run import _diagnosis, findings
-from consilience.printing import percent, percents
+from consilience.printing import joined, percent, percents
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -72,7 +90,8 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     said = f"Links between two files: {together.sum() - within} of {pairs[0]:,} pairs of records; links within one file"
     found = [text for text in page_of(one).findings if text.startswith(f"{said}: {within} of {pairs[1]:,}")]
     assert len(found) == told
-    offered = [action.command for action in _actions(one) if action.words.startswith("If no file has an entity")]
+    actions = _actions(one, weighed(one))
+    offered = [action.command for action in actions if action.words.startswith("If no file has an entity")]
     assert offered == ["consilience link FILES --restriction across -o linked-across"] * told
     assert len(page_of(one).findings) <= 4
 
@@ -113,7 +132,8 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
 def test_linking_across_files_is_the_first_step_where_links_within_are_rare(fit, monkeypatch):
     for rare in (True, False):
         monkeypatch.setattr("consilience.pages.linkage.rarely_within", lambda fit, rare=rare: rare)
-        places = [place for place, one in enumerate(_actions(fit)) if "--restriction across" in one.command]
+        actions = _actions(fit, weighed(fit))
+        places = [place for place, one in enumerate(actions) if "--restriction across" in one.command]
         assert len(places) == 1
         assert (places[0] == 0) is rare
 
@@ -126,7 +146,7 @@ def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
 
 
 def test_weights_can_be_computed_again(fit):
-    words = " ".join(block for block in fields_section(fit).blocks if isinstance(block, str))
+    words = " ".join(block for block in fields_section(fit, weighed(fit)).blocks if isinstance(block, str))
     field, m, u, weight = re.search(r"“(\w+)” equal of (\S+) / (\S+), which is (\S+)\.", words).groups()
     assert np.log(float(m) / float(u)) == pytest.approx(float(weight), abs=0.01)
     weights = fit.weights().set_index(["field", "outcome"])["weight"]
@@ -204,7 +224,7 @@ def test_the_threshold_in_the_headline_is_the_even_one(fit):
 )
 def test_fields_that_may_be_nearly_equal_are_named(fit, fields, words, flags):
     one = dataclasses.replace(fit, attributes=fit.attributes | {"fields": fields})
-    found = [action for action in _actions(one) if "--similar" in action.command]
+    found = [action for action in _actions(one, weighed(one)) if "--similar" in action.command]
     assert [action.words.split(" by similarity")[0] for action in found] == [f"Compare {words}"] * bool(flags)
     assert all(f"--similar {flags} " in action.command for action in found)
 
@@ -304,27 +324,123 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     weights = one.weights().set_index(["field", "outcome"])
     expected = weights.loc[("born", "equal"), "u"] * (1 - linked).sum()
     found = (1 - linked)[born[first] == born[second]].sum()
-    (chance,) = overstated(one)
+    own = weighed(one)
+    (chance,) = own.overstated
     assert (chance.field, chance.place, chance.values) == ("born", 2, 40)
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
-    (said,) = surer_links(one)
+    (said,) = surer_links(one, own)
     assert f"“born” to be equal by chance in {expected:,.0f} pairs of records that are no links, and by its own" in said
     estimate = np.asarray(one.truth.estimate())
     unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
     same = born[first] == born[second]
     count = f": {(unsure & same).sum()} of the {unsure.sum()} links below 0.99"
-    assert said.endswith(f"surer than their probability says{count * bool((unsure & same).any())}.")
+    assert f"surer than their probability says{count * bool((unsure & same).any())}. " in said
+    assert 0 < more_links(one, own) < 0.05  # what is surer was nearly sure before
+    assert said.endswith(" pair by pair, there would be as many links.")
     assert said in page_of(one).findings
-    assert "two are the same in 1 of 40 pairs" in in_detail(one)[0]
+    assert "two are the same in 1 of 40 pairs" in in_detail(own)[0]
     asked = [action.words for action in page_of(one).actions if "columns of their own" in action.words]
     assert asked == ["Write year, month and day of “born” into columns of their own, and link by these"]
-    assert not split_dates(one, {"born": "category"})
+    assert not split_dates(own, {"born": "category"})
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (0.94, "there would be 0.9 more links, and so about 0.9 fewer entities than "),
+        (-3.21, "there would be 3.2 fewer links, and so about 3.2 more entities than "),
+        (0.04, "there would be as many links."),
+    ],
+)
+def test_which_way_the_number_of_entities_is_off_is_said(fit, more, said, monkeypatch):
+    monkeypatch.setattr("consilience.pages.agreement_by_chance.more_links", lambda fit, own: more)
+    chance = Chance("born", 0, 40, 0.03, 90.0, 1.0)
+    own = weighed(fit)._replace(overstated=[chance])
+    (told,) = surer_links(fit, own)
+    assert f" pair by pair, {said}" in told
+    assert told.endswith("as many links." if abs(more) < 0.05 else f" than {mean_number(cs.num_entities(fit))}.")
+
+
+def test_links_that_differ_seldom_are_less_sure_and_the_sum_of_both_is_said():
+    """By hand: what is counted takes the place of what is expected, in the log odds of each pair by itself."""
+    one = with_dates("none")
+    own = weighed(one)
+    pairs, value, names = one.truth.pairs(), np.asarray(one.data.value), list(one.data.fields)
+    links = pairs.probability.sum()
+    moved = np.log(pairs.probability) - np.log1p(-pairs.probability)
+    for chance in own.overstated:
+        equal = value[chance.place, pairs.first] == value[chance.place, pairs.second]
+        moved[equal] += np.log(chance.expected / max(chance.found, 0.5))
+    assert len(own.differing)
+    for row in own.differing.itertuples():
+        differ = value[names.index(row.field), pairs.first] != value[names.index(row.field), pairs.second]
+        moved[differ] -= max(np.log(row.m * links / max(row.links * links, 0.5)), 0)
+    np.testing.assert_allclose(more_links(one, own), (1 / (1 + np.exp(-moved)) - pairs.probability).sum(), atol=1e-4)
+    (said,) = surer_links(one, own)
+    fields = joined(f"“{name}”" for name in own.differing["field"])
+    assert f" On the other hand fewer links differ in {fields} than it expects: values that differ there take" in said
+    alone = own._replace(overstated=[])
+    assert more_links(one, alone) < 0 < more_links(one, own._replace(differing=own.differing[:0]))
+    none = surer_links(one, own._replace(differing=own.differing[:0]))[0]
+    assert "On the other hand" not in none
+
+
+def test_pairs_that_come_again_are_shown_once():
+    assert _distinct([(3, 1), (2, 0), (1, 3), (2, 0), (4, 5)]) == [(3, 1), (2, 0), (4, 5)]
+
+
+@pytest.mark.parametrize(("near", "expected"), [(None, [False] * 3), ([[4, 6], [5, 6]], [True, False, True])])
+def test_values_that_are_nearly_equal_do_not_differ(near, expected):
+    """Codes of the second field begin at 4; the order of the two is of no account."""
+    near = None if near is None else np.array(near)
+    data = SimpleNamespace(near=near, first_value=np.array([0, 4, 8]), num_values=8)
+    assert _near(data, 1, np.array([0, 0, 2]), np.array([2, 1, 1])).tolist() == expected
+
+
+def test_what_fields_weigh_is_computed_once_for_a_page(fit, monkeypatch):
+    asked = []
+    table = type(fit).table
+    monkeypatch.setattr(type(fit), "table", lambda self, name, *more: asked.append(name) or table(self, name, *more))
+    page_of(fit)
+    assert asked.count("weights") == 1
+
+
+def test_bars_of_a_pair_add_up_to_its_probability(fit):
+    """From the prior odds field by field: of two records that no third may belong with that is all there is."""
+    section_ = review_list(fit)
+    bars = [block for block in section_.blocks if hasattr(block, "rows")]
+    pairs, names = fit.truth.pairs(), list(fit.data.records)
+    degree = np.bincount(np.r_[pairs.first, pairs.second], minlength=fit.data.num_records)
+    alone = 0
+    for block in bars:
+        *terms, total = block.rows
+        added = [float(row.text.rpartition(", ")[2].replace("\N{MINUS SIGN}", "-")) for row in terms]
+        assert sum(added) == pytest.approx(total.value, abs=0.006 * len(added))
+        assert [row.start for row in terms] == [0.0, *(row.value for row in terms[:-1])]
+        assert terms[0].label == "before comparing"
+        one, other = re.match(r"(?:For comparison a usual link, )?(\S+) and (\S+): log odds", block.caption).groups()
+        one, other = (np.array([names.index(name)]) for name in (one, other))
+        if degree[one[0]] == degree[other[0]] == 1:
+            alone += 1
+            assert pairs.of(one, other)[0] == pytest.approx(1 / (1 + np.exp(-total.value)), abs=1e-3)
+            assert "by themselves" not in block.caption
+    assert alone
+    first_two = {names[place] for place in most_in_doubt(fit)}
+    assert set(bars[0].caption.partition(":")[0].split(" and ")) == first_two  # which the first screen names
+    assert section_.gist.endswith(f"; what each field adds, for {len(bars)} pairs")
+    assert bars[-1].caption.startswith("For comparison a usual link, ")
+    one, other = np.divmod(pairs_together(fit.truth.estimate()), fit.data.num_records)
+    sure = pairs.of(one, other)
+    ((first, second),) = middle_link(fit)
+    assert (sure >= pairs.of(np.array([first]), np.array([second]))[0]).sum() >= len(sure) / 2
+    assert "; the Review list shows what each field adds." in page_of(fit).findings[-1]
 
 
 def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
-    assert overstated(fit) == []
-    assert (surer_links(fit), in_detail(fit)) == ([], [])
+    own = weighed(fit)
+    assert own.overstated == []
+    assert (surer_links(fit, own), in_detail(own)) == ([], [])
 
 
 def test_how_errors_were_taken_stands_in_the_details_alone(fit):

@@ -1,12 +1,16 @@
 """Pages of ratings from which the offsets of annotators were taken off: they know it, and say of whom means are."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.cli import main
+from consilience.pages.next_steps import fit_again
 from consilience.pages.ratings import offsets_of, without_offsets_code
+from consilience.pages.run import reproduction
 from tests.consilience.test_statements import section, words
 
 SIZE, EACH = (40, 5), 4
@@ -90,6 +94,80 @@ def test_the_lines_that_take_offsets_off_make_that_page(apart, tmp_path, monkeyp
     page = words((tmp_path / "without_offsets.html").read_text(encoding="utf-8"))
     assert "each one rates, were taken off the ratings before the fit. So means of items" in page
     assert "cs.read_ratings('ratings.csv').without_offsets()" in page
+
+
+@pytest.fixture(scope="module")
+def folder(apart, tmp_path_factory):
+    """Return a folder with the ratings, and fits of them that the command saved, with offsets and without."""
+    folder = tmp_path_factory.mktemp("ratings")
+    apart.to_pandas().to_csv(folder / "ratings.csv", index=False)
+    for run, flags in (("run", []), ("taken", ["--without-offsets"])):
+        words = ["fit", "normal-inverse-gamma", str(folder / "ratings.csv"), "--threshold", "50", "--quiet"]
+        assert main([*words, *flags, "-o", str(folder / run)]) == 0
+    return folder
+
+
+def test_the_command_takes_offsets_off_and_the_saved_fit_knows_it(apart, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    fit, taken = (cs.load_fit(folder / run) for run in ("run", "taken"))
+    assert fit.data.offset is None
+    by_name = dict(zip(apart.annotators, apart.without_offsets().offset, strict=True))
+    np.testing.assert_allclose(taken.data.offset, [by_name[name] for name in taken.data.annotators], atol=1e-6)
+    own = {}
+    exec(reproduction(taken, {}).rpartition("\n")[0], own)
+    assert own["data"].fingerprint() == taken.data.fingerprint()
+    np.testing.assert_allclose(own["fit"].means()["mean"], taken.means()["mean"])
+    assert not np.allclose(taken.means()["mean"], fit.means()["mean"], atol=0.1)
+
+
+def test_the_advice_of_a_saved_fit_is_a_command_that_runs(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    page = cs.report(cs.load_fit(folder / "run"), path=folder / "page.html").read_text(encoding="utf-8")
+    html = words(page)
+    command = re.search(r"by these 5 annotators alone: (consilience fit .*? -o without-offsets)", html)[1]
+    assert "in Python with the offset" not in html
+    lines = words(section(page, "Annotator offsets"))
+    assert f"{command} consilience report without-offsets -o without-offsets.html" in lines
+    assert main(shlex.split(command)[1:]) == 0
+    assert "ratings.csv: 160 ratings, 40 items, 5 annotators, whose offsets were taken off" in capsys.readouterr().out
+    again, taken = (cs.load_fit(folder / run) for run in ("without-offsets", "taken"))
+    assert again.data.fingerprint() == taken.data.fingerprint()
+    assert fit_again(taken, output="longer", draws=50).endswith(" --draws 50 --without-offsets -o longer")
+
+
+def test_offsets_are_of_ratings_alone(tmp_path, capsys):
+    labels = tmp_path / "labels.csv"
+    labels.write_text("item,annotator,label\na,x,1\n")
+    assert main(["fit", "dawid-skene", str(labels), "--without-offsets", "-o", str(tmp_path / "run")]) == 1
+    assert "--without-offsets has no meaning for Annotations" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("without", "sure", "drawn", "below"),
+    [
+        (False, "0.9 or more, which takes annotators for alike. The",
+         "posterior, which takes annotators for alike too, “",
+         "they hold if it does. The fit takes annotators for alike."),
+        (True, "0.9 or more, of the mean by these 5 annotators. The", "from the posterior “",
+         "they hold if it does. They are of the mean by these 5 annotators."),
+    ],
+)  # fmt: skip
+def test_certainties_stand_beside_what_they_take_for_granted(apart, tmp_path, without, sure, drawn, below):
+    fit = fitted(apart.without_offsets() if without else apart)
+    html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert all(one in html for one in (sure, drawn, below))
+
+
+def test_how_probably_items_would_be_extreme_without_offsets_is_said(apart, tmp_path):
+    html = words(cs.report(fitted(apart), path=tmp_path / "page.html").read_text(encoding="utf-8"))
+    taken = fitted(apart.without_offsets())
+    own, mean = taken.posterior.mean, taken.means()["mean"]
+    width = np.sqrt(own.scale / (own.shape * own.strength))
+    drawn = own.location + width * np.random.default_rng(0).standard_t(2 * own.shape, (20_000, len(width)))
+    most, least = (mean.argmax(), drawn.argmax(axis=1)), (mean.argmin(), drawn.argmin(axis=1))
+    for which, item, at in (("highest", *most), ("lowest", *least)):
+        said = re.search(rf"would (?:still )?be the {which} \(with probability (0\.\d\d)\)", html)[1]
+        assert float(said) == pytest.approx((at == item).mean(), abs=0.03)
 
 
 def test_intervals_hold_as_often_as_pages_say():

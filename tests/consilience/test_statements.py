@@ -317,14 +317,14 @@ def test_intervals_of_thresholds_are_those_of_the_draws_one_by_one():
 def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     *sizes, conll = words(html, "dt")
-    assert [one.split(" (")[0] for one in sizes][:2] == [
-        "entities, by the most probable links", "of 16 mentions with a certainty below 0.9"
-    ]  # fmt: skip
+    assert sizes[0].startswith("entities, by the most probable links (")
+    assert re.fullmatch(r"of 16 mentions with a certainty below 0\.9; as a whole \d of \d entities", sizes[1])
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, 95 %, mostly too narrow\)$", conll)
     assert "right only for systems that know no more than the crowd. See Systems." in words(html)
     assert "truth alone, 95 % from" in words(section(html, "Systems"), "th")
-    narrow = "the intervals are mostly too narrow (in simulation 7 of 40 of those of 90 % held the true score)"
-    assert f"best by the crowd's chains first; {narrow}" in words(section(html, "Systems"))
+    held = "measured in simulation for the middle 90 % of the draws, which held the true score of 7 of 40 crowds"
+    narrow = f"best by the crowd's chains first; the intervals are mostly too narrow ({held})"
+    assert narrow in words(section(html, "Systems"))
     assert "How far their intervals hold was measured in 40 simulated crowds" in words(section(html, "Systems"))
     assert "What the model believed before any data (priors)." in words(section(html, "What was run"))
     assert "sensitivities" in words(section(html, "What was run"), "td")
@@ -355,7 +355,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     assert first.startswith(f"{above.sum()} of {len(above)} items ")
     assert f" above 0 and {(~above).sum()} below, by their estimated means; " in first
     sure = cs.certainty(fit).items.round(3) >= 0.9
-    assert f"; {(sure & above).sum()} above and {(sure & ~above).sum()} below with a certainty of 0.9 or more." in first
+    assert f"; {(sure & above).sum()} above and {(sure & ~above).sum()} below with a certainty of 0.9 or more" in first
     high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
     assert f" The lowest estimate is that of “{low}” (" in first
     assert f", 95 %), the highest that of “{high}” (" in first

@@ -1,0 +1,123 @@
+"""What a report says of whole chains: how probably exactly these mentions are one entity, and no others."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Bool, Float, Int
+from consilience.evaluation.silver import SilverChains
+from consilience.models.diagnostics import convergence
+from consilience.models.truth.truth import CHAINS, Clusters
+from consilience.pages import SURE, Section, Table
+from consilience.pages.items import worth_of
+from consilience.printing import counted
+from consilience.rounding import probability
+
+_MOST_NAMED = 8  # mentions of a chain
+_EXACTLY = "probability of exactly these"
+
+
+class Whole(NamedTuple):
+    """How probable chains are as a whole, an entry each.
+
+    Parameters
+    ----------
+    probability : the share of draws in which exactly the mentions of the chain are one entity.
+    draws : how many independent ones that was counted among at least.
+    num_draws : how many there are.
+    """
+
+    probability: Float[np.ndarray, " entity"]
+    draws: Float[np.ndarray, " entity"]
+    num_draws: int
+
+    @property
+    def unsure(self) -> int:
+        """How many chains are less probable than what counts as sure, as the table rounds it."""
+        return int((np.round(self.probability, 3) < SURE).sum())
+
+
+def of_whole_chains(truth: Any, chains: SilverChains, draws: float) -> Whole:
+    """Return how probable chains are as a whole.
+
+    Parameters
+    ----------
+    truth : draws of labels of mentions, which knows of how many runs of a sampler they are.
+    chains : of the most probable links.
+    draws : how many independent ones the draws are worth at least, of what was diagnosed.
+    """
+    exact = exactly_these(truth.read_as(CHAINS.name), chains.entity)
+    share, worth = exact.mean(axis=0), np.full(exact.shape[1], draws)
+    open_ = np.flatnonzero((share > 0) & (share < 1))
+    if len(open_):
+        by_run = exact[:, open_].reshape(truth.num_chains, -1, len(open_)).astype(float)
+        worth[open_] = np.fmin(draws, convergence(by_run).ess_bulk)
+    return Whole(share, worth, len(exact))
+
+
+def exactly_these(truth: Any, entity: Int[np.ndarray, " mention"]) -> Bool[np.ndarray, "draw entity"]:
+    """Return in which draws the mentions of each entity, and no others, are one.
+
+    Parameters
+    ----------
+    truth : draws of chains.
+    entity : codes from 0, -1 where a mention refers to nothing.
+    """
+    placed = np.flatnonzero(entity >= 0)
+    own = entity[placed]
+    size, first = np.bincount(own), placed[np.unique(own, return_index=True)[1]]
+    exact = np.zeros((truth.num_draws, len(size)), bool)
+    for block in truth.blocks(Clusters()):
+        for place, drawn in enumerate(np.asarray(block.values), block.draws.start):
+            code = drawn[first]  # in this draw, of the first mention of each
+            together = np.bincount(own, drawn[placed] == code[own], len(size)) == size
+            of_code = np.bincount(drawn[drawn >= 0], minlength=1)
+            exact[place] = (code >= 0) & together & (of_code[np.maximum(code, 0)] == size)
+    return exact
+
+
+def whole_chains(named: Any, chains: SilverChains, whole: Whole, digits: int) -> Section:
+    """Tabulate the chains of the text, the least probable ones first.
+
+    Parameters
+    ----------
+    named : the truth, as `worded` writes it.
+    chains : that the text shows.
+    whole : how probable they are.
+    digits : of these, after the point.
+    """
+    import pandas
+
+    data, names = chains.data, named.names()
+    document = np.asarray(data.document)
+    titles = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
+    members = np.split(np.argsort(chains.entity, kind="stable"), np.cumsum(np.bincount(chains.entity + 1))[:-1])[1:]
+    first = np.array([document[own[0]] for own in members], int)
+    place = np.empty(len(members), int)  # as the text numbers them: what refers to nothing is the first there
+    nothing = np.bincount(document, chains.entity < 0, data.num_documents) > 0
+    for code in np.unique(first):
+        place[first == code] = np.arange((first == code).sum()) + 1 + nothing[code]
+    order = np.argsort(whole.probability, kind="stable")
+    frame = pandas.DataFrame({
+        "chain": place[order], "document": [titles[code] for code in first[order]],
+        "mentions": [_listed(names[members[one]]) for one in order], "number": [len(members[one]) for one in order],
+        _EXACTLY: whole.probability[order],
+    })  # fmt: skip
+    frame = frame.drop(columns="document") if data.num_documents == 1 else frame
+    words = (
+        "How probable each chain of the text is as a whole: the share of draws in which exactly its mentions are one "
+        "entity, none missing and no other with them. One wrong link is enough for another chain, so that long ones "
+        f"are less sure than their links. Counted among {whole.num_draws:,} draws{worth_of(whole, whole.draws.min())}."
+    )
+    numbers = zip(whole.probability[order].tolist(), whole.draws[order].tolist(), strict=True)
+    texts = {_EXACTLY: [probability(one, digits, draws) for one, draws in numbers]}
+    table = Table(frame, "Chains, the least probable first.", texts=texts)
+    gist = f"{whole.unsure:,} of {counted(len(members), 'chains')} with a probability below {SURE} as a whole"
+    return Section("Chains", [words, table], gist)
+
+
+def _listed(names: Any) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join([*map(str, names[:_MOST_NAMED]), *[f"and {more:,} more"] * (more > 0)])

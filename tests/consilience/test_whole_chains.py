@@ -1,0 +1,135 @@
+"""How probable a chain is as a whole: the share of draws in which exactly its mentions are one entity."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.evaluation.silver import silver_chains
+from consilience.models.truth.chains import DrawnChains
+from consilience.pages.chains import _spans, chain_sections, worded
+from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
+from consilience.pages.whole_chains import Whole, exactly_these, of_whole_chains, whole_chains
+from tests.golden.cases import mentions
+
+
+def of_draws(entity):
+    """Return draws of chains; of what mentions they are is of no account."""
+    return DrawnChains(np.array(entity), mentions().data)
+
+
+@pytest.mark.parametrize(
+    ("entity", "drawn", "expected"),
+    [
+        ([0, 0, 1], [[0, 0, 1], [4, 4, 4], [0, 1, 2], [7, 7, -1]], [[1, 1], [0, 0], [0, 1], [1, 0]]),
+        ([0, -1, 0], [[0, -1, 0], [0, 0, 0], [0, 1, 1], [-1, -1, -1]], [[1], [0], [0], [0]]),
+        ([0, 1, 2], [[2, 2, 2], [2, 1, 0]], [[0, 0, 0], [1, 1, 1]]),
+        ([0, 1, 0, 1], [[0, 1, 0, 1], [0, 0, 0, 0], [0, 1, 0, 2]], [[1, 1], [0, 0], [1, 0]]),
+    ],
+)
+def test_a_chain_is_found_where_no_mention_is_missing_and_no_other_with_it(entity, drawn, expected):
+    found = exactly_these(of_draws(drawn), np.array(entity))
+    np.testing.assert_array_equal(found, np.array(expected, bool))
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return cs.fit("mpa", mentions().data, draws=50)
+
+
+def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
+    """Counted again by sets of mentions, draw by draw."""
+    chains = silver_chains(fit)
+    top = cs.certainty(fit)
+    named = worded(fit, fit.truth, {})
+    sections, numbers = chain_sections(fit, named, top, {})
+    table = next(one for one in sections if one.title == "Chains").blocks[1]
+    names = fit.truth.names()
+    draws = [
+        {frozenset(names[own == code]) for code in np.unique(own[own >= 0])}
+        for own in (silver_chains(fit, draw=draw).entity for draw in range(fit.truth.num_draws))
+    ]
+    assert len(table.frame) == chains.num_entities
+    assert table.frame["probability of exactly these"].is_monotonic_increasing
+    for row in table.frame.itertuples(index=False):
+        share = np.mean([frozenset(row.mentions.split(", ")) in of_draw for of_draw in draws])
+        assert row[-1] == pytest.approx(share)
+        assert len(row.mentions.split(", ")) == row.number
+    unsure = int((table.frame["probability of exactly these"].round(3) < 0.9).sum())
+    assert any(name.endswith(f"; as a whole {unsure} of {chains.num_entities} entities") for name in numbers)
+
+
+def test_a_chain_is_no_surer_than_its_draws_can_show(fit):
+    """Neither than those of the worst quantity, nor than its own, where they hang together."""
+    chains, few = silver_chains(fit), 30.0
+    whole = of_whole_chains(fit.truth, chains, few)
+    assert (whole.draws <= few).all()
+    assert np.isfinite(whole.draws).all()
+    shown = whole_chains(worded(fit, fit.truth, {}), chains, whole, 3).blocks[1].texts["probability of exactly these"]
+    assert not {"1.000", "0.000"} & set(shown)
+    sure = [text for text, share in zip(shown, np.sort(whole.probability), strict=True) if share == 1]
+    assert set(sure) <= {"> 0.900"}
+
+
+def test_runs_that_disagree_leave_a_chain_with_few_draws():
+    """Two runs, in one of which two mentions are always together and in the other never."""
+    entity = np.repeat([[0, 0], [0, 1]], 200, axis=0)
+    truth = SimpleNamespace(num_chains=2, read_as=lambda kind: of_draws(entity))
+    whole = of_whole_chains(truth, SimpleNamespace(entity=np.array([0, 0])), 400.0)
+    assert whole.probability == pytest.approx([0.5])
+    assert whole.draws[0] < 10
+
+
+def test_chains_that_are_in_all_draws_are_as_sure_as_the_draws_can_show():
+    truth = SimpleNamespace(num_chains=2, read_as=lambda kind: of_draws([[0, 0]] * 40))
+    whole = of_whole_chains(truth, SimpleNamespace(entity=np.array([0, 0])), 30.0)
+    assert (whole.probability.tolist(), whole.draws.tolist(), whole.unsure) == ([1.0], [30.0], 0)
+
+
+def test_chains_have_the_numbers_of_the_text():
+    """Two documents, in the first of which a mention refers to nothing and takes the number 1."""
+    entity = np.array([-1, 0, 1, 0, 2, 3])
+    data = SimpleNamespace(document=np.array([0, 0, 0, 0, 1, 1]), num_documents=2, documents=np.array(["x", "y"]))
+    chains = SimpleNamespace(entity=entity, data=data)
+    named = SimpleNamespace(names=lambda: np.array(list("abcdef"), object))
+    whole = Whole(np.array([0.5, 0.6, 0.7, 0.8]), np.full(4, 100.0), 100)
+    table = whole_chains(named, chains, whole, 2).blocks[1]
+    for code, own in ((0, range(4)), (1, range(4, 6))):
+        spans = _spans(chains, np.ones(6), np.array(own), np.array(list("abcdef"), object)[list(own)],
+                       (np.arange(6), np.arange(6)), 6, ())  # fmt: skip
+        shown = {"abcdef"[span.start]: span.number for span in spans}
+        rows = table.frame[table.frame["document"] == "xy"[code]]
+        assert {row.mentions[0]: row.chain for row in rows.itertuples()} == {
+            name: shown[name] for name in rows["mentions"].str[0]
+        }
+    assert table.frame["mentions"].tolist() == ["b, d", "c", "e", "f"]
+
+
+def test_draws_of_single_links_tell_nothing_of_whole_chains():
+    fit = cs.fit("majority-vote", mentions().data)
+    sections, numbers = chain_sections(fit, worded(fit, fit.truth, {}), cs.certainty(fit), {})
+    assert "Chains" not in [one.title for one in sections]
+    assert not any("as a whole" in name for name in numbers)
+    assert effective_draws(fit, cs.certainty(fit)) > 0
+
+
+def test_readings_have_the_digits_of_the_certainty_and_add_up(fit):
+    """Of 1,000 draws each share is one of three digits; of 100 one of two."""
+    top = cs.certainty(fit)
+    table = items_section(fit, worded(fit, fit.truth, {}), [top], {}).blocks[-2]
+    assert fit.truth.num_draws == 100
+    readings = next(name for name in table.frame.columns if name.startswith("leading labels"))
+    for said, certain in zip(table.frame[readings], table.texts["certainty"], strict=True):
+        numbers = re.findall(r"\(([<>]? ?[\d.]+)(?: in all)?\)", said)
+        assert numbers[0] == certain
+        assert sum(float(one) for one in numbers if one[0] not in "<>") <= 1.0001
+    truth = SimpleNamespace(num_draws=1_000)
+    assert (digits_of(top, fit.truth), digits_of(top, truth)) == (2, 3)
+
+
+def test_probabilities_of_readings_are_written_with_the_digits_that_are_asked_for(fit):
+    place = int(np.argmin(cs.certainty(fit).items))
+    (two,), (three,) = (leading_classes(fit.truth, np.array([place]), digits=digits) for digits in (2, 3))
+    assert re.findall(r"\((0\.\d+)\)", three)[0] == f"{re.findall(r'[(](0[.][0-9]+)[)]', two)[0]}0"
