@@ -54,7 +54,7 @@ def _share_programs(config):
     folder = tempfile.TemporaryDirectory(prefix="consilience-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 
 def pytest_collection_finish():
