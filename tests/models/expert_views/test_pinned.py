@@ -14,6 +14,8 @@ from consilience.models.expert_views.simulation import constraints_of
 from tests.models.expert_views.test_gibbs import LINKS, OWN_PRIORS, brute_force, integrated
 from tests.models.expert_views.worked import FEATURE, OPTIONS
 
+pytestmark = pytest.mark.filterwarnings("ignore:the runs of the sampler differ", "ignore:few effective draws")
+
 SHORT = {"progress": False, "draws": 200, "warmup": 100, **OPTIONS}
 
 
@@ -26,7 +28,6 @@ def repeated(name, times):
     return constraints_of(*columns, FEATURE, data.num_experts, **kind)
 
 
-@pytest.mark.filterwarnings("ignore:the runs of the sampler differ", "ignore:few effective draws")
 @pytest.mark.parametrize(("name", "experts"), [
     ("two answers", "two-coin"), ("two answers", "symmetric"), ("two answers", "per-view"), ("grades", "two-coin"),
     ("don't know", "symmetric"), ("orders", "two-coin"), ("questions", "two-coin"),
@@ -41,7 +42,6 @@ def test_the_evidence_is_that_of_all_clusterings_and_groupings(name, experts):
     assert error < 0.3
 
 
-@pytest.mark.filterwarnings("ignore:the runs of the sampler differ", "ignore:few effective draws")
 def test_that_of_spammers_is_that_of_a_long_ladder():
     data = repeated("two answers", 4)
     fit = cs.fit("expert-views", data, experts="spammer", rungs=12, **{**SHORT, "draws": 1000})
