@@ -142,12 +142,27 @@ def stepping_stones(
     share = np.exp(logs - most)
     mean = share.mean(axis=0)
     value = (most + np.log(mean)).sum(axis=0)
-    influence = (share / mean).sum(axis=1)
-    length = len(influence) // batches
+    return value, batch_error((share / mean).sum(axis=1), batches)
+
+
+def batch_error(values: Float[np.ndarray, "draw ..."], batches: int = 20) -> Float[np.ndarray, " ..."]:
+    """Return the standard error of a mean over successive draws, from batches of these; infinite where they are fewer.
+
+    Parameters
+    ----------
+    values : of the draws.
+    batches : how many, of equal length; draws that are left over are in none.
+
+    Examples
+    --------
+    >>> batch_error(np.arange(100.0)).round(2)
+    array(6.61)
+    """
+    length = len(values) // batches
     if not length:
-        return value, np.full(np.shape(value), np.inf)
-    batch = influence[: length * batches].reshape(batches, length, *influence.shape[1:]).mean(axis=1)
-    return value, batch.std(axis=0, ddof=1) / np.sqrt(batches)
+        return np.full(values.shape[1:], np.inf)
+    batch = values[: length * batches].reshape(batches, length, *values.shape[1:]).mean(axis=1)
+    return np.asarray(batch.std(axis=0, ddof=1) / np.sqrt(batches))
 
 
 def round_trips(replica: Int[np.ndarray, "draw rung ..."]) -> Int[np.ndarray, " ..."]:

@@ -18,6 +18,9 @@ _SMALL = 0.2
 _LEAST_SHARE = 0.001
 """Of pairs: below it a share is not written."""
 
+_TWO_DIGITS = 0.05
+"""Nats: of smaller standard errors one digit is none."""
+
 _FIXED = "\N{NO-BREAK SPACE}"
 
 
@@ -105,7 +108,8 @@ def evidence(fit: Any) -> list[Any]:
     words = (
         "The table compares how probable the answers are with each number of clusters; before any answer all are as "
         "probable. Log evidence is the natural logarithm of that: 3 less is a twentieth as probable. "
-        "± is the standard error that the sampler leaves, from its runs, and itself rough where these are few. A "
+        "± is the standard error that chance in the sampler leaves; what its runs never visited is not in it, and "
+        "diagnostics of the draws, such as R-hat, say nothing of it. A "
         f"number is left open unless it lies lower than the highest by more than {NATS:g} and by more than {ERRORS:g} "
         "standard errors of the difference. "
     )
@@ -127,4 +131,7 @@ def evidence(fit: Any) -> list[Any]:
 
 
 def _with_errors(values: np.ndarray, errors: np.ndarray) -> list[str]:
-    return [f"{written(value, '.1f')}{_FIXED}±{_FIXED}{error:.1f}" for value, error in zip(values, errors, strict=True)]
+    two = bool(errors.min() < _TWO_DIGITS)
+    digits, least = (".2f", 0.01) if two else (".1f", 0.1)  # no error is written as none
+    pairs = zip(values, np.maximum(errors, least), strict=True)
+    return [f"{written(value, digits)}{_FIXED}±{_FIXED}{error:{digits}}" for value, error in pairs]

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from consilience.models.intervals import ends
-from consilience.pages import Table
+from consilience.pages import Section, Table
+from consilience.pages.systems import in_words
 from consilience.pages.views_measured import not_sure
 from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability
 
 _MOST_DRAWS = 200
+_MOST_LESS_SURE = 15    # Items that are listed where they are less sure than most.
 _MOST_ITEMS, _FEW_ITEMS = 500, 6  # Of a view that are listed, and of a cluster that are named as its surest ones.
 
 
@@ -21,22 +23,71 @@ def clusters_table(fit: Any, view: int) -> list[Any]:
     import pandas
 
     truth = fit.truth
-    drawn = truth.clusters(view, slice(None, None, max(truth.num_draws // _MOST_DRAWS, 1)))  # of all chains
     label, sure = _labels(truth, view)
     names, rows = truth.names(), list[dict[str, Any]]()
-    for cluster in np.unique(label).tolist():
+    for cluster, (number, size) in sizes(truth, view).items():
         own = np.flatnonzero(label == cluster)
         own = own[np.argsort(-sure[own], kind="stable")]
-        low, high = np.quantile((drawn == cluster).sum(axis=1), ends(), method="inverted_cdf")
         rows.append({
-            "cluster": numbered(cluster), "items": len(own), "not sure": int(not_sure(sure[own]).sum()),
-            "items in 95 % of draws": f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f}",
+            "cluster": numbered(cluster), "items": number, "not sure": int(not_sure(sure[own]).sum()),
+            "items in 95 % of draws": size,
             "the surest": ", ".join(map(str, names[own[:_FEW_ITEMS]])) + ", …" * (len(own) > _FEW_ITEMS),
         })  # fmt: skip
     frame = pandas.DataFrame(rows)
     frame.attrs["numbers"] = ("items in 95 % of draws",)
-    caption = f"Clusters of view {numbered(view)}; all items stand at the end of this section."
-    return [Table(frame, caption), *_empty_clusters(truth, drawn, label)]
+    caption = f"Clusters of view {numbered(view)}; all items stand under “{title_of_items(view)}”."
+    return [Table(frame, caption), *_empty_clusters(truth, _drawn(truth, view), label)]
+
+
+def sizes(truth: Any, view: int) -> dict[int, tuple[int, str]]:
+    """Return of each cluster of a view how many items most probably are in it, and how many in 95 % of draws."""
+    label, drawn, found = truth.consensus(view), _drawn(truth, view), dict[int, tuple[int, str]]()
+    for cluster in np.unique(label).tolist():
+        low, high = np.quantile((drawn == cluster).sum(axis=1), ends(), method="inverted_cdf")
+        size = f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f}"
+        found[cluster] = int((label == cluster).sum()), size
+    return found
+
+
+def sizes_in_words(truth: Any, view: int) -> str:
+    """Write how large the clusters of a view are: ranges where draws differ."""
+    found = [size for _, size in sizes(truth, view).values()]
+    which = f" in {percent(ends()[1] - ends()[0])} of draws" if any(" to " in size for size in found) else ""
+    return f"{' + '.join(found)}{which}"
+
+
+def _drawn(truth: Any, view: int) -> np.ndarray:
+    """Return some draws of the clusters of all items, of all chains."""
+    return np.asarray(truth.clusters(view, slice(None, None, max(truth.num_draws // _MOST_DRAWS, 1))))
+
+
+def title_of_items(view: int) -> str:
+    """Return the title of the section that lists the items of a view."""
+    return f"Items of view {numbered(view)}"
+
+
+def less_sure(fit: Any, view: int, draws: float) -> list[Any]:
+    """Say how sure the surest items of a view are, and tabulate those that are less so; nothing where all differ.
+
+    Parameters
+    ----------
+    draws : effective ones: nothing surer is written.
+    """
+    label, sure = _labels(fit.truth, view)
+    texts = np.array([probability(one, draws=draws) for one in sure])
+    surest = texts == texts[sure.argmax()]
+    which = "All" if surest.all() else f"{int(surest.sum()):,} of"
+    words = (
+        f"{which} {counted(len(sure), 'items')} {'has its' if surest.sum() == 1 else 'have their'} cluster with a "
+        f"probability {in_words(texts[surest][0])}."
+    )
+    rest = np.flatnonzero(~surest)
+    if not len(rest):
+        return [words]
+    shown = rest[np.argsort(sure[rest], kind="stable")][:_MOST_LESS_SURE]
+    which = "The others" if len(shown) == len(rest) else f"The {len(shown)} least sure of the others"
+    caption = f"Items of view {numbered(view)} that are less sure."
+    return [f"{words} {which}:", _items(fit.truth, shown, label, sure, draws, caption)]
 
 
 def _empty_clusters(truth: Any, drawn: np.ndarray, label: np.ndarray) -> list[str]:
@@ -51,17 +102,14 @@ def _empty_clusters(truth: Any, drawn: np.ndarray, label: np.ndarray) -> list[st
     ]
 
 
-def items_table(fit: Any, view: int, draws: float) -> list[Any]:
-    """Tabulate the items of a view with their clusters: those of a cluster next to each other, the surest first.
+def items_section(fit: Any, view: int, draws: float) -> Section:
+    """List the items of a view with their clusters: those of a cluster next to each other, the surest first.
 
     Parameters
     ----------
     draws : effective ones: nothing surer is written.
     """
-    import pandas
-
-    truth = fit.truth
-    label, sure = _labels(truth, view)
+    label, sure = _labels(fit.truth, view)
     kept = np.argsort(sure, kind="stable")[:_MOST_ITEMS]
     order = kept[np.lexsort([kept, -sure[kept], label[kept]])]
     which = "Items" if len(order) == len(sure) else f"The {len(order):,} least sure of {len(sure):,} items"
@@ -69,10 +117,20 @@ def items_table(fit: Any, view: int, draws: float) -> list[Any]:
         f"{which}, each in its most probable cluster, the surest of a cluster first. All: “consilience table RUN "
         "views”, which numbers views and clusters from 1 as this page does; files of CSV and JSON number them from 0."
     )
+    caption = f"{title_of_items(view)}."
+    blocks = [words, _items(fit.truth, order, label, sure, draws, caption, parted="cluster")]
+    return Section(title_of_items(view), blocks, "the most probable cluster of each")
+
+
+def _items(
+    truth: Any, order: np.ndarray, label: np.ndarray, sure: np.ndarray, draws: float, caption: str, parted: str = ""
+) -> Table:
+    import pandas
+
     columns = {"item": truth.names()[order], "cluster": numbered(label[order]), "probability": sure[order]}
     texts = {"probability": [probability(one, draws=draws) for one in sure[order]]}
     frame = pandas.DataFrame({name: list(values) for name, values in columns.items()})
-    return [words, Table(frame, f"Items of view {numbered(view)}.", texts=texts, parted="cluster")]
+    return Table(frame, caption, texts=texts, parted=parted)
 
 
 def _labels(truth: Any, view: int) -> tuple[np.ndarray, np.ndarray]:

@@ -320,7 +320,7 @@ def _how_it_ended(fit: Fit) -> str:
             "much that matters."
         )
     ended = "drew all its steps" if fit.result == Result.max_steps else f"ended with the result “{fit.result}”"
-    return f"The run {ended}{'' if doubtful else ', and none of its diagnostics is poor'}."
+    return f"The run {ended}{'' if doubtful else ', and no diagnostic of its draws is poor'}."
 
 
 _UNWRITTEN = {"text": "the words of the documents", "class_groups": "the groups of classes", "metric": "the metrics"}

@@ -18,7 +18,7 @@ from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.clusters_together import together_blocks
 from consilience.pages.items import effective_draws
-from consilience.pages.items_of_views import clusters_table, items_table
+from consilience.pages.items_of_views import clusters_table, items_section, less_sure, sizes_in_words
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
 from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, restart_words
@@ -165,7 +165,10 @@ def _surer(found: _Found) -> str:
     """Say which answers would make clusters surer, as far as the model tells."""
     best = found.asked.head(1)
     if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
-        return f"By this model no single answer makes clusters much surer: {_nothing(_LEAST_GAIN)}."
+        return (
+            "By this model no single answer makes clusters much surer: of the random pairs looked at none is expected "
+            f"to tell {_share_of_even(_LEAST_GAIN)} or more of {_SETTLES}."
+        )
     one = best.iloc[0]
     if not found.open and one["gain"] < _WORTH:
         return (
@@ -182,11 +185,6 @@ def _surer(found: _Found) -> str:
 def _share_of_even(gain: float) -> str:
     """Write what an answer is expected to tell as a share of what settles an even question."""
     return f"{100 * gain / _EVEN:.0f} %"
-
-
-def _nothing(least: float) -> str:
-    """Say that no answer is expected to tell so much."""
-    return f"of the pairs looked at none is expected to tell {_share_of_even(least)} or more of {_SETTLES}"
 
 
 def _other_clusters(fit: Any) -> list[Action]:
@@ -239,7 +237,7 @@ def _sections(found: _Found) -> list[Section]:
     order = np.lexsort([-frame["weight"], frame["view"]])
     return [
         _grouping(found, order), *_views(found), _number(found), reliability_section(fit, frame.iloc[order]),
-        _contradictions(found), _questions(found), *_silent(fit),
+        _contradictions(found), *_questions(found), *_silent(fit),
     ]  # fmt: skip
 
 
@@ -332,8 +330,9 @@ def _views(found: _Found) -> list[Section]:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
         trust = trust_of(fit, view, measured=number == 0)
         blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust, *_picture(found, view)]
-        blocks += [*_feature_table(fit, view), *items_table(fit, view, found.draws)]
+        blocks += [*_feature_table(fit, view), *less_sure(fit, view, found.draws)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
+        sections.append(items_section(fit, view, found.draws))
     return sections
 
 
@@ -353,13 +352,13 @@ def _named(fit: Any, view: int) -> str:
 def _sizes_of(fit: Any, view: int) -> str:
     """Say how large the clusters of a view are, and how many items have no sure one."""
     truth = fit.truth
-    size = np.bincount(truth.consensus(view))
+    number = len(np.unique(truth.consensus(view)))
     unsure = int(not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
     have = "has" if unsure == 1 else "have"
     without = f"{counted(unsure, 'items')} {have} no sure cluster" if unsure else "every item has a sure cluster"
     return (
-        f"{counted(truth.num_units, 'items')} in {counted(int((size > 0).sum()), 'clusters')} "
-        f"({' + '.join(f'{one:,}' for one in size[size > 0])}); {without}"
+        f"{counted(truth.num_units, 'items')} in {counted(number, 'clusters')} ({sizes_in_words(truth, view)}); "
+        f"{without}"
     )
 
 
@@ -461,12 +460,10 @@ def _contradictions(found: _Found) -> Section:
     which = f"{_the('least probable', table['probability'], 'probability')}:"
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
     first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
-    none = _nothing(_WORTH if len(again) else _LEAST_GAIN).replace("of the pairs looked at", "of another answer")
-    settled = f"By this model there is no need to ask again: {none}."
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
                                                 else "none worth asking again by this model")  # fmt: skip
     if not found.worth:
-        return Section(title, [words, *whose, settled, which, first], gist)
+        return Section(title, [words, *whose, which, first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
         f"“Gain” is what another answer is expected to tell of the pair, in per cent of {_SETTLES}. It is that of the "
@@ -488,12 +485,11 @@ def _the(which: str, values: Any, what: str) -> str:
     return f"The {number} {which}{more}"
 
 
-def _questions(found: _Found) -> Section:
+def _questions(found: _Found) -> list[Section]:
     table = found.asked
     title = "Pairs to ask next"
     if not len(table) or table["gain"].max() < _LEAST_GAIN:
-        said = f"Random pairs were looked at, and not all: {_nothing(_LEAST_GAIN)}."
-        return Section("More answers", [said], "none of the pairs looked at would tell much")
+        return []  # the findings say so
     shown = _without_repeats(table[table["gain"] >= _LEAST_GAIN])
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
@@ -505,7 +501,7 @@ def _questions(found: _Found) -> Section:
     )
     best = _share_of_even(table["gain"].max())
     gist = f"the best answer is expected to tell {best} of {_SETTLES}"
-    return Section(title, [words, _shown_pairs(found, shown, "Pairs of which an answer tells most.")], gist)
+    return [Section(title, [words, _shown_pairs(found, shown, "Pairs of which an answer tells most.")], gist)]
 
 
 def _without_repeats(table: Any) -> Any:

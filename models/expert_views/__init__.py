@@ -71,7 +71,7 @@ from consilience.data.constraints import Constraints
 from consilience.errors import NotConjugate
 from consilience.models.expert_views.canonical import canonical, label_free
 from consilience.models.expert_views.cavi import CAVI
-from consilience.models.expert_views.gibbs import GIBBS
+from consilience.models.expert_views.evidence import GIBBS
 from consilience.models.expert_views.judgements import judged_items
 from consilience.models.expert_views.likelihood import SWAPPED, answer_table
 from consilience.models.expert_views.model import arranged, check_gradients, density

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -48,27 +48,37 @@ import numpy as np
 from scipy.special import gammaln
 
 from consilience.arrays import Float, Int
-from consilience.errors import UnsupportedRequest
 from consilience.inference import tempering
 from consilience.models.expert_views import likelihood
-from consilience.models.expert_views.judgements import Judgements, judged_items, judgements
+from consilience.models.expert_views.judgements import Judgements, judgements
 from consilience.models.expert_views.likelihood import Answering
 from consilience.models.expert_views.links import Clusters, LinearLink, OwnLink
-from consilience.models.expert_views.numbers import taken
 from consilience.models.expert_views.priors import check_logits, link_of, weight_prior
 from consilience.models.expert_views.settings import check_clusters
-from consilience.models.interface import Gibbs, Starts
+from consilience.models.interface import Starts
 from consilience.models.sites import Resolved
-from consilience.models.truth.views import pairs_apart, sorting
-from consilience.notes import Remedy
 
 _SEARCHES, _SEARCH_SWEEPS, _FIRST_EXPONENT = 6, 100, 0.05
 _WALKS, _LONGEST_WALK, _SHORTEST_WALK = 16, 2.0, 0.05    # Of spammers' sites, in each sweep; in log odds.
 _ADAPTATIONS, _FEWEST_SWEEPS = 5, 10    # Parts of the warm-up, of which the last keeps the ladder; sweeps of one.
-_MOST_COMPARED, _CLEARLY = 8, 5.0    # Numbers of clusters, and nats of log evidence.
 EXPONENT, LOG_LIKELIHOOD, SWAPPED, REPLICA = range(4)
 LADDER = "ladder"
 """What is kept of each rung in every draw; rungs that are not there have a negative exponent."""
+
+
+class Pin(NamedTuple):
+    """What holds a state in the place of the answers, as far as these are not believed; see `pinned`.
+
+    Parameters
+    ----------
+    view : of each expert; they keep it.
+    cluster : log probabilities by which each cluster is held.
+    cells : how many answers hold each probability of the sites of the experts.
+    """
+
+    view: Int[np.ndarray, " expert"]
+    cluster: Float[np.ndarray, "view cluster item"]
+    cells: Float[np.ndarray, "expert site answer"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,6 +95,7 @@ class Problem:
     exponent : ``(rung,)``; of the ladder that chains start with.
     adapts : whether the warm-up moves the rungs, and adds some.
     experts, views : kind of the experts, and how many views.
+    pin : what rungs believe as far as they do not believe the answers; nothing, or it.
     """
 
     judged: Judgements
@@ -96,6 +107,7 @@ class Problem:
     adapts: bool
     experts: str
     views: int
+    pin: Pin | None = None
 
 
 class State(NamedTuple):
@@ -110,7 +122,7 @@ class State(NamedTuple):
     stick : the same of the broken sticks.
     weight : as the link keeps them.
     counts : the answers of each expert to the pairs that are together in each view.
-    log_likelihood : of all answers.
+    log_likelihood : of all answers; less what the pin holds.
     exponent : of the rung.
     replica : which state stands on the rung, by the rung on which it began to count.
     swap_rate : of neighbouring rungs, in the last sweep.
@@ -184,15 +196,16 @@ def starts(resolved: Resolved) -> Starts:
 def start(random: np.random.Generator, problem: Problem, chain: int = 0) -> State:
     """Start the first ladder at draws of the prior, the second one at the end of a search, and so on."""
     if chain % 2 == 0:
-        return _prior_state(random, problem, problem.exponent)
-    state = _prior_state(random, problem, np.full(_SEARCHES, _FIRST_EXPONENT))
+        return prior_state(random, problem, problem.exponent)
+    state = prior_state(random, problem, np.full(_SEARCHES, _FIRST_EXPONENT))
     for exponent in np.linspace(_FIRST_EXPONENT, 1, _SEARCH_SWEEPS):
-        state = _moved(random, state._replace(exponent=np.full(_SEARCHES, exponent)), problem)
+        state = moved(random, state._replace(exponent=np.full(_SEARCHES, exponent)), problem)
     best = np.full(len(problem.exponent), state.log_likelihood.argmax())
-    return _on_ladder(state.on(best), problem.exponent)
+    return on_ladder(state.on(best), problem.exponent)
 
 
-def _prior_state(random: np.random.Generator, problem: Problem, exponent: Float[np.ndarray, " rung"]) -> State:
+def prior_state(random: np.random.Generator, problem: Problem, exponent: Float[np.ndarray, " rung"]) -> State:
+    """Draw all but the answers from the prior."""
     rungs, number = len(exponent), len(problem.prior)
     stick = _log_shares(random, np.broadcast_to((1.0, problem.concentration), (rungs, problem.views - 1, 2)))
     view = _drawn(random, np.repeat(likelihood.log_view_weight(stick[..., 0], stick[..., 1])[:, None], number, axis=1))
@@ -209,10 +222,10 @@ def _begun(
 ) -> State:  # fmt: skip
     """Return a state with its counts, on a ladder."""
     state = State(cluster.astype(np.int8), view, experts, stick, weight, *(np.zeros(0),) * 6, 0)
-    return _on_ladder(_counted(state, problem), exponent)
+    return on_ladder(counted(state, problem), exponent)
 
 
-def _on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
+def on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
     """Return the state on a ladder of as many rungs, on which nothing was counted yet."""
     none = np.zeros(len(exponent) - 1)
     return state._replace(
@@ -225,7 +238,7 @@ def _on_ladder(state: State, exponent: Float[np.ndarray, " rung"]) -> State:
 
 def sweep(random: np.random.Generator, state: State, problem: Problem) -> State:
     """Draw all of the state on each rung, then swap."""
-    state = _moved(random, state, problem)
+    state = moved(random, state, problem)
     order, rate = tempering.swapped(random.random(len(state.exponent) - 1), state.exponent, state.log_likelihood)
     return state.on(order)._replace(swap_rate=rate, rates=state.rates + rate, sweeps=state.sweeps + 1)
 
@@ -237,31 +250,45 @@ def warmed(state: State, problem: Problem, done: int, warmup: int) -> State:
         rate = state.rates / state.sweeps
         exponent = tempering.adapted(state.exponent, rate, tempering.rungs_wanted(rate))
         nearest = np.abs(exponent[:, None] - state.exponent).argmin(axis=1)
-        return _on_ladder(state.on(nearest), exponent)
-    return _on_ladder(state, state.exponent) if done == warmup else state
+        return on_ladder(state.on(nearest), exponent)
+    return on_ladder(state, state.exponent) if done == warmup else state
 
 
-def _moved(random: np.random.Generator, state: State, problem: Problem) -> State:
+def moved(random: np.random.Generator, state: State, problem: Problem) -> State:
     """Draw all of the state on each rung."""
     size = (state.view_of_expert[:, :, None] == np.arange(problem.views)).sum(axis=1)
     stick = _log_shares(random, likelihood.stick_parameters(size, problem.concentration))
     view, experts = _drawn_experts(random, state, likelihood.log_view_weight(stick[..., 0], stick[..., 1]), problem)
-    # What no answer is believed of is drawn from the prior: views without experts, and all of the last rung.
-    used = (view[:, :, None] == np.arange(problem.views)).any(axis=1) & (state.exponent > 0)[:, None]
+    # Of what nothing is believed, weights are drawn from the prior: of views without experts, and on the last rung.
+    believes = (state.exponent > 0) | (problem.pin is not None)
+    used = (view[:, :, None] == np.arange(problem.views)).any(axis=1) & believes[:, None]
     weight = problem.link.moved(random, state.weight, state.cluster, used)
     apart, together = (likelihood.own_view(part, view) for part in _answering(experts, problem))
     gain = state.exponent[:, None, None] * (together - apart)
-    cluster = _clusters_drawn(random, state.cluster, problem.link.logits(weight), gain, view, problem.judged)
-    moved = state._replace(cluster=cluster, view_of_expert=view, experts=experts, stick=stick, weight=weight)
-    return _counted(moved, problem)
+    logits = problem.link.logits(weight)
+    if problem.pin is not None:
+        logits = logits + (1 - state.exponent)[:, None, None, None] * problem.pin.cluster
+    cluster = _clusters_drawn(random, state.cluster, logits, gain, view, problem.judged)
+    state = state._replace(cluster=cluster, view_of_expert=view, experts=experts, stick=stick, weight=weight)
+    return counted(state, problem)
 
 
-def _counted(state: State, problem: Problem) -> State:
+def counted(state: State, problem: Problem) -> State:
     """Return the state with its counts and log likelihood."""
-    counts = _counts(state.cluster, problem.judged)
+    counts = counts_together(state.cluster, problem.judged)
     fit = likelihood.log_likelihood(counts, _answering(state.experts, problem), problem.judged.number)
     own = np.take_along_axis(fit, state.view_of_expert[..., None], axis=-1)
-    return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)))
+    return state._replace(counts=counts, log_likelihood=own.sum(axis=(1, 2)) - _held(state, problem.pin))
+
+
+def _held(state: State, pin: Pin | None) -> Float[np.ndarray, "#rung"]:
+    """Return the logarithm of what a pin holds states by."""
+    if pin is None:
+        return np.zeros(1)
+    by_item = np.take_along_axis(pin.cluster[None], state.cluster[:, :, None].astype(np.intp), axis=2)
+    own = pin.view if state.experts.shape[2] > 1 else np.zeros(len(pin.view), int)
+    rows = state.experts[:, np.arange(len(own)), own]
+    return by_item.sum(axis=(1, 2, 3)) + (pin.cells * rows).sum(axis=(1, 2, 3))
 
 
 def _clusters_drawn(
@@ -280,7 +307,7 @@ def _clusters_drawn(
     return cluster
 
 
-def _counts(cluster: Clusters, judged: Judgements) -> Float[np.ndarray, "rung expert view kind"]:
+def counts_together(cluster: Clusters, judged: Judgements) -> Float[np.ndarray, "rung expert view kind"]:
     """Count the answers of each expert to the pairs that are together in each view."""
     from consilience.models.expert_views import loops
 
@@ -308,7 +335,7 @@ def drawn_given(
     for _ in range(sweeps):
         apart, together = (likelihood.own_view(part, view) for part in answers)
         cluster = _clusters_drawn(random, cluster, logits, together - apart, view, judged)
-        fit = likelihood.log_likelihood(_counts(cluster, judged), answers, judged.number)
+        fit = likelihood.log_likelihood(counts_together(cluster, judged), answers, judged.number)
         view = _drawn(random, log_weight[:, None] + fit)
     return view, cluster
 
@@ -320,9 +347,13 @@ def _drawn_experts(
     if problem.experts == "spammer":
         fit = likelihood.log_likelihood(state.counts, _answering(state.experts, problem), problem.judged.number)
         view = _drawn(random, log_weight[:, None] + state.exponent[:, None, None] * fit)
+        view = view if problem.pin is None else state.view_of_expert
         return view, _walked(random, state, view, problem)
     conditional = _conditional(state.counts, state.exponent[:, None, None, None], problem)
-    view = _drawn(random, log_weight[:, None] + _summed(_log_beta(conditional)))
+    view = _drawn(random, log_weight[:, None] + _summed(log_beta(conditional)))
+    if problem.pin is not None:
+        view = state.view_of_expert
+        conditional = conditional + (1 - state.exponent)[:, None, None, None, None] * problem.pin.cells[:, None]
     if problem.experts == "per-view":
         own = (view[:, :, None] == np.arange(problem.views))[..., None, None]
         return view, _log_shares(random, np.where(own, conditional, problem.prior[:, None]))
@@ -369,7 +400,7 @@ def _answering(experts: Float[np.ndarray, "rung expert own site answer"], proble
     return likelihood.spammer_answering(experts) if problem.experts == "spammer" else problem.table.read(experts)
 
 
-def _log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*batch"]:
+def log_beta(cells: Float[np.ndarray, "*batch answer"]) -> Float[np.ndarray, "*batch"]:
     """Return the logarithm of the multivariate Beta function."""
     return _summed(gammaln(cells)) - gammaln(_summed(cells))
 
@@ -452,81 +483,4 @@ def redraw(random: np.random.Generator, state: State, problem: Problem) -> tuple
     number = np.eye(len(problem.prior))[expert].T @ said
     judged = judged._replace(said=said, number=number)
     problem = dataclasses.replace(problem, judged=judged)
-    return _counted(state, problem), problem
-
-
-def hidden(samples: dict[str, Any], resolved: Resolved) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Take what `LADDER` kept out of the samples, and return it in short.
-
-    Returns
-    -------
-    samples, and ``(ladder, rung)`` ``ladder_exponent``, ``ladder_swap_rate`` of a rung and the next one and
-    ``ladder_log_likelihood``, the mean; not a number where there is no rung. ``(ladder,)`` ``ladder_trips``; and
-    ``evidence`` ``(1, 3)``: clusters, the logarithm of the mean of what the ladders estimate, and its standard error;
-    none without tempering.
-    """
-    kept = samples.pop(LADDER)
-    exponent = kept[:, -1, :, EXPONENT]
-    there = np.where(exponent >= 0, 1.0, np.nan)
-    ladders = [of_one[:, : (of_one[-1, :, EXPONENT] >= 0).sum()] for of_one in kept]
-    found = {
-        "ladder_exponent": exponent * there, "ladder_swap_rate": kept[..., SWAPPED].mean(axis=1) * there,
-        "ladder_log_likelihood": kept[..., LOG_LIKELIHOOD].mean(axis=1) * there,
-        "ladder_trips": np.array([tempering.round_trips(of_one[..., REPLICA].astype(int)) for of_one in ladders]),
-    }  # fmt: skip
-    ladders = [of_one for of_one in ladders if of_one.shape[1] > 1]
-    stones = [tempering.stepping_stones(of_one[-1, :, EXPONENT], of_one[..., LOG_LIKELIHOOD]) for of_one in ladders]
-    if not stones:
-        return samples, found | {"evidence": np.zeros((0, 3))}
-    value, error = np.transpose(stones)
-    apart = value.std(ddof=1) / len(value) ** 0.5 if len(value) > 1 else 0.0
-    # Each ladder estimates the evidence, and not its logarithm, without bias: so that is averaged.
-    mean = np.logaddexp.reduce(value) - np.log(len(value))
-    row = resolved.settings.clusters, mean, max((error**2).sum() ** 0.5 / len(error), apart)
-    return samples, found | {"evidence": np.array([row], float)}
-
-
-def compared(resolved: Resolved, fitted: Callable[[Resolved], Any]) -> Any:
-    """Return the fit of 2, 3, … clusters that is `taken` by their evidence, which holds the evidence of all of them.
-
-    It also holds how the others sort the items, as a share of pairs. No more are tried after two in a row that lie 5
-    nats and two standard errors below the best.
-
-    Raises
-    ------
-    UnsupportedRequest : there is no ladder.
-    """
-    chosen, fits, rows = resolved.settings, list[Any](), list[np.ndarray]()
-    if chosen.clusters != "auto":
-        return None
-    if chosen.rungs == 1:
-        text = "{clusters} compares evidence, which a chain without tempering does not have; leave out {rungs}"
-        raise UnsupportedRequest(text, Remedy("clusters", "auto"), Remedy("rungs"))
-    number = len(judged_items(resolved.data))
-    for clusters in range(2, min(_MOST_COMPARED, number) + 1):
-        one = fitted(resolved.replace(settings=dataclasses.replace(chosen, clusters=clusters)))
-        if one.is_empty or not len(one.posterior.evidence):
-            if not fits:
-                return one
-            break
-        fits.append(one)
-        rows.append(one.posterior.evidence[0])
-        most = max(rows, key=lambda row: row[1])
-        below = [most[1] - row[1] > _CLEARLY + 2 * np.hypot(row[2], most[2]) for row in rows[-2:]]
-        if len(below) == 2 and all(below):
-            break
-    sorted_by = [sorting(one.truth) for one in fits]
-    _, value, error = np.transpose(rows)
-    place = taken(value, error, sorted_by)
-    fits[place].posterior.hidden["evidence"] = np.array(rows)
-    fits[place].posterior.hidden["evidence_apart"] = np.array(
-        [pairs_apart(other, sorted_by[place]) for other in sorted_by]
-    )
-    return fits[place]
-
-
-GIBBS = Gibbs(
-    prepare=prepare, compares=compared, start=start, starts=starts, sweep=sweep, warmed=warmed, sites=sites,
-    hidden=hidden, at=at, redraw=redraw, host=True,
-)  # fmt: skip
-"""The sampler, for the driver."""
+    return counted(state, problem), problem

@@ -52,6 +52,12 @@ class LinearLink:
         """Draw weights from the prior."""
         return self.scale * random.standard_normal((*shape, *self.shape))
 
+    def log_prior(self, weight: Float[np.ndarray, "draw cluster column"]) -> Float[np.ndarray, " draw"]:
+        """Return the log prior density of weights of one view."""
+        size = self.shape[0] * self.shape[1]
+        constant = size * (np.log(2 * np.pi) / 2 + np.log(self.scale))
+        return -(weight**2).sum(axis=(1, 2)) / (2 * self.scale**2) - constant
+
     def logits(self, weight: Weights) -> Float[np.ndarray, "rung view cluster item"]:
         """Return the logits of the clusters."""
         return _product(weight, self.feature.T)

@@ -33,8 +33,9 @@ def taken(
     """Return the place of the number that is taken: the fewest left open that sort the items as the highest one does.
 
     The fewest that are left open would do harm where they join clusters that are apart. In 24 simulations of 2 to 6
-    clusters the mean adjusted Rand index to the truth was .840 with the highest estimate, .839 with this one and .814
-    with the fewest; the number was that of the truth in 16, 18 and 16.
+    clusters, with evidence by ladders alone, the mean adjusted Rand index to the truth was .840 with the highest
+    estimate, .839 with this one and .814 with the fewest; the number was that of the truth in 16, 18 and 16. In 24
+    others of 2 to 5 clusters, many with few answers, and the evidence of today, it was in 15, 15 and 13.
 
     Parameters
     ----------

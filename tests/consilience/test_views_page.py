@@ -24,8 +24,8 @@ from consilience.pages.views import _the, views_page, views_sections
 
 STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
 TITLES = [
-    "Which experts share a view", "View 1", "View 2", "How many views", "How reliable each expert is",
-    "Answers worth asking again", "Pairs to ask next", "Items that nobody judged",
+    "Which experts share a view", "View 1", "Items of view 1", "View 2", "Items of view 2", "How many views",
+    "How reliable each expert is", "Answers worth asking again", "Pairs to ask next", "Items that nobody judged",
 ]  # fmt: skip
 
 
@@ -405,6 +405,7 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
     asked = [action.section for action in page.actions]
     assert ("Pairs to ask next" in asked) == unsure
     assert ("What would make clusters surer is to ask more" in " ".join(page.findings)) == unsure
+    assert " ".join([*page.findings, *map(words, page.sections)]).count("none is expected to tell") <= 1
     assert (known[2] < 30) == unsure
 
 
@@ -458,8 +459,6 @@ def test_answers_are_called_worth_asking_again_only_where_that_tells_something(m
     page = views_page(one, {}, risk=None)
     assert any("may be worth asking again" in name for name in page.numbers) is told
     title = "Answers worth asking again" if told else "Answers against the others"
-    said = words(section(page.sections, title))
-    assert ("By this model there is no need to ask again" in said) is not told
     assert ("none worth asking again by this model" in section(page.sections, title).gist) is not told
 
 
@@ -495,7 +494,7 @@ def test_one_expert_two_clusters_one_feature(tmp_path):
 def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
     one = made(num_features=0)
     part = section(views_sections(one), "View 1")
-    clusters, items = tables(part)
+    clusters, (items,) = tables(part)[0], tables(section(views_sections(one), "Items of view 1"))
     label, sure = one.truth.consensus(0), one.truth.cluster_probability[:, 0].max(axis=1)
     known = dict(zip(items["item"], zip(items["cluster"], items["probability"], strict=True), strict=True))
     assert known == {f"item {item}": (label[item] + 1, sure[item]) for item in range(one.data.num_items)}
@@ -517,10 +516,28 @@ def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
     assert drawn_items == [f"item {item}" for item in np.argsort(sure, kind="stable")[:20]]
 
 
+@pytest.mark.parametrize(("unsure", "said"), [
+    (0, "All 30 items have their cluster with a probability above 0.99"),
+    (2, "28 of 30 items have their cluster with a probability above 0.99"),
+    (20, "The 15 least sure of the others:"),
+])  # fmt: skip
+def test_items_that_are_as_sure_as_most_are_told_in_a_line(unsure, said):
+    judged = len(made(num_views=1, num_items=30, num_features=0, judged=30).truth.judged)
+    cluster = np.tile([0.99999, 5e-6, 5e-6], (judged, 1, 1))
+    cluster[:unsure] = [0.8, 0.1, 0.1]
+    one = made(num_views=1, num_items=30, num_features=0, judged=30, cluster_probability=cluster)
+    part = section(views_sections(one), "View 1")
+    assert said in words(part)
+    listed = [table for table in tables(part) if "probability" in table]
+    assert [len(table) for table in listed] == [min(unsure, 15)] * (unsure > 0)
+    assert (" to " in part.gist) is (unsure > 0)  # sizes of which draws differ are ranges
+    assert len(tables(section(views_sections(one), "Items of view 1"))[0]) == 30
+
+
 def test_the_least_sure_of_very_many_items_are_listed():
     one = made(num_features=0, num_items=700, judged=600, num_experts=30)
-    part = section(views_sections(one), "View 1")
-    listed, sure = tables(part)[1], one.truth.cluster_probability[:, 0].max(axis=1)
+    part = section(views_sections(one), "Items of view 1")
+    listed, sure = tables(part)[0], one.truth.cluster_probability[:, 0].max(axis=1)
     assert f"The 500 least sure of {len(sure):,} items" in words(part)
     np.testing.assert_array_equal(np.sort(listed["probability"]), np.sort(sure)[:500])
 

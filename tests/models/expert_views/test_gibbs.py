@@ -168,7 +168,7 @@ def test_the_accuracies_integrate_out_as_worked():
     judged = problem.judged
     answers = judged.answer_expert, judged.answer_pair, judged.said
     loops.count_together(STATES[None].astype(np.int8), judged.first, judged.second, *answers, counts)
-    evidence = gibbs._log_beta(gibbs._conditional(counts, 1.0, problem)[0]).sum(axis=2) - 2 * betaln(10, 1)
+    evidence = gibbs.log_beta(gibbs._conditional(counts, 1.0, problem)[0]).sum(axis=2) - 2 * betaln(10, 1)
     np.testing.assert_allclose(evidence, brute_force(np.zeros((2, 16))).evidence, atol=1e-6)
     worked = [[-2.929592, -9.845647, -4.916325], [-8.379309, -0.364643, -4.693181]]
     np.testing.assert_allclose(evidence[:, [3, 5, 0]], worked, atol=1e-6)
@@ -195,10 +195,10 @@ def test_the_weights_integrate_out_as_worked():
 def chain_means(priors, data, experts, exponent=1.0, num_chains=400, warmup=40, kept=120):
     """Return the means of label-free quantities along chains, ``(chain, …)``: rungs of one exponent that never swap."""
     problem, random = prepare(priors, data, **OPTIONS, experts=experts), np.random.default_rng(0)
-    state, rung = gibbs._prior_state(random, problem, np.full(num_chains, exponent)), np.arange(num_chains)
+    state, rung = gibbs.prior_state(random, problem, np.full(num_chains, exponent)), np.arange(num_chains)
     total = {}
     for number in range(warmup + kept):
-        state = gibbs._moved(random, state, problem)
+        state = gibbs.moved(random, state, problem)
         if number < warmup:
             continue
         view = state.view_of_expert
@@ -295,11 +295,11 @@ def test_numbers_of_clusters_are_compared_and_no_checkpoint_is_kept(tmp_path):
 
 def test_swaps_exchange_whole_states():
     problem, random = prepare(PAPER_PRIORS, **OPTIONS), np.random.default_rng(1)
-    state = gibbs._prior_state(random, problem, np.linspace(1, 0, 5))
+    state = gibbs.prior_state(random, problem, np.linspace(1, 0, 5))
     order = np.array([3, 0, 1, 4, 2])
     moved = state.on(order)
     np.testing.assert_array_equal(moved.exponent, state.exponent)
-    again = gibbs._counted(moved, problem)
+    again = gibbs.counted(moved, problem)
     np.testing.assert_allclose(again.log_likelihood, state.log_likelihood[order])
     np.testing.assert_array_equal(moved.replica, order)
     np.testing.assert_array_equal(moved.weight, state.weight[order])

@@ -66,16 +66,16 @@ def largest(num_chains, priors=PRIORS, experts="two-coin", *, seed=0, rounds=6, 
 
     def start(key):
         numbers = random(key)
-        return gibbs.redraw(numbers, gibbs._prior_state(numbers, template, np.ones(num_chains)), template)
+        return gibbs.redraw(numbers, gibbs.prior_state(numbers, template, np.ones(num_chains)), template)
 
     def sweep(key, state, problem):
         numbers = random(key)
         for _ in range(sweeps):
             if mutant is None:
-                state = gibbs._moved(numbers, state, problem)
+                state = gibbs.moved(numbers, state, problem)
             else:
                 with planted(*mutant):
-                    state = gibbs._moved(numbers, state, problem)
+                    state = gibbs.moved(numbers, state, problem)
         return state
 
     def redraw(key, state, problem):
@@ -161,7 +161,7 @@ MUTANTS = {
     "half of the answers": (gibbs, "_drawn_experts", drawn_anew),
     "prior of views left out": (likelihood, "log_view_weight", lambda right: lambda *stick: 0 * right(*stick)),
     "weights by the prior": (links.LinearLink, "moved", weights_by_the_prior),
-    "views by the prior": (gibbs, "_log_beta", lambda right: lambda cells: 0 * right(cells)),
+    "views by the prior": (gibbs, "log_beta", lambda right: lambda cells: 0 * right(cells)),
 }  # fmt: skip
 
 
