@@ -7,7 +7,7 @@ import pytest
 from scipy.special import betaln
 
 import consilience as cs
-from consilience.inference.bridging import log_integral
+from consilience.models.bridging import log_integral
 from consilience.models.expert_views import evidence, gibbs, pinned
 from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
 from consilience.models.expert_views.simulation import constraints_of
