@@ -155,8 +155,8 @@ def batch_error(values: Float[np.ndarray, "draw ..."], batches: int = 20) -> Flo
 
     Examples
     --------
-    >>> batch_error(np.arange(100.0)).round(2)
-    array(6.61)
+    >>> float(batch_error(np.arange(100.0)).round(2))
+    6.61
     """
     length = len(values) // batches
     if not length:

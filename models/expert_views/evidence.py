@@ -82,7 +82,9 @@ def _highest(value: Float[np.ndarray, " ladder"], error: Float[np.ndarray, " lad
 
     Lower ones are of ladders that missed where most of the posterior is.
     """
-    most = value.argmax()
+    if not np.isfinite(value).any():
+        return np.nan, np.inf
+    most = np.nanargmax(value)
     near = value[most] - value <= _AGREE * np.hypot(error, error[most])
     if np.isinf(error[near]).all():
         return float(value[most]), np.inf

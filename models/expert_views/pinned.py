@@ -12,7 +12,7 @@ have, the rung of exponent b targets
 where h is the *pin*: the shares of the clusters of each item among the draws, and for each accuracy as many answers as
 it had on average. Clusters stay where they are all the way, so that stepping stones have little to bridge. At b = 0 the
 accuracies have the integral of Beta functions, and the weights one that a bridge from a normal distribution finds
-(`consilience.inference.bridging`), all clusters summed out. Then
+(`consilience.models.bridging`), all clusters summed out. Then
 
 .. math:: \log p(S) = \log p(S \mid G) + \log p(G) - \log p(G \mid S),
 
@@ -41,7 +41,7 @@ from scipy.special import betaln, gammaln, logsumexp
 
 from consilience.arrays import Float, Int
 from consilience.inference import tempering
-from consilience.inference.bridging import log_integral
+from consilience.models.bridging import log_integral
 from consilience.models.expert_views import gibbs, likelihood
 from consilience.models.expert_views.gibbs import Pin, Problem, State
 from consilience.models.expert_views.links import Clusters, LinearLink
@@ -52,8 +52,8 @@ _LEAST_SHARE = 0.05    # Of the draws of a ladder, that have the grouping that m
 _MOST_CLUSTERS = 10    # Of which all numberings are summed.
 _MOST_WAYS = 1e5       # Of groups to have views, about.
 _SMOOTHED = 0.5        # Draws that are added in each cluster of each item.
-_RUNGS, _LEAST_EXPONENT, _WARMUP, _DRAWS = 6, 0.1, 60, 240
-_REPLICAS, _BRIDGE_WARMUP, _BRIDGE_SWEEPS, _DRAWS_PER_WEIGHT = 32, 20, 80, 10
+_RUNGS, _LEAST_EXPONENT, _WARMUP, _DRAWS = 6, 0.1, 60, 160
+_REPLICAS, _BRIDGE_WARMUP, _BRIDGE_SWEEPS, _DRAWS_PER_WEIGHT = 16, 10, 60, 10
 _BLOCK = 1 << 22       # Numbers that are held at a time.
 
 

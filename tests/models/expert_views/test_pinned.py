@@ -7,7 +7,7 @@ import pytest
 from scipy.special import betaln
 
 import consilience as cs
-from consilience.inference.bridging import log_integral
+from consilience.models.bridging import log_integral
 from consilience.models.expert_views import evidence, gibbs, pinned
 from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
 from consilience.models.expert_views.simulation import constraints_of
@@ -95,6 +95,9 @@ def test_a_bridge_finds_the_integral_of_what_is_no_normal_density():
     draws = random.gumbel(size=(4000, 3))  # of density exp(-x - exp(-x))
     value, error = log_integral(random, draws, lambda x: 2.5 - (x + np.exp(-x)).sum(axis=1))
     assert abs(value - 2.5) < 4 * error < 0.2
+    stuck = log_integral(random, np.zeros((100, 2)), lambda x: -(x**2).sum(axis=1))
+    assert np.isnan(stuck[0])
+    assert stuck[1] == np.inf
 
 
 @pytest.mark.parametrize(("value", "error", "found"), [
@@ -102,6 +105,7 @@ def test_a_bridge_finds_the_integral_of_what_is_no_normal_density():
     ((-10.0, -30.0), (0.1, 0.1), (-10.0, 0.1)),             # one missed the better mode
     ((-10.0, -10.2), (np.inf, np.inf), (-10.0, np.inf)),    # too few draws for errors
     ((-10.0, -12.0), (3.0, 0.1), (-11.998, 0.1)),           # the surer one counts more
+    ((np.nan, -12.0), (np.inf, 0.1), (-12.0, 0.1)),         # of one nothing is known
 ])  # fmt: skip
 def test_of_ladders_that_differ_the_higher_one_is_taken(value, error, found):
     assert evidence._highest(np.array(value), np.array(error)) == pytest.approx(found, abs=1e-3)

@@ -27,6 +27,7 @@ def log_integral(
 
     A bridge leads to it from the normal distribution that has mean and covariance of the first half of the draws; the
     other half are taken for the bridge: by the draws to which it was fitted a normal distribution looks too near.
+    Nothing is known of draws that vary in fewer directions than they have columns.
 
     Parameters
     ----------
@@ -42,7 +43,10 @@ def log_integral(
     """
     first, draws = np.array_split(draws, 2)
     mean, covariance = first.mean(axis=0), np.atleast_2d(np.cov(first.T))
-    root = np.linalg.cholesky(covariance)
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return np.nan, np.inf
     other = mean + random.standard_normal(draws.shape) @ root.T
     constant = -np.log(np.diag(root)).sum() - len(mean) / 2 * np.log(2 * np.pi)
 
