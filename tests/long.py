@@ -25,6 +25,7 @@ LONG: dict[str, dict[str, list[str]]] = {
         "test_density_and_simulation_are_compared_where_there_is_no_sampler": [],
         "test_items_that_share_parameters_are_not_taken_for_replications": [],
         "test_the_objective_of_em_is_the_log_likelihood_along_its_path": ["one-coin"],
+        "test_the_table_holds_every_figure_with_its_bar": [],
     },
     "consilience/test_link_command.py": {
         "test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on": ["510"],
@@ -81,21 +82,27 @@ LONG: dict[str, dict[str, list[str]]] = {
         "test_short_chains_go_on_where_annotators_agree_by_chance": [],
     },
     "laws/test_laws.py": {
-        "test_the_same_seed_gives_the_same_bits_also_after_loading": ["mace", "one-coin"],
+        "test_the_same_seed_gives_the_same_bits_also_after_loading": ["mace", "one-coin", "block-linkage"],
         "test_data_at_the_edge": [
             "one-coin-one annotation", "glad-a million classes", "mace-a million classes", "one-coin-a million classes",
             "mpa-an annotator who says one thing", "mpa-an unseen class", "plackett-luce-one item",
             "plackett-luce-one class", "plackett-luce-an annotator who says one thing", "plackett-luce-an unseen class",
             "plackett-luce-all tied", "plackett-luce-duplicates", "plackett-luce-a million classes",
             "one-coin-one item", "one-coin-an unseen class", "one-coin-duplicates", "mace-one item",
-            "mace-an unseen class", "mace-duplicates",
+            "mace-an unseen class", "mace-duplicates", "one-coin-an annotator who says one thing",
+            "one-coin-an item without annotations", "one-coin-all tied", "mace-one annotation", "mace-one class",
+            "mace-an annotator who says one thing", "mace-all tied", "mpa-a million classes", "glad-one item",
+            "glad-an unseen class", "glad-duplicates", "plackett-luce-one annotation",
+            "plackett-luce-an item without annotations",
         ],
         "test_a_sampler_that_goes_on_ends_as_if_it_had_never_stopped": ["mace", "one-coin"],
         "test_an_item_without_annotations_has_the_prior": ["mace", "one-coin"],
         "test_simulated_data_can_be_fitted": ["mace", "one-coin", "plackett-luce", "mpa"],
-        "test_the_density_under_transformations": ["plackett-luce", "mpa", "yes-no", "dawid-skene", "mace"],
+        "test_the_density_under_transformations": [
+            "plackett-luce", "mpa", "yes-no", "dawid-skene", "mace", "one-coin", "normal-inverse-gamma",
+        ],
         "test_gibbs_and_nuts_agree": ["mace", "one-coin", "plackett-luce", "mpa"],
-        "test_exact_posterior_and_nuts_agree": ["normal-inverse-gamma"],
+        "test_exact_posterior_and_nuts_agree": ["normal-inverse-gamma", "prirn", "yes-no"],
     },
     "laws/test_padding.py": {
         "test_a_padded_sampler_draws_what_the_exact_one_does": ["one-coin"],
@@ -142,6 +149,12 @@ LONG: dict[str, dict[str, list[str]]] = {
     "models/block_linkage/test_model.py": {
         "test_shares_of_no_consequence_do_not_underflow": [],
     },
+    "models/block_linkage/test_sampler.py": {
+        "test_errors_of_the_sweep_are_found": ["clusters may fall apart", "the record is never the head"],
+    },
+    "models/block_linkage/test_sharding.py": {
+        "test_devices_find_what_numpy_finds": ["arguments0"],
+    },
     "models/crowd/test_ascent.py": {
         "test_the_bound_is_below_the_evidence_and_near_it": [
             "one-coin-learned", "mace-learned", "mace-gold", "mace-uniform", "mace-uniform gold", "one-coin-gold",
@@ -184,6 +197,9 @@ LONG: dict[str, dict[str, list[str]]] = {
         "test_dense_is_diffuse_at_one": [],
         "test_dense_is_frozen_at_a_concentration_of_a_quarter": [],
     },
+    "models/expert_views/test_cavi.py": {
+        "test_best_optimum_of_three_clusters": [],
+    },
     "models/expert_views/test_gibbs.py": {
         "test_the_sampler_agrees_with_brute_force": [
             "orders", "questions", "grades", "grades by order", "symmetric grades", "grades by view", "none",
@@ -193,6 +209,7 @@ LONG: dict[str, dict[str, list[str]]] = {
     "models/expert_views/test_gibbs_mutants.py": {
         "test_a_mutant_is_found": [],
         "test_a_short_run_of_other_answers_passes": [],
+        "test_a_short_run_passes": [],
     },
     "models/hit_miss/test_model.py": {
         "test_sweeps_draw_partitions_as_often_as_they_are_probable": ["partitions across", "entities within 2"],
@@ -206,6 +223,7 @@ LONG: dict[str, dict[str, list[str]]] = {
     },
     "models/mpa/test_gibbs.py": {
         "test_a_mutant_is_found": [],
+        "test_the_sampler_passes": ["0"],
     },
     "models/mpa/test_joint.py": {
         "test_it_is_as_sure_as_it_is_right": [],
@@ -236,6 +254,7 @@ LONG: dict[str, dict[str, list[str]]] = {
     },
     "models/plackett_luce/test_gibbs_mutants.py": {
         "test_a_mutant_is_found": [],
+        "test_the_sampler_passes": ["0"],
     },
     "models/test_glad.py": {
         "test_the_bound_never_falls_where_weights_are_fixed": [],
@@ -245,4 +264,7 @@ LONG: dict[str, dict[str, list[str]]] = {
         "test_the_1979_table": [],
         "test_entailment_pairs": [],
     },
-}  # fmt: skip
+    "test_docs.py": {
+        "test_code_blocks_run": ["guides/plausibilities.md", "guides/coreference.md"],
+    },
+}

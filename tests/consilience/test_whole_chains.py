@@ -118,7 +118,7 @@ def test_draws_of_single_links_tell_nothing_of_whole_chains():
 def test_readings_have_the_digits_of_the_certainty_and_add_up(fit):
     """Of 1,000 draws each share is one of three digits; of 100 one of two."""
     top = cs.certainty(fit)
-    table = items_section(fit, worded(fit, fit.truth, {}), [top], {}).blocks[-2]
+    table = items_section(fit, worded(fit, fit.truth, {}), [top], {}, np.zeros(0, int)).blocks[-2]
     assert fit.truth.num_draws == 100
     readings = next(name for name in table.frame.columns if name.startswith("leading labels"))
     for said, certain in zip(table.frame[readings], table.texts["certainty"], strict=True):
