@@ -309,7 +309,8 @@ def _thin(ax: Any, comparison: Comparison, places: np.ndarray, grey: bool) -> di
         thin = {f"truth of these {comparison.unit}s uncertain": comparison.truth_draws}
         thin |= {f"{comparison.unit}s alone uncertain": comparison.item_draws}
     counts, rows = np.isfinite(comparison.readings.own_range[0, places]), np.arange(len(places))
-    looks = [{"color": INK, "alpha": 0.55}] * 2 if grey else [{"color": VERMILLION}, {"color": GREEN}]
+    colours: list[dict[str, Any]] = [{"color": VERMILLION}, {"color": GREEN}]
+    looks = [{"color": INK, "alpha": 0.55}] * 2 if grey else colours
     drawn = {}
     for place, dashes, (name, draws), look in zip((0.2, 0.34), ("-", (0, (2, 1.5))), thin.items(), looks, strict=False):
         found = np.quantile(np.atleast_3d(draws.T).T[:, places], ends(comparison.level), axis=2)

@@ -68,8 +68,8 @@ class Halves(NamedTuple):
             return ""
         low, high = (f"{one.right / one.labels:.2f}, {one.expected / one.labels:.2f} expected" for one in self[:2])
         return (
-            f" {capital(self.doubt)}, one of several tests on these labels: the {self.lower.annotators:,} with the "
-            f"lower accuracies are right in {low}, the others in {high}. {self._so}"
+            f" {capital(self.doubt)}, one of several tests on these labels, not corrected for that: the "
+            f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high}. {self._so}"
         )
 
     @property
@@ -112,8 +112,7 @@ class Halves(NamedTuple):
 _HOW = (
     "Expected is what the confusion matrix of each annotator says of items with these gold labels. The test is a t "
     "test of the difference between the halves, which the fit forms and not the gold labels; errors of one item count "
-    "together, and matrices are as uncertain as their intervals. The same gold labels check the certainties, and with "
-    "systems these too: p is not corrected for that."
+    "together, and matrices are as uncertain as their intervals."
 )
 
 

@@ -248,7 +248,7 @@ class _Found:
         found = right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
         if self.gold is None:
             return found
-        doubts = [self.gold.doubt, "" if self.halves is None else self.halves.doubt]
+        doubts = [self.gold.doubt if self.gold.beside else "", "" if self.halves is None else self.halves.doubt]
         found = found._replace(doubt=f"{capital('; '.join(filter(None, doubts)))}." if any(doubts) else "")
         if not found.leads or self.gold.score.items == self.truth.num_units or not is_open(self.comparison):
             return found
@@ -369,7 +369,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
         unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}"
         if others := found.unsure_at_others:
             one = "" if found.decisive is None else found.decisive.in_finding(truth.names())
-            unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together{one})"
+            unsure += f" ({min(others):,} to {max(others):,}, by how far annotators err together{one})"
         unsure += "."
         said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []

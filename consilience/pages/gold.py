@@ -429,7 +429,7 @@ class SystemsByGold(NamedTuple):
     said : what the systems say first, of each item.
     looked : what that tells of whether they looked at the items themselves.
     anchored : the systems by gold labels and annotations together, where that tells more than either.
-    doubt : a sentence on whether the probabilities of the fit hold on these.
+    doubt : a sentence on what speaks against the probabilities of the fit.
     """
 
     right: Mapping[str, Right] = MappingProxyType({})
@@ -487,7 +487,7 @@ class SystemsByGold(NamedTuple):
             if not self.leads:
                 return words
             if self.anchored is not None:
-                return f"{words}. {_told_apart(self.right)}"
+                return f"{words}. {_told_apart(self.right, brief=True)}"
             held = "with 95 % in brackets if these items are a random sample"
             return f"{words} ({own}, {held}). {_told_apart(self.right)}"
         named = [
@@ -498,20 +498,27 @@ class SystemsByGold(NamedTuple):
             return f"Right on gold labels: {', '.join(named)}"
         words = f"Right on gold labels: {', '.join(named)}"
         words += ", with 95 % in brackets if these items are a random sample" * (self.anchored is None)
-        return f"{words}. {_told_apart(self.right)}" if len(self.right) > 1 else words
+        brief = self.anchored is not None
+        return f"{words}. {_told_apart(self.right, brief=brief)}" if len(self.right) > 1 else words
 
 
-def _told_apart(right: Mapping[str, Right]) -> str:
-    """Say whether the first system is more often right than the second on the same items, by the sign test."""
+def _told_apart(right: Mapping[str, Right], *, brief: bool = False) -> str:
+    """Say whether the first system is more often right than the second on the same items, by the sign test.
+
+    Parameters
+    ----------
+    right : of the systems, the first two of which are compared.
+    brief : whether that it is not told is said elsewhere.
+    """
     (first, own), (second, other) = itertools.islice(right.items(), 2)
     more, less = int((own.each > other.each).sum()), int((own.each < other.each).sum())
     if not more + less:
         return f"“{first}” and “{second}” are right on the same ones"
     chance = stats.binomtest(more, more + less).pvalue
-    words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}: "
+    words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}"
     if chance >= 1 - LEVEL:
-        return f"{words}that does not tell which is better"
-    return f"{words}that is more than chance makes ({p_value(chance)})"
+        return f"{words}{': that does not tell which is better' * (not brief)}"
+    return f"{words}: that is more than chance makes ({p_value(chance)})"
 
 
 def right_by_gold(

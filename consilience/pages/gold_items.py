@@ -10,7 +10,6 @@ from scipy import special
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
 from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
-from consilience.printing import counted
 from consilience.rounding import within, written
 
 _TIE = 1e-9  # of votes
@@ -36,13 +35,12 @@ def compared_with_others(fit: Fit) -> str:
         return ""
     apart, low, high = within(*difference(own, others))
     words = (
-        f" On these items annotators agree in {own.mean():.2f} of pairs, on the {int((~known).sum()):,} others in "
-        f"{others.mean():.2f} (difference {apart} [{low}, {high}]); of these {_share(tied[known])} tie, of the others "
-        f"{_share(tied[~known])}."
+        f" On items with a gold label annotators agree in {own.mean():.2f} of pairs, on the {int((~known).sum()):,} "
+        f"others in {others.mean():.2f} (difference {apart} [{low}, {high}]); {_share(tied[known])} and "
+        f"{_share(tied[~known])} tie."
     )
     if known[: known.sum()].all():
-        of = counted(int(known.sum()), "items")
-        words += f" They are the first {of} of the data: a random sample only if the order is random."
+        words += f" They are the first {int(known.sum()):,} of the data: a random sample only if the order is random."
     return words
 
 

@@ -163,7 +163,7 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
     Parameters
     ----------
     found : of each system.
-    doubt : a sentence on whether the probabilities of the fit hold on gold items.
+    doubt : a sentence on what speaks against the probabilities of the fit.
     """
     import pandas
 

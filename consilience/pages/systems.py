@@ -41,7 +41,7 @@ _BY_SOURCE = ", by where predictions come from"
 _BY_FIT = (
     "By the {} alone (the thin lines), the lower end is for predictions made from these annotations, as by training on "
     "them, which are right as often as the annotations make probable; the upper end is for a system that looked at the "
-    "items itself, with errors independent of the annotators', so that agreeing with them is evidence for it."
+    "items itself, with errors independent of the annotators'."
 )
 
 
@@ -173,7 +173,7 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     if together is not None:
         caption = "Systems by gold labels and annotations together, the highest first"
         caption += "; which of the first two is better is open" * is_close(together)
-    wider = f". The true intervals{' by the vote' * (together is not None)} are wider; by how much is not known"
+    wider = ". The true intervals are wider; by how much is not known" * (together is None)
     return f"{caption}{wider * bool(too_narrow(comparison, fit))}."
 
 
@@ -402,7 +402,7 @@ def in_words(text: str) -> str:
     return text.replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
 
 
-def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold) -> tuple[str, str]:
+def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold) -> list[str]:
     """Say why scores are uncertain, and what the numbers of a leaderboard are.
 
     Parameters
@@ -413,10 +413,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
     """
     truth = fit.truth
     if is_vote(fit):
-        why = (
-            f"The vote leaves {below(top, 1):,} of {counted(truth.num_units, 'items')} open and takes all others for "
-            "certain: its scores are off where the wrong label won, and its intervals are too narrow."
-        )
+        why = ""  # its box says that
     elif truth.num_draws == 1:
         why = (
             "This model gives a point estimate: it has no uncertainty of the truth to pass on, and the spread comes "
@@ -425,8 +422,8 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
     else:
         why = (
             f"Scores by the {fit_word(fit)} are uncertain as the truth is: {below(top, 0.99):,} of "
-            f"{counted(truth.num_units, 'items')} have a certainty below 0.99. They are uncertain too as other items "
-            "would give other scores (“sd from items”, by the Bayesian bootstrap)"
+            f"{counted(truth.num_units, 'items')} have a certainty below 0.99; and as other items would give other "
+            "scores (“sd from items”, by the Bayesian bootstrap)"
             + ("." if too_narrow(comparison, fit) else ", and for what items share, such as annotators' errors.")
         )
     together = gold.anchored
@@ -436,14 +433,14 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
         read += (
             "A score with an own look is a range between two suppositions: that the system errs more often where "
             "several classes of an item are plausible, and that it either knows the class of an item or guesses, as "
-            "often on any item. Either may give the lower score. "
+            "often on any item. "
         )
     if len(comparison.systems) > 1 and (together is not None or not is_vote(fit)):
         shown = together or comparison
         read += (
-            "P(best) is the probability that a system is the best of these. It compares systems on the same items, so "
-            "it can be clear where intervals overlap; near 0.5 it is open which of two is better. It was counted among "
-            f"{shown.draws.shape[1]:,} draws, worth {shown.effective_draws:,.0f} independent ones. "
+            "P(best) is the probability that a system is the best of these on the same items, so that it can be clear "
+            f"where intervals overlap. It was counted among {shown.draws.shape[1]:,} draws, worth "
+            f"{shown.effective_draws:,.0f} independent ones. "
         )
     if any(map(_is_range, comparison.p_best_texts)) and together is None and not is_vote(fit):
         read += (
@@ -459,10 +456,9 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
         )
     if gold.leads:
         read += (
-            "The share that is right on gold labels rests on no model; its interval takes items with a gold label for "
-            "a random sample."
+            "The share that is right on gold labels rests on no model."
         )
-    return why, read
+    return [one for one in (why, read) if one]
 
 
 def _tied_estimates(top: Score, fit: Fit) -> str:
@@ -531,7 +527,7 @@ def _scores(
     if own_look:
         words += (
             " All of this is as if predictions were made from these annotations. The leaderboard also counts an own "
-            "look, which can be counted in top-1 accuracy alone, and so has another number for that metric."
+            f"look{', which can be counted in top-1 accuracy alone,' * (len(metrics) > 1)} and so has another number."
         )
     if narrow:
         words = words.replace(_THESE, _THESE_AT_LEAST)

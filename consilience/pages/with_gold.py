@@ -123,7 +123,7 @@ def anchored_words(found: Comparison, title: str, meant: str, number: int) -> st
 def how_anchored(found: Comparison, fit: Fit) -> str:
     """Say what it is, and what it is worth."""
     return (
-        f"“Gold labels and annotations”, the thick lines of the figure, takes what the {fit_word(fit)} says of all "
+        f"“Gold labels and annotations” (thick lines) takes what the {fit_word(fit)} says of all "
         f"{found.unit}s, and corrects it by how far it is off on the gold labels. It holds wherever predictions come "
         f"from, if {found.unit}s with gold labels are a random sample. {' '.join(found.notes)}"
     )

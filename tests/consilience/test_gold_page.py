@@ -283,7 +283,7 @@ def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(l
     assert found.finding.endswith(f"Certainties {said}")
     doubt = "a separate test suggests that annotators differ more than the fit says (p = 0.04)"
     assert found.doubt == doubt
-    assert found.finding.startswith(f" A{doubt[1:]}, one of several tests on these labels: the 6 with the lower acc")
+    assert found.finding.startswith(f" A{doubt[1:]}, one of several tests on these labels, not corr")
     assert found._replace(chance=0.2).doubt == ""
 
 

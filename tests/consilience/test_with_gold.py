@@ -74,7 +74,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         )  # fmt: skip
         assert " expected by the fit) 0." in shown
     assert "anchor the scores" not in shown.lower()
-    assert "They are the first 40 items of the data: a random sample only if the order is random." in shown
+    assert "They are the first 40 of the data: a random sample only if the order is random." in shown
     assert "is it with probability" not in shown
 
 
@@ -153,8 +153,8 @@ def test_items_with_gold_labels_are_set_beside_the_others():
     test = stats.ttest_ind(agree[:GOLD], agree[GOLD:], equal_var=False).confidence_interval()
     np.testing.assert_allclose([apart, low, high], [agree[:GOLD].mean() - agree[GOLD:].mean(), *test])
     assert f"agree in {agree[:GOLD].mean():.2f} of pairs, on the 80 others in {agree[GOLD:].mean():.2f} (diff" in words
-    assert f"of these {tied[:GOLD].mean():.2f} tie, of the others {tied[GOLD:].mean():.2f}." in words
-    assert words.endswith("They are the first 40 items of the data: a random sample only if the order is random.")
+    assert f"{tied[:GOLD].mean():.2f} and {tied[GOLD:].mean():.2f} tie." in words
+    assert words.endswith("They are the first 40 of the data: a random sample only if the order is random.")
     last = crowd(lambda truth: np.arange(ITEMS) >= GOLD)[0]
     assert "They are the first" not in compared_with_others(cs.fit("majority-vote", last))
     assert compared_with_others(cs.fit("majority-vote", data, gold="use")) == ""
