@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -219,8 +219,24 @@ def _edges(values: np.ndarray) -> np.ndarray:
     return np.linspace(low, high, 1 + min(30, max(5, distinct)))
 
 
+class WithGold(NamedTuple):
+    """Scores of systems that gold labels had a part in, which a leaderboard draws first.
+
+    Parameters
+    ----------
+    label : what they are, in the legend.
+    scores : by system, the score and the ends of its interval.
+    """
+
+    label: str
+    scores: Mapping[str, tuple[float, float, float]]
+
+
 @styled
-def leaderboard(comparison: Comparison, ax: Any = None, *, order: Sequence[str] = ()) -> Any:
+def leaderboard(
+    comparison: Comparison, ax: Any = None, *, order: Sequence[str] = (), gold: WithGold | None = None,
+    interval: str = "",
+) -> Any:  # fmt: skip
     """Draw the systems of a comparison, best first, with what is uncertain about their scores and why.
 
     Parameters
@@ -230,6 +246,8 @@ def leaderboard(comparison: Comparison, ax: Any = None, *, order: Sequence[str] 
         point estimate.
     ax : axes to draw into.
     order : of the systems, where it is another one than that of the table.
+    gold : scores that are drawn in the place of the table's, which are then thin and grey: by gold labels too.
+    interval : what the thick one is, in words; that of the level by default.
     """
     from matplotlib.lines import Line2D
 
@@ -237,31 +255,23 @@ def leaderboard(comparison: Comparison, ax: Any = None, *, order: Sequence[str] 
     places = np.array([comparison.systems.index(name) for name in systems])
     table = comparison.table.set_index("system").loc[systems]
     names = [folded(shown_name(name)) for name in systems]
-    ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(systems))
+    ax = axes_of(ax, room_for(names), 1.4 + 0.46 * len(systems) + 0.17 * (gold is not None))
     rows = np.arange(len(systems))
-    ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
-    for ends_ in comparison.readings.range[:, places]:
+    interval = interval or f"{100 * comparison.level:g} % interval"
+    if gold is None:
+        told = "value" if comparison.own_draws is None else "lowest and highest reading"
+        values, lower, upper = comparison.readings.range[:, places], table["lower"], table["upper"]
+        labels = [f"{told}, with {interval}"]
+    else:
+        value, lower, upper = np.array([gold.scores[name] for name in systems]).T
+        values, labels = value[None], [gold.label]
+    ax.hlines(rows, lower, upper, color=BLUE, linewidth=3.2, alpha=0.55)
+    for ends_ in values:
         ax.plot(ends_, rows, "o", color=BLUE, markersize=6)
-    handles = [Line2D([], [], color=BLUE, marker="o", markersize=5, linewidth=2)]
-    told = "value" if comparison.own_draws is None else "lowest and highest reading"
-    labels = [f"{told}, with {100 * comparison.level:g} % interval"]
-    thin: dict[str, np.ndarray] = {}
-    if comparison.own_draws is not None:
-        thin = {"if made from the annotations": comparison.draws, "if it looked itself": comparison.own_draws}
-    # Where the truth is a point, or the thick interval is of these units alone, there is one source, which it shows.
-    elif comparison.truth_draws.shape[1] > 1 and comparison.draws is not comparison.truth_draws:
-        thin = {f"truth of these {comparison.unit}s uncertain": comparison.truth_draws}
-        thin |= {f"{comparison.unit}s alone uncertain": comparison.item_draws}
-    counts = np.isfinite(table["value_own_look"].to_numpy())
-    for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
-        found = np.quantile(np.atleast_3d(draws.T).T[:, places], ends(comparison.level), axis=2)
-        low, high = np.clip(found, *comparison.limits)  # draws are linear in what is uncertain, and may pass them
-        shown = counts if draws is comparison.own_draws else np.ones(len(systems), bool)
-        lines = ax.hlines((rows + place)[shown], low.min(axis=0)[shown], high.max(axis=0)[shown], color=colour)
-        lines.set_linewidth(1.4)
-        handles += [lines]
-        labels += [name]
-    if comparison.points is not None:
+    handles: list[Any] = [Line2D([], [], color=BLUE, marker="o", markersize=5, linewidth=2)]
+    for name, lines in _thin(ax, comparison, places, gold is not None).items():
+        handles, labels = [*handles, lines], [*labels, name]
+    if comparison.points is not None and gold is None:
         handles += ax.plot(comparison.points[places], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
         labels += ["against the point estimate"]
     ax.set_yticks(rows, names)
@@ -275,6 +285,41 @@ def leaderboard(comparison: Comparison, ax: Any = None, *, order: Sequence[str] 
     ax.set(title=f"Leaderboard: {comparison.title}, {units}", xlabel=comparison.title)
     legend_below(ax, handles, labels)
     return ax
+
+
+def _thin(ax: Any, comparison: Comparison, places: np.ndarray, grey: bool) -> dict[str, Any]:
+    """Draw what the scores by annotations are made of, under each system, and return the lines by what they are.
+
+    Parameters
+    ----------
+    ax, comparison : of the leaderboard.
+    places : of its systems, in the order of the rows.
+    grey : whether these are all of what is drawn of annotations alone, which their names then say.
+    """
+    alone = comparison.draws is comparison.truth_draws or comparison.truth_draws.shape[1] == 1
+    thin: dict[str, np.ndarray] = {}
+    if comparison.own_draws is not None:
+        of = "annotations alone, " * grey
+        copied = "if made from them" if grey else "if made from the annotations"
+        thin = {f"{of}{copied}": comparison.draws, f"{of}if it looked itself": comparison.own_draws}
+    elif grey:
+        thin = {"annotations alone": comparison.draws}
+    # Where the truth is a point, or the thick interval is of these units alone, there is one source, which it shows.
+    elif not alone:
+        thin = {f"truth of these {comparison.unit}s uncertain": comparison.truth_draws}
+        thin |= {f"{comparison.unit}s alone uncertain": comparison.item_draws}
+    counts, rows = np.isfinite(comparison.readings.own_range[0, places]), np.arange(len(places))
+    colours: list[dict[str, Any]] = [{"color": VERMILLION}, {"color": GREEN}]
+    looks = [{"color": INK, "alpha": 0.55}] * 2 if grey else colours
+    drawn = {}
+    for place, dashes, (name, draws), look in zip((0.2, 0.34), ("-", (0, (2, 1.5))), thin.items(), looks, strict=False):
+        found = np.quantile(np.atleast_3d(draws.T).T[:, places], ends(comparison.level), axis=2)
+        low, high = np.clip(found, *comparison.limits)  # draws are linear in what is uncertain, and may pass them
+        shown = counts if draws is comparison.own_draws else np.ones(len(places), bool)
+        drawn[name] = ax.hlines((rows + place)[shown], low.min(axis=0)[shown], high.max(axis=0)[shown], **look)
+        drawn[name].set_linewidth(1.4)
+        drawn[name].set_linestyle(dashes if grey else "-")
+    return drawn
 
 
 @styled

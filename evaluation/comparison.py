@@ -73,8 +73,8 @@ _DEPENDENT_LEFT_OUT = (
 )
 _READINGS = (
     "These annotations do not tell whether the systems looked at the items themselves. Lower: predictions made from "
-    "these annotations. Upper: an own look with errors independent of the annotators'. If you know which, say so "
-    "(option “provenance”){}."
+    "these annotations, as by training on them; they are right as often as the annotations make probable. Upper: an "
+    "own look with errors independent of the annotators'. If you know which, say so (option “provenance”){}."
 )
 ONE_KIND = (
     "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all with an "

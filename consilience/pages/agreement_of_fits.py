@@ -39,18 +39,15 @@ def agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], 
     first = "that the other annotators of the item gave most often"
     if fit.data.rows == "report":
         first = "that leads in the rankings of the item's others, where a class weighs less the lower it stands"
-    words = (
+    blocks: list[Any] = [
         f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} {first}; where several lead, "
-        "any of them counts. It is "
-        f"{left_out.value:.3f} on average over {counted(several, 'items')} with two annotators or more."
-    )
-    blocks: list[Any] = [words]
+        f"any of them counts. It is {left_out.value:.3f} on average over {counted(several, 'items')} with two "
+        "annotators or more."
+    ]
     each: list[Any] = []
     gist = f"leave-one-out agreement {left_out.value:.3f}"
     if fit.data.rows == "report":
-        beside, more, each = _of_rankings(fit)
-        blocks[0] += f" {more}"
-        gist += beside
+        gist, blocks[0], each = _of_rankings(fit, first, left_out.value, several)
     if truth.num_draws > 1 and not is_vote(fit):
         blocks[0] += " It uses no model; certainty should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
@@ -64,19 +61,28 @@ def agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], 
     return [dataclasses.replace(part, blocks=[*part.blocks, *closed]) for part in parts], said
 
 
-def _of_rankings(fit: Fit) -> tuple[str, str, list[Any]]:
-    """Say what the agreement of rankings is to be read beside, in brackets and in sentences, and how each agrees."""
+def _of_rankings(fit: Fit, first: str, value: float, several: int) -> tuple[str, str, list[Any]]:
+    """Say how rankings agree: in a line, in sentences, and of each annotator.
+
+    Parameters
+    ----------
+    fit : of rankings.
+    first : which class of the others' it is about.
+    value, several : how often it is named, of how many items.
+    """
     data: Any = fit.data
     weights = fit.options.get("rank_weights", "equation-14")
     beside, each = naming(data, weights), agreement_by_annotator(data, weights)
     least, most = (f"{end:.1f}" for end in (each.classes.min(), each.classes.max()))
     named = f"{least} to {most}" if least != most else f"{least} each"
-    gist = f" ({beside.at_random:.2f} at random), as the first choice {beside.first:.3f} ({beside.first_at_random:.2f})"
+    gist = f"same first choice as the others {beside.first:.3f} ({beside.first_at_random:.2f} at random)"
     words = (
-        "Where rankings are long it is high by chance: an annotator who names as many classes at random, out of "
-        f"{data.num_classes:,}, would name a single leading one with probability {beside.at_random:.2f}. It comes "
-        f"first, alone or tied, in {beside.first:.3f} of the rankings; at random it would in "
-        f"{beside.first_at_random:.2f}."
+        f"An annotator's first choice, alone or tied, is the class {first}, in {beside.first:.3f} of the rankings; at "
+        f"random it would be in {beside.first_at_random:.2f}. Leave-one-out agreement is how often an annotator names "
+        f"that class at all; where several lead, any of them counts. It is {value:.3f} on average over "
+        f"{counted(several, 'items')} with two annotators or more, and high by chance where rankings are long: who "
+        f"names as many classes at random, out of {data.num_classes:,}, would name a single leading one with "
+        f"probability {beside.at_random:.2f}."
     )
     how = "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
     return gist, words, [f"{how}name {named}.", agreement_bars(each)]

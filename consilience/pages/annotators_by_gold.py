@@ -12,7 +12,7 @@ from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS, hits, unused_gold
-from consilience.pages import Heading, More, Table
+from consilience.pages import Heading, More, Table, capital
 from consilience.pages.run import fit_word
 from consilience.printing import counted
 from consilience.rounding import p_value
@@ -68,9 +68,8 @@ class Halves(NamedTuple):
             return ""
         low, high = (f"{one.right / one.labels:.2f}, {one.expected / one.labels:.2f} expected" for one in self[:2])
         return (
-            f" The annotators seem to differ {self._way} than the fit says: on gold labels the "
-            f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high} "
-            f"({p_value(self.chance, 2)}). {self._so}"
+            f" {capital(self.doubt)}, one of several tests on these labels, not corrected for that: the "
+            f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high}. {self._so}"
         )
 
     @property
@@ -86,8 +85,9 @@ class Halves(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """Say in a clause that the probabilities of the fit are in doubt; empty where that may be chance."""
-        return f", which gold labels put in doubt ({p_value(self.chance, 2)})" * self.told
+        """Say in a clause that annotators are not as the fit says; empty where that may be chance."""
+        so = f"a separate test suggests that annotators differ {self._way} than the fit says"
+        return f"{so} ({p_value(self.chance, 2)})" * self.told
 
     @property
     def _way(self) -> str:

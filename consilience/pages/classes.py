@@ -23,7 +23,7 @@ from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth import Ranked
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import SURE, Action, Page, assumed
+from consilience.pages import SURE, Action, Page, assumed, capital
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
@@ -37,6 +37,7 @@ from consilience.pages.gold import (
     right_by_gold,
     together_words,
 )
+from consilience.pages.gold_items import compared_with_others
 from consilience.pages.groups import risk_section
 from consilience.pages.items import (
     at_other_dependence,
@@ -49,6 +50,7 @@ from consilience.pages.items import (
     near_ties,
     too_high,
 )
+from consilience.pages.looked import Choices, choices
 from consilience.pages.next_steps import compare_again, decided, fit_again, whose_columns
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
@@ -107,7 +109,10 @@ def classes_page(
     parts = [
         *read, *scored.sections,
         *([] if found.gold is None else [
-            gold_section(found.gold, ids := named.names(), found.decisive, unnamed_words(fit, ids, found.by_gold.said))
+            gold_section(
+                found.gold, ids := named.names(), found.decisive,
+                unnamed_words(fit, ids, found.by_gold.said) + compared_with_others(fit),
+            )
         ]),
         *(rated or [items_section(
             fit, named, found.certainties, found.annotators, found.tied, found.too_high, found.by_reliability
@@ -199,6 +204,11 @@ class _Found:
         return near_ties(self.truth, self.top, effective_draws(self.fit, self.top))
 
     @functools.cached_property
+    def unsure_at_others(self) -> list[int]:
+        """How many items are uncertain at the ends of how far annotators may err together; empty where it is known."""
+        return [int((one.round(3) < SURE).sum()) for one in at_other_dependence(self.truth, self.top).values()]
+
+    @functools.cached_property
     def at_others(self) -> list[assumed.Assumed]:
         """What follows from other reliabilities than the one that is assumed."""
         return assumed.at_other_reliabilities(self.fit, self.systems, self.metrics)
@@ -238,8 +248,8 @@ class _Found:
         found = right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
         if self.gold is None:
             return found
-        doubt = self.gold.doubt if self.halves is None else self.halves.doubt or self.gold.doubt
-        found = found._replace(doubt=doubt)
+        doubts = [self.gold.doubt if self.gold.beside else "", "" if self.halves is None else self.halves.doubt]
+        found = found._replace(doubt=f"{capital('; '.join(filter(None, doubts)))}." if any(doubts) else "")
         if not found.leads or self.gold.score.items == self.truth.num_units or not is_open(self.comparison):
             return found
         return found.with_both(anchored(self.fit, self.systems, metric, self.policies))
@@ -264,6 +274,11 @@ class _Found:
     def other_leads(self) -> Leads:
         """Where other systems are ahead of the first."""
         return other_leads(self.truth, self.systems, self.metrics, self.comparison, self.scores, **self.policies)
+
+    @functools.cached_property
+    def said(self) -> Choices | None:
+        """What the systems say of items first."""
+        return choices(self.fit, self.systems, self.policies)
 
     @property
     def by_group(self) -> dict[str, Score]:
@@ -307,7 +322,9 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     elif truth.num_draws > 1:
         rests = assumed.assumed_words(fit)
         of = counted(truth.num_units, f"{fit.data.unit}s")
-        unsure = f"of {of} with a certainty below {SURE}"
+        ends = found.unsure_at_others
+        spread = f" ({min(ends):,} to {max(ends):,}, by how far annotators err together)" if ends else ""
+        unsure = f"of {of} with a certainty below {SURE}{spread}"
         if numbers:
             numbers |= {f"{unsure}; on average it is {top.value:.3f}{rests}": below(top)}
         else:
@@ -336,8 +353,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
     beside = [f"{found.by_gold}."] * found.by_gold.leads
     said += [] if found.by_gold.anchored is not None else beside
     if found.systems:
-        ahead = found.other_leads.in_short(found.comparison.title)
-        said.append(ahead + verdict(found.comparison, found.fit, found.by_gold))
+        said.append(verdict(found.comparison, found.fit, found.by_gold, found.other_leads, found.said))
         said += [one for one in beside if one not in said]
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
@@ -351,9 +367,9 @@ def _findings(found: _Found, named: Any) -> list[str]:
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
         of = f"of {counted(truth.num_units, f'{found.unit}s')}"
         unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}"
-        if others := [int((one.round(3) < SURE).sum()) for one in at_other_dependence(truth, found.top).values()]:
+        if others := found.unsure_at_others:
             one = "" if found.decisive is None else found.decisive.in_finding(truth.names())
-            unsure += f" ({min(others):,} to {max(others):,}, as it is not known how far annotators err together{one})"
+            unsure += f" ({min(others):,} to {max(others):,}, by how far annotators err together{one})"
         unsure += "."
         said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
@@ -396,16 +412,18 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     found, gold : the parts of the page, and the fit beside gold labels.
     named : the truth, as `worded` writes it.
     """
-    names, wrong = named.names(), [place for place, _ in gold.wrong]
-    listed = f" Wrong: {', '.join(str(names[place]) for place in wrong)}." if 0 < len(wrong) <= _MOST_NAMED else ""
-    listed += "" if gold.voted is None else gold.voted.clause
+    names, places = named.names(), [place for place, _ in gold.wrong]
+    wrong = f" (wrong: {', '.join(str(names[place]) for place in places)})" if 0 < len(places) <= _MOST_NAMED else ""
+    listed = "" if gold.voted is None else gold.voted.clause
     of = counted(gold.score.items, f"{found.unit}s")
-    used = f"Gold labels of {of} were not used in the fit"
+    used = "which the fit did not use"
     if gold.score.fitted_on:
-        used = f"From gold labels of {of} the fit learned only how much annotators err together"
+        used = "from which the fit learned only how much annotators err together"
+    checked = f"{gold.checked}: " if gold.checked else ""
+    differ = "" if found.halves is None else found.halves.finding
     return (
-        f"{used}. The leading label is right on {gold.counts}{gold.beside}.{listed}"
-        f"{'' if found.halves is None else found.halves.finding}"
+        f"On gold labels of {of}, {used}, {checked}the leading label is right on {gold.counts}"
+        f"{'' if checked else gold.beside}{wrong}.{listed}{differ}"
     )
 
 

@@ -13,6 +13,7 @@ from scipy import stats
 from consilience import figures
 from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import (
@@ -32,6 +33,7 @@ from consilience.pages.beside_a_vote import Voted, voted
 from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
+from consilience.pages.told_apart import mean_interval
 from consilience.printing import article, counted
 from consilience.rounding import decimals, p_value, probability, within, written
 
@@ -99,10 +101,13 @@ class BesideGold(NamedTuple):
     @property
     def beside(self) -> str:
         """Say whether the fit expects clearly more than is right, or less; empty where the interval holds it."""
+        return f", so the fit is too {self._off} of these" * bool(self._off)
+
+    @property
+    def _off(self) -> str:
+        """What the fit is too much of: sure or unsure; empty where the interval holds what it expects."""
         low, high = self.interval
-        if low <= self.score.certainty <= high:
-            return ""
-        return f", so the fit is too {'sure' if self.score.certainty > high else 'unsure'} of these"
+        return "" if low <= self.score.certainty <= high else "sure" if self.score.certainty > high else "unsure"
 
     @property
     def counts(self) -> str:
@@ -111,9 +116,17 @@ class BesideGold(NamedTuple):
         return f"{hits(self.score.right * number)} of {number:,}, {self.score.certainty * number:.1f} expected"
 
     @property
+    def checked(self) -> str:
+        """Say whether the certainties hold up on gold items; empty of a few, which hardly tell."""
+        if self.score.items < LEAST_ITEMS:
+            return ""
+        return f"the fit is too {self._off}" if self._off else "the certainties hold up"
+
+    @property
     def doubt(self) -> str:
-        """Say in a clause that the probabilities of the fit are in doubt; empty where the interval holds them."""
-        return ", which gold labels put in doubt" * bool(self.beside)
+        """Say that with the counts behind it."""
+        right, expected = self.score.right * self.score.items, self.score.certainty * self.score.items
+        return f"On gold items {self.checked} ({hits(right)} right, {expected:.1f} expected)" if self.checked else ""
 
 
 class Won(NamedTuple):
@@ -125,17 +138,21 @@ class Won(NamedTuple):
     share : of the votes, of each of these labels.
     ties : how many more items with a gold label are tied.
     held : in how many of these the gold label is one of the tied ones.
+    by_chance : how many of the tied items would be right, were one of their labels taken at random.
     """
 
     right: np.ndarray
     share: np.ndarray
     ties: int
     held: int
+    by_chance: float = 0.0
 
     @property
     def figures(self) -> dict[str, str]:
-        """The key figure of the page."""
-        return {f"gold labels that won the vote; {self._others}": self.won}
+        """The key figure of the page: ties count by their share, as in what a fit prints first."""
+        value = (self._won + self.by_chance) / self._number
+        of = f"of {counted(self._number, 'gold labels')} those that won the vote, ties by their share"
+        return tile(of, value, *_wilson(value, self._number), f"; {self._won:,} won, {self._others}")
 
     @property
     def won(self) -> str:
@@ -169,11 +186,12 @@ class Won(NamedTuple):
 
 
 def _won(fit: Fit, found: AgainstGold) -> Won:
-    """Return what is right of the labels that won a vote; of a tie none is stated with certainty."""
+    """Return what is right of labels that won a vote; of a tie none is stated with certainty."""
     untied = found.certainty > 1 - _TIE
     share = fit.table("labels")["share"].to_numpy()[found.item[untied]]
     tied = ~untied
-    return Won(found.right[untied], share, int(tied.sum()), int((found.right[tied] > 0).sum()))
+    held, by_chance = int((found.right[tied] > 0).sum()), float(found.right[tied].sum())
+    return Won(found.right[untied], share, int(tied.sum()), held, by_chance)
 
 
 def beside_gold(fit: Fit) -> BesideGold | None:
@@ -363,9 +381,11 @@ class Right(NamedTuple):
     Parameters
     ----------
     each : float64, shape ``(item,)``; 1 where it is, 0 where not, a part where predictions tie.
+    stated : the same by what annotators make probable, of predictions made from them; None where that is not known.
     """
 
     each: np.ndarray
+    stated: np.ndarray | None = None
 
     @property
     def items(self) -> int:
@@ -376,6 +396,11 @@ class Right(NamedTuple):
     def share(self) -> float:
         """The share that is right."""
         return float(self.each.mean())
+
+    @property
+    def above(self) -> tuple[float, float, float] | None:
+        """How much more is right by gold labels than by annotators, paired, with its interval; None where all alike."""
+        return None if self.stated is None else mean_interval(self.each - self.stated)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -404,7 +429,7 @@ class SystemsByGold(NamedTuple):
     said : what the systems say first, of each item.
     looked : what that tells of whether they looked at the items themselves.
     anchored : the systems by gold labels and annotations together, where that tells more than either.
-    doubt : a clause on what puts the probabilities of the fit in doubt.
+    doubt : a sentence on what speaks against the probabilities of the fit.
     """
 
     right: Mapping[str, Right] = MappingProxyType({})
@@ -448,7 +473,12 @@ class SystemsByGold(NamedTuple):
     @property
     def labels(self) -> str:
         """How many gold labels there are, in words."""
-        return counted(max((one.items for one in self.right.values()), default=0), "gold labels")
+        return counted(self.number, "gold labels")
+
+    @property
+    def number(self) -> int:
+        """How many gold labels there are."""
+        return max((one.items for one in self.right.values()), default=0)
 
     def __str__(self) -> str:
         if self.equal:
@@ -457,7 +487,7 @@ class SystemsByGold(NamedTuple):
             if not self.leads:
                 return words
             if self.anchored is not None:
-                return f"{words}. {_told_apart(self.right)}"
+                return f"{words}. {_told_apart(self.right, brief=True)}"
             held = "with 95 % in brackets if these items are a random sample"
             return f"{words} ({own}, {held}). {_told_apart(self.right)}"
         named = [
@@ -468,20 +498,27 @@ class SystemsByGold(NamedTuple):
             return f"Right on gold labels: {', '.join(named)}"
         words = f"Right on gold labels: {', '.join(named)}"
         words += ", with 95 % in brackets if these items are a random sample" * (self.anchored is None)
-        return f"{words}. {_told_apart(self.right)}" if len(self.right) > 1 else words
+        brief = self.anchored is not None
+        return f"{words}. {_told_apart(self.right, brief=brief)}" if len(self.right) > 1 else words
 
 
-def _told_apart(right: Mapping[str, Right]) -> str:
-    """Say whether the first system is more often right than the second on the same items, by the sign test."""
+def _told_apart(right: Mapping[str, Right], *, brief: bool = False) -> str:
+    """Say whether the first system is more often right than the second on the same items, by the sign test.
+
+    Parameters
+    ----------
+    right : of the systems, the first two of which are compared.
+    brief : whether that it is not told is said elsewhere.
+    """
     (first, own), (second, other) = itertools.islice(right.items(), 2)
     more, less = int((own.each > other.each).sum()), int((own.each < other.each).sum())
     if not more + less:
         return f"“{first}” and “{second}” are right on the same ones"
     chance = stats.binomtest(more, more + less).pvalue
-    words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}: "
+    words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}"
     if chance >= 1 - LEVEL:
-        return f"{words}that does not tell which is better"
-    return f"{words}that is more than chance makes ({p_value(chance)})"
+        return f"{words}{': that does not tell which is better' * (not brief)}"
+    return f"{words}: that is more than chance makes ({p_value(chance)})"
 
 
 def right_by_gold(
@@ -508,6 +545,9 @@ def right_by_gold(
     right = dict(sorted(right.items(), key=lambda one: -one[1].share))
     unknown = [name for name, word in zip(systems, comparison.provenance, strict=True) if word == "unknown"]
     said = choices(fit, {name: systems[name] for name in right}, policies)
+    if said is not None:
+        stated = {name: evaluate(fit, systems[name], "top-1", **policies).items[said.place[known]] for name in right}
+        right = {name: own._replace(stated=stated[name]) for name, own in right.items()}
     leads = bool(known.sum() >= LEAST_ITEMS) and metric.name == "top-1"
     return SystemsByGold(right, leads, said, looked(fit, said, unknown, unnamed_gold(fit)))
 
@@ -540,9 +580,9 @@ def gold_alerts(
         digits = min(decimals(row.lower, row.upper), MOST_DIGITS_OF_A_VOTE if is_vote(fit) else MOST_DIGITS)
         low, high = (written(one, f"z.{digits}f") for one in (row.lower, row.upper))
         value = comparison.value_texts(digits)[row.Index].replace("–", " to ")
+        holds = f"at least as uncertain as {low} to {high}" if is_vote(fit) else f"with 95 % between {low} and {high}"
         texts.append(
             f"“{row.system}” scores {own.value:.{digits}f} against the gold labels of {counted(own.items, 'items')}, "
-            f"and {'less' if row.upper < own.value else 'more'} by the {fit_word(fit)}: {value}, with 95 % between "
-            f"{low} and {high}."
+            f"and {'less' if row.upper < own.value else 'more'} by the {fit_word(fit)}: {value}, {holds}."
         )
     return [Alert("The gold labels say otherwise.", texts, Level.warning)] if texts else []

@@ -453,9 +453,19 @@ def leading_classes(
         leading = [f"{names[place]}{said[place]}" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
         others = (truth.num_classes if shares else len(codes)) - len(leading)  # of plausibilities the unnamed ones too
-        more = f" and {others:,} more" + f" ({rest:.{digits}f}{' in all' * (others > 1)})" * numbers
+        which = f"{others:,} more"
+        if others == 1:
+            all_codes = np.arange(truth.num_classes) if shares else np.asarray(codes)
+            which = _class_name(truth, np.setdiff1d(all_codes, np.asarray(codes)[order][: len(leading)])[0])
+        more = f" and {which}" + f" ({rest:.{digits}f}{' in all' * (others > 1)})" * numbers
         texts.append(", ".join(leading) + more * bool(rest >= _LEAST_SHOWN))
     return texts
+
+
+def _class_name(truth: Any, code: int) -> str:
+    """Return what a class is called."""
+    classes = truth.ids.get("class")
+    return str(code if classes is None else classes[code])
 
 
 def _plausibilities(truth: Any, item: int) -> Bars:
@@ -468,6 +478,8 @@ def _plausibilities(truth: Any, item: int) -> Bars:
     rest = 1 - float(mean[order].sum())
     left = truth.num_classes - len(order)
     others = counted(left, "others")
+    if left == 1:
+        others = _class_name(truth, np.setdiff1d(np.arange(truth.num_classes), np.asarray(codes)[order])[0])
     shown += [(others, rest, 1 - draws[:, order].sum(axis=1))] if rest >= _LEAST_SHOWN else []
     rows = []
     for name, share, drawn in shown:

@@ -17,7 +17,7 @@ from consilience.models.truth.classes import marginals
 from consilience.models.truth.truth import Marginals
 from consilience.pages import More, Table
 from consilience.pages.run import is_vote
-from consilience.rounding import p_value, probability
+from consilience.rounding import probability
 
 _SIDES = 1.96  # standard deviations of the logarithm of the dependence, in either direction
 _MOST_NAMED = 4
@@ -163,7 +163,7 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
     Parameters
     ----------
     found : of each system.
-    doubt : a clause on what puts the probabilities of the fit in doubt.
+    doubt : a sentence on what speaks against the probabilities of the fit.
     """
     import pandas
 
@@ -185,7 +185,7 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
                     one.name, f"{which}, {beside.items:,}", beside.right, expected, " to ".join(ends), chance,
                     " to ".join(others),
                 ))  # fmt: skip
-    columns = ["system", "gold labels", "right", "expected", "range", "p", "range "]
+    columns = ["system", "gold labels", "right", "expected", "range of expected", "p", "range of p"]
     frame = pandas.DataFrame(rows, columns=columns)
     frame.attrs["numbers"] = tuple(columns[3:])
     caption = "Gold labels that are right, beside those expected of predictions made from these annotations."
@@ -201,37 +201,16 @@ def _shared(level: float) -> str:
 
 def _so(found: Sequence[Looked], doubt: str) -> str:
     """Say what follows."""
-    if_holds = f"if the probabilities of the fit hold{doubt}{',' * bool(doubt)}"
+    if_holds, checked = "if the probabilities of the fit hold", f" {doubt}" * bool(doubt)
     surely = [f"“{one.name}”" for one in found if one.surely]
     if surely:
         return (
             f"Gold labels suggest an own look of {' and '.join(surely[:_MOST_NAMED])}, {if_holds} and these items are "
-            "a random sample. They do not tell how independent its errors are."
+            f"a random sample. They do not tell how independent its errors are.{checked}"
         )
     if any(one.told for one in found):
-        return f"Gold labels suggest an own look, but only {if_holds} and the ones that no annotator gave are right."
+        return (
+            f"Gold labels suggest an own look, but only {if_holds} and the ones that no annotator gave are right."
+            f"{checked}"
+        )
     return "Gold labels do not tell whether systems looked themselves."
-
-
-def in_verdict(found: Sequence[Looked], name: str, doubt: str = "") -> str:
-    """Say in a sentence what gold labels tell of one system; empty where that was not tested.
-
-    Parameters
-    ----------
-    found : of each system.
-    name : of the one.
-    doubt : as of `looked_blocks`.
-    """
-    own = next((one for one in found if one.name == name), None)
-    if own is None:
-        return ""
-    looked_itself = f"If the probabilities of the fit hold{doubt}, gold labels suggest that it looked itself"
-    right = f"{own.all.right:,} of {own.all.items:,} right, {own.all.expected[0]:.1f} expected otherwise"
-    if own.surely:
-        most = max(one.chance[2] for one in (own.all, own.named) if one is not None)
-        sign = p_value(most).replace("p =", "p ≤")
-        return f"{looked_itself}: {right} ({sign})."
-    if own.told and own.named is not None:
-        one = "one" if own.all.items - own.named.items == 1 else "ones"
-        return f"{looked_itself}: {right}; but without the {one} that no annotator gave, chance may do that."
-    return "Gold labels do not tell which."

@@ -18,6 +18,7 @@ from consilience.rounding import within
 
 _TIE = 1e-9
 
+
 class Lead(NamedTuple):
     """A system that has a higher mean in another metric than the first of a leaderboard.
 
@@ -69,20 +70,29 @@ class Leads(NamedTuple):
             found.setdefault(one.system, []).append(one)
         return found
 
-    def in_short(self, title: str) -> str:
-        """Say in a sentence that the metric decides who is first; empty where it does not.
+    @property
+    def nowhere(self) -> bool:
+        """Whether of two systems the second leads in every other metric, and in none clearly."""
+        return 0 < len(self.found) == self.compared and not any(one.is_clear for one in self.found)
 
-        ``title`` is of the metric of the leaderboard.
+    def in_short(self, title: str = "") -> str:
+        """Say in a clause that the metric decides who is first; empty where it does not.
+
+        ``title`` is of the metric of the leaderboard, where that does not tell who is better either.
         """
         if not self.found:
             return ""
+        (name, own), *others = self._of_each.items()
         named = in_a_row([
-            f"“{name}” in {in_a_row([one.metric for one in own])}" for name, own in self._of_each.items()
-        ])
-        clear, number = sum(one.is_clear for one in self.found), len(self.found)
-        so = {0: "not clearly", number: "clearly"}.get(clear, f"{clear} of {number} clearly")
-        copied = ", and if made from the annotations" * self.copied
-        return f"In {title} “{self.first}” is first, but {named} ({so}{copied}). "
+            f"“{name}” {'' if title else 'leads '}in {in_a_row([one.metric for one in own])}",
+            *(f"“{other}” in {in_a_row([one.metric for one in leads])}" for other, leads in others),
+        ])  # fmt: skip
+        clear, number = [one.metric for one in self.found if one.is_clear], len(self.found)
+        so = "none clearly" if title else "not clearly"
+        if clear:
+            so = "clearly" if len(clear) == number else f"only in {in_a_row(clear)} clearly"
+        copied = " if made from the annotations" * self.copied
+        return f"{f'“{self.first}” leads in {title}, and' if title else 'but'}{copied} {named}, {so}"
 
     @property
     def words(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,22 +21,27 @@ from consilience.models.truth.truth import Shares
 from consilience.pages import Alert, Heading, More, Section, Table, capital, tile
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.items import below, class_word, named_items
-from consilience.pages.looked import in_verdict, looked_blocks
+from consilience.pages.looked import Choices, looked_blocks
 from consilience.pages.run import fit_word, is_vote
+from consilience.pages.told_apart import AT_LEAST, ahead_by, apart_on, is_close, open_tile, which_is_better
 from consilience.pages.with_gold import anchored_numbers, anchored_texts, how_anchored, is_open, verdict_with_gold
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
+
+if TYPE_CHECKING:
+    from consilience.pages.other_metrics import Leads
 
 _EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _FROM_ANNOTATIONS = "if made from the annotations"
 _UNTOLD = "cannot be told"  # of P(best)
-_OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
+_THESE, _THESE_AT_LEAST = "95 %, these items", f"these items, {AT_LEAST}"
 _IF_ONE_KIND = ", if all come from one kind of source"
 _BY_SOURCE = ", by where predictions come from"
 _BY_FIT = (
-    "By the {} alone, the lower end is for predictions made from these annotations, the upper end for a system that "
-    "looked at the items itself, with errors independent of the annotators'."
+    "By the {} alone (the thin lines), the lower end is for predictions made from these annotations, as by training on "
+    "them, which are right as often as the annotations make probable; the upper end is for a system that looked at the "
+    "items itself, with errors independent of the annotators'."
 )
 
 
@@ -94,14 +99,35 @@ def leaderboard_section(
     made_of = Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest)))
     blocks = [
         *said, Table(shown, _caption(comparison, fit, gold), texts=texts),
-        [figures.leaderboard(comparison, order=order), *matrix], *_read_first(comparison, fit, gold),
+        [_figure(comparison, fit, gold, order), *matrix], *_read_first(comparison, fit, gold),
         More("How to read these numbers, and what they are made of", [
             *_how_to_read(comparison, top, fit, gold), made_of
         ]),
-        *_scores(ordered, metrics, comparison, truth, ahead, digits),
+        *_scores(ordered, metrics, comparison, truth, ahead, digits, is_vote(fit)),
     ]  # fmt: skip
     title = "Leaderboard" if len(table) > 1 else "Score of the system"
     return Section(title, blocks, _gist(table.iloc[0], comparison, fit, gold))
+
+
+def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[str]) -> Any:
+    """Draw the leaderboard: what leads the table as thick lines, by gold labels where they lead.
+
+    Parameters
+    ----------
+    comparison, fit, gold : as of `leaderboard_section`.
+    order : of the systems.
+    """
+    held = f"{100 * comparison.level:g} % interval"
+    if gold.anchored is not None:
+        rows = gold.anchored.table[["system", "value", "lower", "upper"]].itertuples(index=False)
+        with_gold = figures.WithGold(f"gold labels and annotations, with {held}", {row[0]: row[1:] for row in rows})
+    elif gold.leads:
+        right = {name: (own.share, *own.interval) for name, own in gold.right.items()}
+        with_gold = figures.WithGold(f"right on gold labels, with {held}", right)
+    else:
+        narrow = f"an interval {AT_LEAST}" if too_narrow(comparison, fit) else ""
+        return figures.leaderboard(comparison, order=order, interval=narrow)
+    return figures.leaderboard(comparison, order=order, gold=with_gold)
 
 
 def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str, str]:
@@ -118,7 +144,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
         "system": "system", **({"by_gold": ""} if leads else {}),
         **({"together": "gold labels and annotations [95 %]", "p_best": ""} if together is not None else {}),
         "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
-        "interval": f"{100 * comparison.level:g} %, all items like these",
+        "interval": f"{_held(comparison, fit)}, all items like these",
         "p_best": f"P(best){kind}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {gold.labels} [95 %]" if leads else "right on gold",
@@ -139,15 +165,15 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     together = gold.anchored
     by, tied = ("gold labels", "; the first are equal" * gold.tied) if gold.leads else (comparison.title, "")
     caption = f"Systems by {by}, the highest first{tied}"
-    if not gold.leads and _is_close(comparison):
+    if not gold.leads and is_close(comparison):
         caption += "; which of the first two is better is open"
     if gold.leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
-        caption += ", which leaves open who is better" * _is_close(comparison)
+        caption += ", which leaves open who is better" * is_close(comparison)
     if together is not None:
         caption = "Systems by gold labels and annotations together, the highest first"
-        caption += "; which of the first two is better is open" * _is_close(together)
-    wider = f". The true intervals{' by the vote' * (together is not None)} are wider; by how much is not known"
+        caption += "; which of the first two is better is open" * is_close(together)
+    wider = ". The true intervals are wider; by how much is not known" * (together is None)
     return f"{caption}{wider * bool(too_narrow(comparison, fit))}."
 
 
@@ -161,14 +187,17 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> 
     gold : of how many gold labels each system hits how many.
     """
     several = len(comparison.table) > 1
+    undecided = f"; which of {counted(len(comparison.table), 'systems')} is best is open"
     if gold.anchored is not None:
-        sure = f", P(best) {first['p_best']}" * several
+        sure = (undecided if is_close(gold.anchored) else f", P(best) {first['p_best']}") * several
         return f"“{first['system']}” {first['together']}{sure}"
     if gold.leads:
         return f"{gold.first} right on gold labels: {first['by_gold']}"
     value, low, high = _score(comparison, fit)
-    gist = f"“{first['system']}” {value} [{low}, {high}]{' or wider' if too_narrow(comparison, fit) else ''}"
-    if several and not _tells_nothing(comparison) and not is_vote(fit):
+    gist = f"“{first['system']}” {value} [{low}, {high}]{f', {AT_LEAST}' if too_narrow(comparison, fit) else ''}"
+    if is_close(comparison):
+        gist += undecided
+    elif several and not _tells_nothing(comparison) and not is_vote(fit):
         gist += f", P(best) {comparison.p_best_texts[0]}{_IF_ONE_KIND * _of_one_kind(comparison)}"
     return gist
 
@@ -217,10 +246,10 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
         return anchored_numbers(gold.anchored, comparison.title)
     leads = next(iter(gold.right)) if gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, fit, leads)
-    narrow = ", or wider" if too_narrow(comparison, fit) else ""
+    narrow, held = bool(too_narrow(comparison, fit)), _held(comparison, fit)
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += _BY_SOURCE if _is_range(value) else ""
-    score = {f"{title} ({low} to {high}, 95 %{narrow})": in_words(value)}
+    score = {f"{title} ({low} to {high}, {held})": in_words(value)}
     if leads:
         right = gold.right[leads]
         what = f"{gold.first}, right on {counted(right.items, 'gold labels')}"
@@ -230,12 +259,21 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
     pair, kind = comparison.pairs.iloc[0], _IF_ONE_KIND * _of_one_kind(comparison)
     if len(comparison.table) == 2:
         ahead, *ends = within(*pair[["difference", "lower", "upper"]])
-        spread = f"({' to '.join(ends)}, {100 * comparison.level:g} %{narrow})"
-        return score | {f"lead of “{pair['a']}” over “{pair['b']}” in {comparison.title}{kind} {spread}": ahead}
-    text, sure = comparison.p_best_texts[0], "; or less sure" * bool(narrow)
+        spread = f"{' to '.join(ends)}, {held}"
+        if is_close(comparison):
+            return score | open_tile(comparison, f"“{pair['a']}” ahead by {ahead}{kind}; {spread}")
+        return score | {f"lead of “{pair['a']}” over “{pair['b']}” in {comparison.title}{kind} ({spread})": ahead}
+    text, sure = comparison.p_best_texts[0], "; or less sure" * narrow
+    if is_close(comparison):
+        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{sure}")
     best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{sure}": in_words(text)}
     beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
     return best | {f"P(it beats the runner-up “{pair['b']}”)": in_words(beats)}
+
+
+def _held(comparison: Comparison, fit: Fit) -> str:
+    """Say how probably an interval holds, or that it is too narrow for that."""
+    return AT_LEAST if too_narrow(comparison, fit) else f"{100 * comparison.level:g} %"
 
 
 def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
@@ -251,66 +289,84 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
-    """Say in words which system is the best, and how sure that is.
+def verdict(
+    comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads | None = None, said: Choices | None = None
+) -> str:  # fmt: skip
+    """Say in words whether a system is told to be the best, and how sure that is.
 
     Parameters
     ----------
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
+    ahead : where other systems are ahead of the first.
+    said : what the systems say first, of each item.
     """
     if gold.anchored is not None:
         name = gold.anchored.table["system"].iloc[0]
         ends = comparison.table.set_index("system").loc[name, ["lower", "upper"]]
-        told = in_verdict(gold.looked, name, gold.doubt)
-        return verdict_with_gold(comparison, gold.anchored, fit, told, _digits(fit, *ends))
-    table = comparison.table
-    first, (value, low, high) = table.iloc[0], _score(comparison, fit)
-    digits = _digits(fit, first["lower"], first["upper"])
-    why, leads = too_narrow(comparison, fit), gold.leads
-    words = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " if leads else ""
-    words += f"“{first['system']}” scores {in_words(value)} in {comparison.title}"
+        return verdict_with_gold(comparison, gold, gold.anchored, fit, _digits(fit, *ends))
+    names, why = comparison.table["system"].tolist(), too_narrow(comparison, fit)
+    value, low, high = _score(comparison, fit)
     meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
-    meant = f"how often its first choice {meant}; " if comparison.title == "top-1 accuracy" else ""
-    between = f" ({meant}{low} to {high}, {100 * comparison.level:g} %{', or wider' if why else ''})"
-    if is_open(comparison) and np.isfinite(first["value_own_look"]):
-        alone, own = written(first["value_alone"], f"z.{digits}f"), in_words(comparison.own_texts(digits)[0])
-        told = in_verdict(gold.looked, first["system"], gold.doubt)
-        words += (
-            f"{between}: {alone} if its predictions were made from these annotations, {own} if it looked at the items "
-            f"itself; the annotations do not say which.{' ' * bool(told)}{told}"
-        )
-    else:
-        words += f"{between}."
-    if len(table) > 1 and not is_vote(fit):
-        pair = comparison.pairs.iloc[0]
-        best, beats = (in_words(comparison.probability_text(*ends)) for ends in (
-            (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
-        ))  # fmt: skip
-        assumed = comparison.takes_for_copies
-        it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
-        runner = f", and {'beat' if assumed else 'beats'} the runner-up “{pair['b']}” with probability {beats}"
-        runner *= len(table) > 2
-        best_in = f"best in {comparison.title}"
-        if _turns(comparison):
-            words += (
-                f" Which of {len(table)} systems is {best_in} is open while nobody says where predictions come "
-                f"from: “{first['system']}” is it with probability {best}."
+    meant = f" (how often its first choice {meant})" if comparison.title == "top-1 accuracy" else ""
+    by = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " * gold.leads
+    opening = _opening(comparison, fit, ahead)
+    if opening and gold.leads:
+        opening = f"By the {fit_word(fit)}, {opening[0].lower()}{opening[1:]}"
+    words = f"{opening}{'' if opening else by}“{names[0]}” scores {in_words(value)} [{low}, {high}] in "
+    words += f"{comparison.title}{meant}{_BY_SOURCE * _is_range(value)}"
+    if len(names) > 1:
+        words += f"; it is ahead of “{names[1]}” by {ahead_by(comparison)}{_IF_ONE_KIND * _of_one_kind(comparison)}"
+        apart = apart_on(said, names)
+        words += f", and {apart}" * bool(apart)
+    held = f"{100 * comparison.level:g} %"
+    sure = ", and the probability may be too sure" * ("with probability" in opening)
+    bound = f". Brackets are a lower bound of the uncertainty, and not {held}{sure}: {why}."
+    words += bound if why else f", with {held} in brackets."
+    return words + (f" {gold}." if gold.right and not gold.leads else "")
+
+
+def _opening(comparison: Comparison, fit: Fit, ahead: Leads | None) -> str:
+    """Return what a verdict begins with: which system is the best, or that it is not told; empty of one system.
+
+    Parameters
+    ----------
+    comparison, fit, ahead : as of `verdict`.
+    """
+    table = comparison.table
+    if len(table) < 2:
+        return ""
+    name, first = table["system"].iloc[0], table.iloc[0]
+    best = in_words(comparison.probability_text(first["p_best_lower"], first["p_best_upper"]))
+    copies = ", were all predictions made from these annotations" * comparison.takes_for_copies
+    if is_close(comparison):
+        other = "" if ahead is None else ahead.in_short(comparison.title)
+        plain = ahead is not None and ahead.nowhere
+        items = counted(comparison.num_items, f"{comparison.unit}s")
+        these = "These" if plain else f"In {comparison.title} these"
+        words = f"{these} {items} do not tell {which_is_better(comparison)}{copies}"
+        if _turns(comparison) and not is_vote(fit):
+            words = (
+                f"Which of {counted(len(table), 'systems')} is best in {comparison.title} is open while nobody says "
+                f"where predictions come from, “{name}” being it with probability {best}"
             )
-        else:
-            words += f" {it} the {best_in} of {len(table)} systems with probability {best}{runner}."
-        doubts = ["supposes that all systems come from one kind of source"] * _of_one_kind(comparison)
-        doubts += [f"may be too sure: {why}"] * bool(why)
-        words += f" That {' and '.join(doubts)}." if doubts else ""
-    if "point_estimate" in table:
-        if fit.data.rows == "annotation":
-            point = written(first["point_estimate"], f"z.{digits}f")
-            ties = ", with ties for the label that comes first" if is_vote(fit) else ""
-            words += f" Were the leading labels the truth{ties}, it would score {point}."
-        if first["rank_by_point_estimate"] != 1:
-            ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
-            words += f" The point estimate would put “{ahead}” first."
-    return words + (f" {gold}." if gold.right and not leads else "")
+        return f"{words}{': ' * bool(other)}{other}{_by_point(comparison)}. "
+    if is_vote(fit):  # too sure by nobody knows how much
+        return ""
+    other = "" if ahead is None else ahead.in_short()
+    kind = _IF_ONE_KIND * _of_one_kind(comparison)
+    of = f"the best of {counted(len(table), 'systems')} in {comparison.title}"
+    words = f"“{name}” is {of} with probability {best}{kind}{copies}{', ' * bool(other)}{other}"
+    return f"{words}{_by_point(comparison)}. "
+
+
+def _by_point(comparison: Comparison) -> str:
+    """Say in a clause which system a point estimate would put first, where that is another one; else empty."""
+    table = comparison.table
+    if "rank_by_point_estimate" not in table or table["rank_by_point_estimate"].iloc[0] == 1:
+        return ""
+    ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
+    return f"; a point estimate would put “{ahead}” first"
 
 
 def _tells_nothing(comparison: Comparison, place: int = 0) -> bool:
@@ -323,15 +379,6 @@ def _p_best_texts(comparison: Comparison) -> list[str]:
     """Return P(best) of each system as the table has it; a range that is next to everything tells nothing."""
     texts = comparison.p_best_texts
     return [_UNTOLD if _tells_nothing(comparison, place) else text for place, text in enumerate(texts)]
-
-
-def _is_close(comparison: Comparison) -> bool:
-    """Return whether it is open which of the first two systems is better, by how probably one beats the other."""
-    if len(comparison.table) < 2:
-        return False
-    pair = comparison.pairs.iloc[0]
-    low, high = _OPEN
-    return bool(pair["p_a_beats_b_lower"] < high and pair["p_a_beats_b_upper"] > low)
 
 
 def _turns(comparison: Comparison) -> bool:
@@ -355,7 +402,7 @@ def in_words(text: str) -> str:
     return text.replace("–", " to ").replace("> ", "above ").replace("< ", "below ")
 
 
-def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold) -> tuple[str, str]:
+def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGold) -> list[str]:
     """Say why scores are uncertain, and what the numbers of a leaderboard are.
 
     Parameters
@@ -366,10 +413,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
     """
     truth = fit.truth
     if is_vote(fit):
-        why = (
-            f"The vote leaves {below(top, 1):,} of {counted(truth.num_units, 'items')} open and takes all others for "
-            "certain: its scores are off where the wrong label won, and its intervals are too narrow."
-        )
+        why = ""  # its box says that
     elif truth.num_draws == 1:
         why = (
             "This model gives a point estimate: it has no uncertainty of the truth to pass on, and the spread comes "
@@ -378,8 +422,8 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
     else:
         why = (
             f"Scores by the {fit_word(fit)} are uncertain as the truth is: {below(top, 0.99):,} of "
-            f"{counted(truth.num_units, 'items')} have a certainty below 0.99. They are uncertain too as other items "
-            "would give other scores (“sd from items”, by the Bayesian bootstrap)"
+            f"{counted(truth.num_units, 'items')} have a certainty below 0.99; and as other items would give other "
+            "scores (“sd from items”, by the Bayesian bootstrap)"
             + ("." if too_narrow(comparison, fit) else ", and for what items share, such as annotators' errors.")
         )
     together = gold.anchored
@@ -389,14 +433,14 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
         read += (
             "A score with an own look is a range between two suppositions: that the system errs more often where "
             "several classes of an item are plausible, and that it either knows the class of an item or guesses, as "
-            "often on any item. Either may give the lower score. "
+            "often on any item. "
         )
     if len(comparison.systems) > 1 and (together is not None or not is_vote(fit)):
         shown = together or comparison
         read += (
-            "P(best) is the probability that a system is the best of these. It compares systems on the same items, so "
-            "it can be clear where intervals overlap; near 0.5 it is open which of two is better. It was counted among "
-            f"{shown.draws.shape[1]:,} draws, worth {shown.effective_draws:,.0f} independent ones. "
+            "P(best) is the probability that a system is the best of these on the same items, so that it can be clear "
+            f"where intervals overlap. It was counted among {shown.draws.shape[1]:,} draws, worth "
+            f"{shown.effective_draws:,.0f} independent ones. "
         )
     if any(map(_is_range, comparison.p_best_texts)) and together is None and not is_vote(fit):
         read += (
@@ -407,15 +451,14 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
             read += f"Where it goes from below {_NOTHING} to above {1 - _NOTHING} it says “{_UNTOLD}”. "
     if comparison.points is not None:
         read += (
-            f"The cross is the score against a point estimate: the leading {class_word(fit)} of each item, taken for "
-            f"the truth{_tied_estimates(top, fit)}. "
+            f"{'“Against point estimate” is a score by' if gold.leads else 'The cross is the score against'} a point "
+            f"estimate: the leading {class_word(fit)} of each item, taken for the truth{_tied_estimates(top, fit)}. "
         )
     if gold.leads:
         read += (
-            "The share that is right on gold labels rests on no model; its interval takes items with a gold label for "
-            f"a random sample. The figure is of the {fit_word(fit)} alone."
+            "The share that is right on gold labels rests on no model."
         )
-    return why, read
+    return [one for one in (why, read) if one]
 
 
 def _tied_estimates(top: Score, fit: Fit) -> str:
@@ -442,7 +485,7 @@ def _tied_estimates(top: Score, fit: Fit) -> str:
 
 def _scores(
     scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison, truth: Truth, ahead: str,
-    digits: int,
+    digits: int, narrow: bool,
 ) -> list[Any]:  # fmt: skip
     """Return all scores, of predictions made from the annotations.
 
@@ -453,6 +496,7 @@ def _scores(
     truth : that they are scored against.
     ahead : in which other metrics other systems are ahead of the first.
     digits : after the point, as many as on the leaderboard, so that one number is written once.
+    narrow : whether the truth is taken for surer than it is, as by a vote.
     """
     import pandas
 
@@ -472,9 +516,8 @@ def _scores(
     if truth.num_draws > 1:
         drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
         words = (
-            "Each metric is averaged over items and over what the truth may be. “sd” and “95 %, these items” are of "
-            "the score on these items, over draws of the truth; the interval of the leaderboard is of all items like "
-            "these."
+            f"Each metric is averaged over items and over what the truth may be. “sd” and “{_THESE}” are of the score "
+            "on these items, over draws of the truth; the interval of the leaderboard is of all items like these."
         )
         if "worst draw" in frame:
             words += (
@@ -484,8 +527,11 @@ def _scores(
     if own_look:
         words += (
             " All of this is as if predictions were made from these annotations. The leaderboard also counts an own "
-            "look, which can be counted in top-1 accuracy alone, and so has another number for that metric."
+            f"look{', which can be counted in top-1 accuracy alone,' * (len(metrics) > 1)} and so has another number."
         )
+    if narrow:
+        words = words.replace(_THESE, _THESE_AT_LEAST)
+        frame = frame.rename(columns={f"{_THESE}, from": f"{_THESE_AT_LEAST}, from"})
     table = Table(frame, "All metrics of all systems.", texts=rounded(frame, digits, *_floats(frame)))
     title, narrower = "Scores of each system", _why_narrower(comparison)
     if len(metrics) == 1:
@@ -544,5 +590,5 @@ def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:
     low, high = score.interval
     point = np.nan if score.point is None else score.point
     row = {"metric": title, "system": system, "value": score.value, "sd over draws": score.sd}
-    row |= {"95 %, these items, from": low, "to": high, "worst draw": score.worst, "best draw": score.best}
+    row |= {f"{_THESE}, from": low, "to": high, "worst draw": score.worst, "best draw": score.best}
     return row | {"against point estimate": point, "items": int(np.isfinite(score.items).sum())}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
@@ -14,10 +13,14 @@ from consilience.evaluation.comparison import HELD_FIXED, compare
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.notes import Level
-from consilience.pages import Alert, tile
+from consilience.pages import Alert, capital, tile
 from consilience.pages.run import fit_word, is_vote
+from consilience.pages.told_apart import AT_LEAST, ahead_by, is_close, open_tile, which_is_better
 from consilience.printing import counted
 from consilience.rounding import within, written
+
+if TYPE_CHECKING:
+    from consilience.pages.gold import Right, SystemsByGold
 
 _MOST_REFITTED = 1 << 18  # annotations, of all fits that a page makes for own looks
 
@@ -86,79 +89,83 @@ def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
     )  # fmt: skip
     if len(found.systems) == 1:
         return numbers
+    if is_close(found):
+        return numbers | open_tile(found, f"“{first['system']}” with probability {found.p_best_texts[0]}")
     of = counted(len(found.systems), "systems")
     return numbers | {f"P(“{first['system']}” is best of {of})": found.p_best_texts[0]}
 
 
-def anchored_words(found: Comparison, title: str, meant: str) -> str:
-    """Say which system is the best by it, and how sure that is.
+def anchored_words(found: Comparison, title: str, meant: str, number: int) -> str:
+    """Say whether a system is told to be the best by it, and how sure that is.
 
     Parameters
     ----------
     found : the systems, by both.
     title, meant : what they are scored by, and in brackets what that is.
+    number : of gold labels.
     """
     texts = iter(anchored_texts(found).items())
     name, text = next(texts)
-    words = f"By gold labels and annotations together “{name}” scores {text} in {title}{meant}"
-    random = f", with 95 % in brackets if {found.unit}s with gold labels are a random sample."
+    random = f"with 95 % in brackets if {found.unit}s with gold labels are a random sample."
+    by_both = "by gold labels and annotations together"
+    scored = f"scores {text} in {title}{meant}"
     if len(found.systems) == 1:
-        return words + random
+        return f"{capital(by_both)} “{name}” {scored}, {random}"
     second, other = next(texts)
-    best = f"“{name}” is the best of {len(found.systems)} with probability {found.p_best_texts[0]}."
-    return f"{words}, “{second}” {other}{random} {best}"
+    rest = f"{scored}, “{second}” {other}, the difference being {ahead_by(found)}, {random}"
+    if is_close(found):
+        items = counted(number, f"gold {found.unit}s")
+        return f"{items} do not tell {which_is_better(found)}: {by_both} “{name}” {rest}"
+    best = f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}"
+    return f"{best}: {by_both} it {rest}"
 
 
 def how_anchored(found: Comparison, fit: Fit) -> str:
     """Say what it is, and what it is worth."""
     return (
-        f"“Gold labels and annotations” takes what the {fit_word(fit)} says of all {found.unit}s, and corrects it by "
-        f"how far it is off on the gold labels. It holds wherever predictions come from, if {found.unit}s with gold "
-        f"labels are a random sample. {' '.join(found.notes)}"
+        f"“Gold labels and annotations” (thick lines) takes what the {fit_word(fit)} says of all "
+        f"{found.unit}s, and corrects it by how far it is off on the gold labels. It holds wherever predictions come "
+        f"from, if {found.unit}s with gold labels are a random sample. {' '.join(found.notes)}"
     )
 
 
-def verdict_with_gold(comparison: Comparison, together: Comparison, fit: Fit, told: str, digits: int) -> str:
+def verdict_with_gold(comparison: Comparison, gold: SystemsByGold, together: Comparison, fit: Fit, digits: int) -> str:
     """Say which system is the best by gold labels and annotations together, and what annotations alone leave open.
 
     Parameters
     ----------
     comparison, together : the systems by annotations alone, and with the gold labels.
+    gold : of how many gold labels each system hits how many.
     fit : that they are scored against.
-    told : what gold labels tell of its own look, in a sentence.
     digits : of scores by annotations alone.
     """
     name = together.table["system"].iloc[0]
     place = comparison.table["system"].tolist().index(name)
-    row = comparison.table.iloc[place]
+    row, value = comparison.table.iloc[place], comparison.value_texts(digits)[place]
     meant = " (how often its first choice is right)" * (comparison.title == "top-1 accuracy")
-    words = f"{anchored_words(together, comparison.title, meant)} The {fit_word(fit)} alone gives "
-    words += written(row["value_alone"], f"z.{digits}f")
-    if math.isfinite(row["value_own_look"]):
-        own = comparison.own_texts(digits)[place].replace("–", " to ")
-        words += f" if predictions were made from these annotations, and {own} if it looked at the items itself"
+    words = f"{anchored_words(together, comparison.title, meant, gold.number)} The {fit_word(fit)} alone gives “{name}”"
+    words += f" {value.replace('–', ' to ')}{', by where predictions come from' * ('–' in value)}"
     low, high = (written(one, f"z.{digits}f") for one in (row["lower"], row["upper"]))
-    words += f" ({low} to {high}, {100 * comparison.level:g} %{', or wider' * is_vote(fit)})"
-    words += _outside(together.table.iloc[0], row, fit)
-    return f"{words}. {told}".strip()
+    words += f" ({low} to {high}, {AT_LEAST if is_vote(fit) else f'{100 * comparison.level:g} %'})"
+    return f"{words}{_outside(together.table.iloc[0], row, gold.right[name], fit)}."
 
 
-def _outside(both: Any, alone: Any, fit: Fit) -> str:
-    """Say in a clause that the score of a system by both is outside its interval by annotations alone; else empty.
+def _outside(both: Any, alone: Any, right: Right, fit: Fit) -> str:
+    """Say in a clause how far annotations are off where the score by both is outside their interval; else empty.
 
     Parameters
     ----------
     both, alone : rows of the system in either leaderboard.
+    right : for which gold labels the system is right.
     fit : that gave the annotations their say.
     """
-    if alone["lower"] <= both["value"] <= alone["upper"]:
+    if alone["lower"] <= both["value"] <= alone["upper"] or right.above is None:
         return ""
-    side, off = ("below", "high") if both["value"] < alone["lower"] else ("above", "low")
-    if both["lower"] <= alone["upper"] and alone["lower"] <= both["upper"]:
-        so = f"the {fit_word(fit)} scores it too {off}, or that is chance, as the two intervals overlap"
-    else:
-        so = "the two intervals do not overlap"
-    return f"; gold labels put it {side} that: {so}"
+    value, *ends = right.above
+    side, (low, high) = ("more", ends) if value > 0 else ("less", [-end for end in reversed(ends)])
+    by = "{} [{}, {}]".format(*within(abs(value), low, high))
+    chance = ", which may be chance" * (low <= 0)
+    return f"; on the {right.items:,} gold items it scores {by} {side} by gold than by the {fit_word(fit)}{chance}"
 
 
 def not_corrected(fit: Fit, together: Comparison | None) -> list[Alert]:

@@ -11,8 +11,10 @@ from consilience.data.accept import as_systems
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.classes import resolve
 from consilience.pages.assumed import Assumed, _order, actions, at_other_reliabilities, finding, reliability_table
+from consilience.pages.items import _plausibilities, leading_classes
 from consilience.pages.other_metrics import Lead, Leads, other_leads
-from consilience.pages.systems import _digits, _is_close, _why_narrower
+from consilience.pages.systems import _digits, _why_narrower
+from consilience.pages.told_apart import is_close
 from tests.consilience.test_statements import section, words
 
 # Small data are poor data, and fits of them say so.
@@ -50,15 +52,20 @@ def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
     ("leads", "copied", "said"),
     [
         ([], False, ""),
-        ([("b", "top-2", *OPEN)], True, "“b” in top-2 (not clearly, and if made from the annotations). "),
-        ([("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False, "“b” in top-2 and set-2 (not clearly). "),
-        ([("b", "top-2", *CLEAR), ("c", "set-2", *CLEAR)], False, "“b” in top-2 and “c” in set-2 (clearly). "),
-        ([("b", "top-2", *CLEAR), ("c", "set-2", *OPEN)], False, "“b” in top-2 and “c” in set-2 (1 of 2 clearly). "),
+        ([("b", "top-2", *OPEN)], True, "“b” in top-2, none clearly"),
+        ([("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False, "“b” in top-2 and set-2, none clearly"),
+        ([("b", "top-2", *CLEAR), ("c", "set-2", *CLEAR)], False, "“b” in top-2 and “c” in set-2, clearly"),
+        ([("b", "top-2", *CLEAR), ("c", "s-2", *OPEN)], False, "“b” in top-2 and “c” in s-2, only in top-2 clearly"),
     ],
 )  # fmt: skip
 def test_that_the_metric_decides_who_is_first_is_said_in_short(leads, copied, said):
     found = Leads("a", [Lead(*one) for one in leads], 4, copied)
-    assert found.in_short("top-1 accuracy") == (said and f"In top-1 accuracy “a” is first, but {said}")
+    copies = " if made from the annotations" * copied
+    assert found.in_short("top-1 accuracy") == (said and f"“a” leads in top-1 accuracy, and{copies} {said}")
+    told = said.replace("“b” in", "“b” leads in").replace("none clearly", "not clearly")
+    assert found.in_short() == (said and f"but{copies} {told}")
+    assert not found.nowhere
+    assert found._replace(compared=len(leads)).nowhere is (bool(leads) and CLEAR not in [one[2:] for one in leads])
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -89,6 +96,19 @@ def ranked(orders):
     return cs.fit("plackett-luce", data, draws=200), systems
 
 
+def test_a_single_class_that_is_left_is_named():
+    """Of four classes an item has rankings of three: the fourth is plausible too."""
+    rows = [("one", who, rank, name) for who in "xyz" for rank, name in enumerate("abc")]
+    rows += [("two", who, rank, name) for who in "xyz" for rank, name in enumerate("abcd")]
+    item, who, rank, name = zip(*rows, strict=True)
+    data = cs.read_rankings({"item": item, "annotator": who, "rank": [1 + one for one in rank], "class": name})
+    truth = cs.fit("plackett-luce", data, draws=200).truth
+    for place in (0, 1):
+        (text,) = leading_classes(truth, np.array([place]))
+        assert re.fullmatch(r"a \(.*\), b \(.*\), c \(.*\) and d \(0\.\d\d\)", text)
+        assert [one.label for one in _plausibilities(truth, place).rows] == list("abcd")
+
+
 def test_intervals_of_leads_are_the_wider_ones_and_corrected_for_their_number():
     """Counted among the draws of differences: of these items, and of all items like these."""
     fit, given = ranked(["abcde", "bacde", "acbde"] * 4)
@@ -114,14 +134,15 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     names = words(html, "dt")
     pair = cs.compare(fit, systems).pairs.iloc[0]
     lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all come"))
-    low, high = map(float, re.search(r"source \((\S+) to (\S+), 95 %, or wider\)", lead.replace("−", "-")).groups())
+    low, high = map(float, re.search(r"source \((\S+) to (\S+), at least this wide\)", lead.replace("−", "-")).groups())
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = words(html, "li")[0]
-    assert finding.startswith("In top-1 accuracy “first” is first, but “both” in ")
-    assert ", and if made from the annotations). “first” scores" in finding
+    assert finding.startswith("“first” is the best of 2 systems in top-1 accuracy with probability ")
+    assert ", if all come from one kind of source, but if made from the annotations “both” leads in " in finding
     assert " in top-1 accuracy (how often its first choice is the most plausible class" in finding
-    assert "It is the best in top-1 accuracy of 2 systems with probability" in finding
-    assert ". That supposes that all systems come from one kind of source and may be too sure: what" in finding
+    assert ", by where predictions come from; it is ahead of “both” by " in finding
+    assert "their first choices differ on 12 of 12 items. Brackets are a lower bound of the uncertainty, and" in finding
+    assert ", and the probability may be too sure: what items share" in finding
     told = words(section(html, "Leaderboard"))
     assert "If made from the annotations, “both” is ahead in " in told
     assert "(95 % for all 3 comparisons together). Of two intervals of a difference, for these items and for" in told
@@ -181,9 +202,9 @@ def test_which_of_the_first_two_is_better_is_open_where_either_may_be(low, high,
         table = pandas.DataFrame({"system": ["a", "b"]})
         pairs = pandas.DataFrame({"p_a_beats_b_lower": [low], "p_a_beats_b_upper": [high]})
 
-    assert _is_close(Board()) is is_open
+    assert is_close(Board()) is is_open
     Board.table = Board.table.head(1)
-    assert not _is_close(Board())
+    assert not is_close(Board())
 
 
 @pytest.mark.parametrize(("uncertainty", "digits"), [("ties", 2), ("shares", 3)])

@@ -13,11 +13,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import consilience as cs
 from consilience import figures, views_figures
-from consilience.drawing import MOST_POINTS
+from consilience.drawing import BLUE, INK, MOST_POINTS
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.truth import Entries, LabelDraws, PlausibilityDraws, PointTruth
 from consilience.models.truth.plausibilities import OtherMass
@@ -120,6 +121,32 @@ def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit,
         np.testing.assert_array_equal(line.get_xdata(), own.get_xdata()[::-1])
     cells = [text.get_text() for text in drawn(figures.beats_matrix(comparison)).texts]
     assert {text.get_text() for text in drawn(figures.beats_matrix(comparison, order=names)).texts} == set(cells)
+
+
+def test_scores_by_gold_labels_are_drawn_first_and_the_annotations_under_them(fit, systems):
+    """Thick and in colour what leads the table, thin and grey the readings; the axis holds all."""
+    comparison = cs.compare(fit, systems)
+    scores = {name: (0.5 + 0.1 * place, 0.02, 0.99) for place, name in enumerate(comparison.systems)}
+    order = list(comparison.systems)
+    axes = drawn(figures.leaderboard(comparison, order=order, gold=figures.WithGold("by gold labels", scores)))
+    (dots,) = axes.get_lines()
+    np.testing.assert_array_equal(dots.get_xdata(), [scores[name][0] for name in order])
+    main, *thin = axes.collections
+    assert [one.get_segments()[0][:, 0].tolist() for one in (main,)] == [[0.02, 0.99]]
+    assert len(thin) == 2
+    assert {to_hex(one.get_color()[0]) for one in thin} == {INK.lower()}
+    assert to_hex(main.get_color()[0]) == BLUE.lower()
+    assert all(one.get_linewidth()[0] < main.get_linewidth()[0] for one in thin)
+    ends_ = np.concatenate([line[:, 0] for one in axes.collections for line in one.get_segments()])
+    assert axes.get_xlim()[0] <= ends_.min()
+    assert axes.get_xlim()[1] >= ends_.max()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "by gold labels", "annotations alone, if made from them", "annotations alone, if it looked itself",
+    ]  # fmt: skip
+    narrow = drawn(figures.leaderboard(comparison, interval="an interval at least this wide"))
+    assert "lowest and highest reading, with an interval at least this wide" in {
+        text.get_text() for text in narrow.get_legend().get_texts()
+    }
 
 
 def test_beats_matrix_writes_every_pair(fit, systems):

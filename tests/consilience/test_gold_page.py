@@ -9,6 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.cli import main
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.pages import More, annotators_by_gold
 from consilience.pages.gold import beside_gold, gold_section
 from consilience.pages.one_gold_label import decisive, unnamed_gold, unnamed_words
@@ -78,17 +79,18 @@ def test_the_page_begins_with_gold_labels(files):
         shown.index(words) for words in (
             "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
             "however narrowly, is taken for certain.",
-            "gold labels that won the vote; 0 tie, 10 lost 50 of 60", "ties, of 60 items 0",
+            "of 60 gold labels those that won the vote, ties by their share (0.720 to 0.907, 95 %; 50 won, 0 tie, 10 "
+            "lost) 0.833", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
-            "top-1 accuracy of “knows” by the vote (0.72 to 0.91, 95 %, or wider) 0.83",
+            "top-1 accuracy of “knows” by the vote (0.72 to 0.91, at least this wide) 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
             "“knows” is right where “copies” is not on 10, and the other way on 0: that is more than chance makes "
             "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
-            "looked at the items itself; the annotations do not say which.",
+            "Brackets are a lower bound of the uncertainty, and not 95 %: the vote takes all labels but tied ones for",
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
-            "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, with 95 %",
+            "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, at least",
             "The true intervals are wider; by how much is not known.",
             "Against the gold labels 50 of 60 won the vote",
             "Of 60 gold labels 50 won the vote; 0 tie, 10 lost. Of the 60 items with a gold label whose vote is not "
@@ -142,12 +144,18 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     ],
 )  # fmt: skip
 def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
-    """Half a hit for each tie was no count, and its interval meant nothing."""
-    found = beside_gold(cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=gold)))
+    """Half a hit for each tie is no count: the key figure alone has ties by their share, as what a fit prints."""
+    fit = cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=gold))
+    found = beside_gold(fit)
     section = gold_section(found, range(5))
     assert section.blocks[0].startswith(words)
     ((what, of),) = found.figures.items()
-    assert words.startswith(f"Of {of.split()[-1]} gold labels {of.split()[0]} won the vote; {what.split('; ')[1]}.")
+    share = fit.calibration_score().right
+    assert of == f"{share:.2f}"
+    low, high = wilson(share, len(gold))
+    assert f"ties by their share ({low:.2f} to {high:.2f}, 95 %; " in what
+    won, others = what.removesuffix(")").split("; ")[1].split(" won, ")
+    assert words.startswith(f"Of {len(gold)} gold labels {won} won the vote; {others}.")
 
 
 def test_systems_that_are_equal_on_gold_labels_are_called_so(files):
@@ -256,7 +264,7 @@ def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, wa
         assert half[:3] == (4, own.sum(), right[own].sum())
     assert found.expected.sum() == pytest.approx(found.lower.expected + found.higher.expected)
     assert found.told is bool(way)
-    assert (f"seem to differ {way} than the fit says" in found.finding) is bool(way)
+    assert (f"annotators differ {way} than the fit says" in found.finding) is bool(way)
     assert ("chance alone may do that" in found.words) is not bool(way)
 
 
@@ -273,7 +281,9 @@ def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(l
     both = (annotators_by_gold.Half(6, 60, *own) for own in (lower, higher))
     found = annotators_by_gold.Halves(*both, 0.1, 0.04, np.ones(12))
     assert found.finding.endswith(f"Certainties {said}")
-    assert found.doubt == ", which gold labels put in doubt (p = 0.04)"
+    doubt = "a separate test suggests that annotators differ more than the fit says (p = 0.04)"
+    assert found.doubt == doubt
+    assert found.finding.startswith(f" A{doubt[1:]}, one of several tests on these labels, not corr")
     assert found._replace(chance=0.2).doubt == ""
 
 

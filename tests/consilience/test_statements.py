@@ -394,11 +394,11 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
         means.append(f"at {rho.at(z):.2f} they would be {given.mean():.3f}, {(given.round(3) < 0.9).sum()} below it")
         unsure.append((given.round(3) < 0.9).sum())
     assert f"{'; '.join(means)}." in html
-    assert f" ({min(unsure)} to {max(unsure)}, as it is not known how far annotators err together)." in html
+    assert f" ({min(unsure)} to {max(unsure)}, by how far annotators err together)." in html
     fit = cs.fit("dawid-skene", data, dependence=0.3)
     html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
     assert "They suppose dependence" not in html
-    assert "not known how far" not in html
+    assert "by how far annotators" not in html
 
 
 def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
@@ -479,8 +479,10 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    supposed = r"\. That supposes that all systems come from one kind of source and may be too sure: what items"
-    assert re.search(rf"best in top-1 accuracy of 2 systems with probability \S+( to \S+)?{supposed}", text)
+    assert re.search(r"(In top-1 accuracy these|These) 2 items do not tell which system is better", text)
+    assert re.search(r"ahead of “(one|two)” by \S+ \[\S+, \S+\], if all come from one kind of source, and", text)
+    assert "their first choices differ on 1 of 2 items. Brackets are a lower bound of the uncertainty, and" in text
+    assert "which of 2 systems is best (“" in text
     assert "Have more annotators rank the items: the surer it is which class is the most plausible, the less" in text
     assert "how often each system has it first; their being only 2 items leaves a doubt of at most ± 0.4" in text
     assert "decided for certain" not in text

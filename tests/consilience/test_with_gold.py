@@ -6,16 +6,21 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
+from scipy import stats
 
 import consilience as cs
+from consilience.data.accept import as_systems
 from consilience.evaluation.anchoring import NOT_RANDOM
+from consilience.evaluation.classes import resolve
 from consilience.evaluation.comparison import HELD_FIXED
 from consilience.pages import with_gold
 from consilience.pages.agreement import predictive_section
 from consilience.pages.annotators_by_gold import labels_by_gold
 from consilience.pages.crowd import _least_accurate
-from consilience.pages.gold import Right, SystemsByGold
+from consilience.pages.gold import Right, SystemsByGold, beside_gold, right_by_gold
+from consilience.pages.gold_items import agreement_of_items, compared_with_others, difference
 from consilience.pages.items import _margins
+from consilience.pages.told_apart import ahead_by
 from tests.consilience.test_gold_page import page
 
 ITEMS, GOLD = 120, 40
@@ -45,9 +50,10 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     texts, best = with_gold.anchored_texts(found), found.p_best_texts
     assert list(texts) == ["good", "poor"]
     for words in (
-        f"By gold labels and annotations together “good” scores {texts['good']} in top-1 accuracy (how often its first "
-        f"choice is right), “poor” {texts['poor']}, with 95 % in brackets if items with gold labels are a random "
-        f"sample. “good” is the best of 2 with probability {best[0]}. The {word} alone gives",
+        f"“good” is the best of 2 systems with probability {best[0]}: by gold labels and annotations together it "
+        f"scores {texts['good']} in top-1 accuracy (how often its first choice is right), “poor” {texts['poor']}, the "
+        f"difference being {ahead_by(found)}, with 95 % in brackets if items with gold labels are a random sample. The "
+        f"{word} alone gives “good”",
         f"Leaderboard “good” {texts['good']}, P(best) {best[0]} Systems by gold labels and annotations together, the "
         "highest first",
         f"P(“good” is best of 2 systems) {best[0]}",
@@ -56,31 +62,103 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     corrected = "This is not so of scores by gold labels and annotations together: gold labels correct them, if items "
     assert shown.count(corrected) == (word == "vote")  # in one box, that of the vote
     if word == "vote":
-        assert shown.index(corrected) < shown.index("gold labels that won the vote;")
+        assert shown.index(corrected) < shown.index("those that won the vote, ties by their share (")
+        assert "at least this wide, all items like these" in shown
+        assert ", 95 %, or wider" not in shown
         assert "Fit dawid-skene instead, which says how sure it is of each label:" in shown
     else:
         sure = fit.labels()["certainty"].mean()
-        assert f"of 120 items with a certainty below 0.9; on average it is {sure:.3f}" in shown
+        assert re.search(
+            r"of 120 items with a certainty below 0\.9 \(\d+ to \d+, by how far annotators err together\); on average "
+            rf"it is {sure:.3f}", shown,
+        )  # fmt: skip
         assert " expected by the fit) 0." in shown
     assert "anchor the scores" not in shown.lower()
+    assert "They are the first 40 of the data: a random sample only if the order is random." in shown
     assert "is it with probability" not in shown
 
 
 @pytest.mark.parametrize(
-    ("value", "ends", "said"),
+    ("value", "stated", "said"),
     [
-        (0.9, (0.76, 0.98), "; gold labels put it above that: the fit scores it too low, or that is chance, as the "),
-        (0.7, (0.6, 0.8), "; gold labels put it below that: the fit scores it too high, or that is chance, as "),
-        (0.95, (0.92, 0.98), "; gold labels put it above that: the two intervals do not overlap"),
-        (0.85, (0.7, 0.95), ""),
+        # Differences 1, 0, 0, 0, 0: mean 0.2, its error sqrt(0.2 / 5) = 0.2, and t with 4 degrees of freedom 2.776.
+        (0.9, [0, 1, 1, 1, 1], "it scores 0.20 [−0.36, 0.76] more by gold than by the fit, which may be chance"),
+        (0.7, [1, 1, 1, 1, 1], ""),  # all alike: an interval without width would mean nothing
+        (0.95, [0.5, 0.5, 0.5, 0.5, 0.4], "it scores 0.520 [0.464, 0.576] more by gold than by the fit"),
+        (0.85, [0, 1, 1, 1, 1], ""),  # inside
     ],
 )
-def test_a_score_by_gold_labels_outside_of_the_interval_without_them_is_remarked_on(value, ends, said):
+def test_a_score_by_gold_labels_outside_of_the_interval_without_them_is_remarked_on(value, stated, said):
+    """By the paired difference on the gold items, and not by whether intervals overlap."""
     fit = cs.fit("dirichlet", cs.Annotations.from_counts([[1, 0]]))
-    both = {"value": value, "lower": ends[0], "upper": ends[1]}
-    found = with_gold._outside(both, {"lower": 0.75, "upper": 0.89}, fit)
-    assert found.startswith(said)
-    assert bool(found) is bool(said)
+    right = Right(np.ones(5), np.array(stated, float))
+    found = with_gold._outside({"value": value}, {"lower": 0.75, "upper": 0.89}, right, fit)
+    assert found == (said and f"; on the 5 gold items {said}")
+    other = Right(right.stated, right.each)
+    less = with_gold._outside({"value": value}, {"lower": 0.75, "upper": 0.89}, other, fit)
+    assert less == found.replace(" more by", " less by")
+
+
+def test_what_systems_have_by_annotations_is_of_the_gold_items(tmp_path):
+    """A vote without ties gives a label all or nothing: the share of gold items on which a system repeats it."""
+    data, systems = crowd(lambda truth: np.arange(ITEMS) >= ITEMS - GOLD)
+    fit = cs.fit("majority-vote", data)
+    found = {name: right_by_gold(
+        fit, beside_gold(fit), cs.compare(fit, as_systems(fit, systems, None)), as_systems(fit, systems, None),
+        resolve("top-1"), {},
+    ).right[name] for name in systems}  # fmt: skip
+    item, label = np.asarray(data.item), np.asarray(data.label)
+    votes = np.array([np.bincount(label[item == one], minlength=3) for one in range(ITEMS)])
+    share = (votes == votes.max(axis=1, keepdims=True)) / (votes == votes.max(axis=1, keepdims=True)).sum(1)[:, None]
+    last = slice(ITEMS - GOLD, None)
+    for name, own in systems.items():
+        said = np.array(own["class"])
+        np.testing.assert_allclose(found[name].stated, share[np.arange(ITEMS), said][last])
+        assert found[name].each.sum() == (said == np.asarray(data.gold))[last].sum()
+
+
+@pytest.mark.parametrize(
+    ("p_best", "number", "what", "words"),
+    [
+        ((0.6, 0.4), "open", "which of 2 systems is best (“a” with probability 0.6", "40 gold items do not tell which "
+         "system is better: by gold labels and annotations together “a” scores"),
+        ((1.0, 0.0), "> 0.9", "P(“a” is best of 2 systems)", "“a” is the best of 2 systems with probability > 0.9: by "
+         "gold labels and annotations together it scores"),
+    ],
+)  # fmt: skip
+def test_no_winner_is_named_where_there_is_none(p_best, number, what, words):
+    """Of draws that put the first ahead in that share of them."""
+    ahead = np.random.default_rng(0).permutation(np.where(np.arange(1000) < 1000 * p_best[0], 0.1, -0.1))
+    draws = 0.8 + np.stack([ahead, -ahead])
+    board = cs.Comparison(
+        systems=("a", "b"), title="top-1 accuracy", values=np.array([0.82, 0.8]), draws=draws, truth_draws=draws,
+        item_draws=draws, points=None, num_items=120, digits=1,
+    )  # fmt: skip
+    name, shown = list(with_gold.anchored_numbers(board, "top-1 accuracy").items())[-1]
+    assert (shown, name.startswith(what)) == (number, True)
+    assert with_gold.anchored_words(board, "top-1 accuracy", "", 40).startswith(words)
+
+
+def test_items_with_gold_labels_are_set_beside_the_others():
+    """Of three labels of an item all three pairs agree, or one; half of the last twenty tie."""
+    counts = [[3, 0, 0]] * 10 + [[2, 1, 0]] * 10 + [[2, 1, 0]] * 10 + [[1, 1, 1]] * 10
+    data = cs.Annotations.from_counts(counts, gold=[0] * 20 + [-1] * 20)
+    agree, tied = agreement_of_items(data)
+    np.testing.assert_allclose(agree, [1] * 10 + [1 / 3] * 20 + [0] * 10)
+    assert tied.sum() == 10
+    data = crowd()[0]
+    words = compared_with_others(cs.fit("majority-vote", data))
+    agree, tied = agreement_of_items(data)
+    apart, low, high = difference(agree[:GOLD], agree[GOLD:])
+    test = stats.ttest_ind(agree[:GOLD], agree[GOLD:], equal_var=False).confidence_interval()
+    np.testing.assert_allclose([apart, low, high], [agree[:GOLD].mean() - agree[GOLD:].mean(), *test])
+    assert f"agree in {agree[:GOLD].mean():.2f} of pairs, on the 80 others in {agree[GOLD:].mean():.2f} (diff" in words
+    assert f"{tied[:GOLD].mean():.2f} and {tied[GOLD:].mean():.2f} tie." in words
+    assert words.endswith("They are the first 40 of the data: a random sample only if the order is random.")
+    last = crowd(lambda truth: np.arange(ITEMS) >= GOLD)[0]
+    assert "They are the first" not in compared_with_others(cs.fit("majority-vote", last))
+    assert compared_with_others(cs.fit("majority-vote", data, gold="use")) == ""
+    assert compared_with_others(cs.fit("majority-vote", data.replace(gold=None))) == ""
 
 
 def test_a_page_has_one_order_of_systems():

@@ -1,0 +1,82 @@
+"""What a page says of the items that have a gold label, beside the others: whether they look like a random sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from consilience.inference.fitting import Fit
+from consilience.models.intervals import ends
+from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
+from consilience.rounding import within, written
+
+_TIE = 1e-9  # of votes
+
+
+def compared_with_others(fit: Fit) -> str:
+    """Say how annotators agree on the items with a gold label and on the others, and which items these are.
+
+    Empty of data in which annotators do not label the same items, or where a weight is no number of annotations, and
+    where either are few.
+    """
+    data: Any = fit.data
+    gold = unused_gold(fit.resolved)
+    if gold is None or fit.data.unit != "item" or "pairs" not in fit.data.agreements or np.mod(data.weight, 1).any():
+        return ""
+    known = gold >= 0
+    if min(known.sum(), (~known).sum()) < LEAST_ITEMS:
+        return ""
+    agree, tied = agreement_of_items(data)
+    several = np.isfinite(agree)
+    own, others = agree[known & several], agree[~known & several]
+    if min(len(own), len(others)) < LEAST_ITEMS:
+        return ""
+    apart, low, high = within(*difference(own, others))
+    words = (
+        f" On items with a gold label annotators agree in {own.mean():.2f} of pairs, on the {int((~known).sum()):,} "
+        f"others in {others.mean():.2f} (difference {apart} [{low}, {high}]); {_share(tied[known])} and "
+        f"{_share(tied[~known])} tie."
+    )
+    if known[: known.sum()].all():
+        words += f" They are the first {int(known.sum()):,} of the data: a random sample only if the order is random."
+    return words
+
+
+def agreement_of_items(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of pairs of annotations that agree, NaN of an item with fewer than two, and which items tie.
+
+    ``data`` are annotations; a weight counts as so many of them.
+    """
+    item, label, weight = (np.asarray(one) for one in (data.item, data.label, data.weight))
+    cell, place = np.unique(item.astype(np.int64) * data.num_labels + label, return_inverse=True)
+    votes, of = np.bincount(place, weight), cell // data.num_labels
+    number = np.bincount(item, weight, data.num_items)
+    same, pairs = np.bincount(of, votes * (votes - 1), data.num_items), number * (number - 1)
+    agree = np.divide(same, pairs, out=np.full(data.num_items, np.nan), where=pairs > _TIE)
+    most = np.zeros(data.num_items)
+    np.maximum.at(most, of, votes)
+    leading = np.bincount(of, votes > most[of] - _TIE, data.num_items)
+    return agree, leading > 1
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+    """Return the difference of two means with its interval of 95 %, by Welch.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in difference(np.array([1.0, 0.0]), np.array([1.0, 0.0]))]
+    [0.0, -3.042, 3.042]
+    """
+    parts = [own.var(ddof=1) / len(own) for own in (one, other)]
+    apart = float(one.mean() - other.mean())
+    if not sum(parts):
+        return apart, apart, apart
+    free = sum(parts) ** 2 / sum(part**2 / (len(own) - 1) for part, own in zip(parts, (one, other), strict=True))
+    half = float(special.stdtrit(free, ends()[1]) * np.sqrt(sum(parts)))
+    return apart, apart - half, apart + half
+
+
+def _share(values: np.ndarray) -> str:
+    return written(float(values.mean()), ".2f")

@@ -1,0 +1,72 @@
+"""Whether the first two systems of a leaderboard are told apart, and what is to be said of them where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from consilience.evaluation.leaderboard import Comparison
+from consilience.models.intervals import ends
+from consilience.pages.looked import Choices
+from consilience.printing import counted
+from consilience.rounding import within
+
+_OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
+
+OPEN = "open"
+"""What a key figure says in the place of a system that is not told from the next one."""
+
+AT_LEAST = "at least this wide"
+"""What is said of an interval that is too narrow by nobody knows how much."""
+
+
+def is_close(comparison: Comparison) -> bool:
+    """Return whether it is open which of the first two systems is better, by how probably one beats the other."""
+    if len(comparison.table) < 2:
+        return False
+    pair = comparison.pairs.iloc[0]
+    low, high = _OPEN
+    return bool(pair["p_a_beats_b_lower"] < high and pair["p_a_beats_b_upper"] > low)
+
+
+def which_is_better(comparison: Comparison) -> str:
+    """Say what is asked of the systems: which of two is better, or which of more is best."""
+    number = len(comparison.table)
+    return "which system is better" if number == 2 else f"which of {counted(number, 'systems')} is best"
+
+
+def open_tile(comparison: Comparison, why: str) -> dict[str, str]:
+    """Return the key figure of systems that are not told apart, with what is known of the first in brackets."""
+    return {f"which of {counted(len(comparison.table), 'systems')} is best ({why})": OPEN}
+
+
+def ahead_by(comparison: Comparison) -> str:
+    """Write by how much the first system is ahead of the second, with an interval of the paired difference."""
+    return "{} [{}, {}]".format(*within(*comparison.pairs.iloc[0][["difference", "lower", "upper"]]))
+
+
+def apart_on(said: Choices | None, names: Sequence[str]) -> str:
+    """Say on how many items the first choices of two systems differ; empty where they have none."""
+    if said is None or not set(names[:2]) <= set(said.names):
+        return ""
+    one, other = (said.code[said.names.index(name)] for name in names[:2])
+    return f"their first choices differ on {int((one != other).sum()):,} of {counted(len(said.place), 'items')}"
+
+
+def mean_interval(values: Any) -> tuple[float, float, float] | None:
+    """Return the mean of values with its interval of 95 % by Student's t; None where they are all alike.
+
+    Examples
+    --------
+    >>> [round(one, 3) for one in mean_interval([0.5, 0.0, 1.0, 0.5])]
+    [0.5, -0.15, 1.15]
+    """
+    values = np.asarray(values, float)
+    if len(values) < 2 or np.ptp(values) < 1e-12:
+        return None
+    mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+    half = special.stdtrit(len(values) - 1, ends()[1]) * error
+    return float(mean), float(mean - half), float(mean + half)
