@@ -8,6 +8,7 @@ import subprocess
 import xml.etree.ElementTree as ElementTree
 from html import unescape
 from html.parser import HTMLParser
+from importlib import resources
 
 import numpy as np
 import pandas
@@ -175,6 +176,20 @@ def test_names_make_no_element_and_everything_has_a_name(pages, kind):
     assert head.count("<li>") <= 9
     assert set(re.findall(r'href="#([^"]+)"', head)) <= set(re.findall(r'<details class="section" id="([^"]+)"', html))
     assert re.findall(r'<details class="section" id="[^"]*"( open)?>', html)[:3] == [" open", " open", ""]
+
+
+def test_no_class_of_the_style_sheet_is_of_two_kinds_of_element(pages):
+    """A rule for folds once took the height from the bars that had their class."""
+    htmls = [html for *_, html in pages.values()]
+    style = re.search(r"<style>(.*?)</style>", htmls[0], flags=re.DOTALL)[1]
+    styled, of = set(re.findall(r"\.([a-z][\w-]*)", re.sub(r"\{.*?\}", "{}", style))), {}
+    template = resources.files("consilience").joinpath("templates", "report.html").read_text(encoding="utf-8")
+    for html in (*htmls, template.partition("<style>")[0]):
+        for tag, names in re.findall(r'<(\w+)[^>]*? class="([^"{]*)', html):
+            for name in set(names.split()) & styled:
+                of.setdefault(name, set()).add("cell" if tag in ("th", "td") else tag)
+    assert {"fold", "more", "less", "line", "rule", "number", "section", "mark"} <= set(of)
+    assert {name: tags for name, tags in of.items() if len(tags) > 1} == {}
 
 
 def texts_outside(html):
@@ -504,9 +519,10 @@ frame.onload = () => {
   sort.click();
   const unnamed = [...page.querySelectorAll("button, input, a, summary")].filter((one) =>
     !(one.textContent.trim() || one.getAttribute("aria-label")));
+  const flat = [...page.querySelectorAll(".scale i")].filter((one) => !one.getBoundingClientRect().height);
   document.body.textContent = [
     root.scrollWidth, root.clientWidth, page.querySelectorAll("script").length, "hit" in frame.contentWindow,
-    unnamed.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
+    unnamed.length, flat.length, frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches,
     sort.parentElement.getAttribute("aria-sort")].join(" ");
 };
 document.body.append(frame);
@@ -528,4 +544,4 @@ def test_a_page_fits_the_window_and_its_script_runs(pages, tmp_path, kind, width
     flags += ["--blink-settings=preferredColorScheme=0"] if dark else []
     command = ["chromium", *flags, outer.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert words(shown.stdout) == f"{width} {width} 1 false 0 {str(dark).lower()} ascending"
+    assert words(shown.stdout) == f"{width} {width} 1 false 0 0 {str(dark).lower()} ascending"
