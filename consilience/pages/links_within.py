@@ -10,6 +10,7 @@ from consilience.models.truth.partitions import pairs_together
 from consilience.pages.agreement_by_chance import Weighed
 from consilience.pages.links_found import pairs_of_records
 from consilience.pages.record_pairs import DOUBTFUL, doubtful_records, most_in_doubt, tells_pairs
+from consilience.pages.typing_errors import Typos
 from consilience.printing import counted
 from consilience.rounding import probability
 
@@ -69,8 +70,15 @@ def _is_rare(in_several: tuple[int, int], in_one: tuple[int, int]) -> bool:
     return between > 0 and within * of_between <= _RARE * between * of_within
 
 
-def in_doubt(fit: Any, own: Weighed) -> list[str]:
-    """Say how many records are in doubt, and which pair most; ``own`` is what fields weigh, if that is known."""
+def in_doubt(fit: Any, own: Weighed, typos: Typos) -> list[str]:
+    """Say how many records are in doubt, which pair most, and how many pairs only for a typing error.
+
+    Parameters
+    ----------
+    fit : of records.
+    own : what fields weigh, if that is known.
+    typos : the pairs in doubt that are equal but for typing errors.
+    """
     number = len(doubtful_records(fit))
     pairs = fit.truth.pairs()
     if not number or not len(pairs.probability):
@@ -81,5 +89,5 @@ def in_doubt(fit: Any, own: Weighed) -> list[str]:
     return [
         f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} an entity with a "
         f"certainty below {DOUBTFUL}. Most in doubt are {names[one[0]]} and {names[other[0]]}, "
-        f"of one entity with probability {probability(of_both, 2)}{how}."
+        f"of one entity with probability {probability(of_both, 2)}{how}.{typos.words}"
     ]
