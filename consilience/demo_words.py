@@ -187,15 +187,16 @@ def of_a_vote(system: Any, by_flat: Any) -> tuple[dict[str, str], str, str]:
     held = [lower <= system["true accuracy"] <= upper for lower, upper in (
         (by_flat["lower"], by_flat["upper"]), (system["95 % from"], system["to"]),
     )]  # fmt: skip
-    of_flat, of_own = ("which holds it" if one else "which misses it" for one in held)
+    of_flat, of_own = ("holds" if one else "misses" for one in held)
     number = {
-        f"accuracy of a system by a flat prior ({flat_low} to {flat_high}, 95 %), {of_flat.replace('it', 'the true')} "
+        f"accuracy of a system by a flat prior ({flat_low} to {flat_high}, 95 %), which {of_flat} the true "
         f"{true}; by the prior of the simulation {value} ({low} to {high}), by a vote {claimed}": flat
     }
     finding = (
         f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd; in truth it has {true}. "
         f"By a flat prior, as users have one, the model says {flat}, with 95 % between {flat_low} and {flat_high}, "
-        f"{of_flat}; by the prior that the data were drawn from {value}, with 95 % between {low} and {high}, {of_own}."
+        f"which {of_flat} it; by the prior that the data were drawn from {value}, with 95 % between {low} and {high}, "
+        f"which {of_own} it."
     )
     gist = (
         f"a vote claims {claimed} for a system that has {true}; by a flat prior the model says {flat} [{flat_low}, "

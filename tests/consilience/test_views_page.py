@@ -394,19 +394,27 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
     seen = len(made(num_views=2).truth.judged)
     cluster = np.tile([0.5, 0.3, 0.2] if unsure else [0.97, 0.02, 0.01], (seen, 2, 1))
     page = views_page(made(num_items=30, view_probability=view, cluster_probability=cluster), {}, risk=None)
-    (_, experts, items, _), known = page.numbers, list(page.numbers.values())
-    assert experts == "of 5 experts with a sure view (probability 0.9 or more)"
-    assert "with a sure cluster, given at most 3 clusters of a view" in items
-    assert known[1] == (3 if unsure else 5)
+    (_, first_tile, second_tile, _), known = page.numbers, list(page.numbers.values())
+    if unsure:
+        assert first_tile == "of 5 experts with a sure view (probability 0.9 or more)"
+        assert "with a sure cluster, given at most 3 clusters of a view" in second_tile
+        assert known[1] == 3
+        assert known[2] < 30
+    else:  # that all is sure would be three tiles of one thing
+        assert first_tile == "items in the 1 cluster, all with a sure cluster, given at most 3 clusters of a view"
+        assert known[1] == "30"
+        assert re.match(r"of the 30 answers of .+ go against what all together say, the largest share of an", second_tile)
     assert ("have an uncertain view" in page.findings[0]) == unsure
     first = " ".join([*page.numbers, *page.findings, *words(page.sections[0]).split("\n")])
-    assert first.count("sure view (probability") == 1
+    assert first.count("sure view (probability") == unsure
     assert "nats" not in first
+    assert "one bit" not in first
     asked = [action.section for action in page.actions]
     assert ("Pairs to ask next" in asked) == unsure
     assert ("What would make clusters surer is to ask more" in " ".join(page.findings)) == unsure
-    assert " ".join([*page.findings, *map(words, page.sections)]).count("none is expected to tell") <= 1
-    assert (known[2] < 30) == unsure
+    assert " ".join([*page.findings, *map(words, page.sections)]).count("is expected to tell even") <= 1
+    asked_again = [action for action in page.actions if action.words.startswith("By this model no more answers are")]
+    assert len(asked_again) == (not unsure)
 
 
 def test_pairs_of_items_are_drawn_by_cluster_beside_what_was_said():
@@ -439,6 +447,12 @@ def test_clusters_without_items_are_counted_and_not_listed():
     assert "Of the 3 clusters that a view may have 2 are empty (" in words(part)
 
 
+@pytest.mark.parametrize("num_features", [0, 3])
+def test_what_was_measured_with_features_is_told_of_features(num_features):
+    parts = views_sections(sampled(made(num_features=num_features)))
+    assert ("Measured on data simulated" in words(section(parts, "How many views"))) is (num_features > 0)
+
+
 @pytest.mark.parametrize(("clusters", "measured"), [(3, True), (4, False)])
 def test_what_was_measured_is_told_where_it_was_measured(clusters, measured):
     said = words(section(views_sections(sampled(made(clusters=clusters))), "View 1"))
@@ -460,6 +474,34 @@ def test_answers_are_called_worth_asking_again_only_where_that_tells_something(m
     assert any("may be worth asking again" in name for name in page.numbers) is told
     title = "Answers worth asking again" if told else "Answers against the others"
     assert ("none worth asking again by this model" in section(page.sections, title).gist) is not told
+
+
+def test_who_clearly_errs_most_is_asked_again(fit, monkeypatch):
+    for said in ("", "eve gave 37 of them, 24.7 % of 150 answers, against 6.0 % of those of all others"):
+        monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
+        asked = [one for one in views_page(fit, {}, risk=None).actions if one.words.startswith("Ask ")]
+        again = [one for one in asked if "again where all together say otherwise" in one.words]
+        assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
+            said != ""
+        )
+        worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
+        assert all(one.words.startswith(f"Ask {worst} again") for one in again)
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ([1.0, 0.0, np.nan], ["together", "said apart"]),
+        ([0.5, 2 / 3, 1.0], ["together", "said apart", "most say together", "divided"]),
+        ([0.25, 0.0, np.nan], ["together", "said apart", "most say apart"]),
+    ],
+)
+def test_every_colour_of_pairs_is_in_the_legend(said, names):
+    answers = np.full((3, 3), np.nan)
+    answers[np.tril_indices(3, -1)] = said
+    axes = drawn(views_figures.pairs_of_items(np.eye(3), answers, np.array([0, 0, 1]), "pairs"))
+    legends = axes.figure.legends or [axes.get_legend()]
+    assert [text.get_text() for text in legends[0].get_texts()] == names
 
 
 def test_answers_against_the_others_are_counted_by_expert(fit):
