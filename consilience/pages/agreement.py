@@ -120,7 +120,7 @@ def agreement_page(found: Agreement) -> Page:
         Action("See which labels agree least", section="Agreement by label"),
         Action("See the items on which annotators agree least", section=_LEAST),
         Action("See who agrees least with the others", section="Annotators"),
-        Action("Plan how many annotations a narrower interval for these annotators takes", section=_PLANNING),
+        Action("Plan what a narrower interval takes: more items, or more annotators", section=_PLANNING),
         Action(
             f"Infer the labels{'' if file else ', from the table of annotations in labels.csv'}{beside}:", command,
         ),
@@ -484,13 +484,32 @@ def _planning(found: Agreement) -> Section | None:
     told = [f"{number}{' (as now)' if number == per_item else ' (best)'}" for number in frame[columns[1]]]
     texts = {columns[1]: told} | {name: list(map(_about, frame[name])) for name in columns[2:]}
     words = (
-        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower; "
-        "that for annotators like these asks for more annotators too."
+        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower."
+        f"{_more_annotators(found)}"
     )
     width, number, _, least = rows[0]
     gist = f"for these annotators {width} takes about {_about(least)} more annotations, {number} of each new item"
     table = Table(frame, "What narrower intervals take, about.", texts=texts)
     return Section(_PLANNING, [*lines, words, table], gist)
+
+
+def _more_annotators(found: Agreement) -> str:
+    """Say what narrows the interval for annotators like these, with a space in front; empty where none is known.
+
+    Both parts of its variance, of items and of annotators, are as small as these are many: it is half as wide with four
+    times as many of either, and with more labels by the same annotators the part of the annotators stays.
+    """
+    others = found.interval_of_others
+    if not others or found.annotators_random:
+        return ""
+    both, half = found.two_way, (others[1] - others[0]) / 2
+    stays = float(np.sqrt(max(1 - (both.item_sd / both.sd) ** 2, 0.0))) * half
+    hardly = f"would leave about ± {stays:.2g}" if stays >= 0.01 * half else "would make that narrower too"
+    return (
+        f" For annotators like these it is ± {half:.2g}; any number of further items, labelled by the same "
+        f"{both.num_annotators:,}, {hardly}. To halve it takes about four times as many annotators, "
+        f"{4 * both.num_annotators:,}, and four times as many items."
+    )
 
 
 def _is_better(plan: Any) -> bool:

@@ -447,12 +447,6 @@ def test_clusters_without_items_are_counted_and_not_listed():
     assert "Of the 3 clusters that a view may have 2 are empty (" in words(part)
 
 
-@pytest.mark.parametrize("num_features", [0, 3])
-def test_what_was_measured_with_features_is_told_of_features(num_features):
-    parts = views_sections(sampled(made(num_features=num_features)))
-    assert ("Measured on data simulated" in words(section(parts, "How many views"))) is (num_features > 0)
-
-
 @pytest.mark.parametrize(("clusters", "measured"), [(3, True), (4, False)])
 def test_what_was_measured_is_told_where_it_was_measured(clusters, measured):
     said = words(section(views_sections(sampled(made(clusters=clusters))), "View 1"))
@@ -474,34 +468,6 @@ def test_answers_are_called_worth_asking_again_only_where_that_tells_something(m
     assert any("may be worth asking again" in name for name in page.numbers) is told
     title = "Answers worth asking again" if told else "Answers against the others"
     assert ("none worth asking again by this model" in section(page.sections, title).gist) is not told
-
-
-def test_who_clearly_errs_most_is_asked_again(fit, monkeypatch):
-    for said in ("", "eve gave 37 of them, 24.7 % of 150 answers, against 6.0 % of those of all others"):
-        monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
-        asked = [one for one in views_page(fit, {}, risk=None).actions if one.words.startswith("Ask ")]
-        again = [one for one in asked if "again where all together say otherwise" in one.words]
-        assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
-            said != ""
-        )
-        worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
-        assert all(one.words.startswith(f"Ask {worst} again") for one in again)
-
-
-@pytest.mark.parametrize(
-    ("said", "names"),
-    [
-        ([1.0, 0.0, np.nan], ["together", "said apart"]),
-        ([0.5, 2 / 3, 1.0], ["together", "said apart", "most say together", "divided"]),
-        ([0.25, 0.0, np.nan], ["together", "said apart", "most say apart"]),
-    ],
-)
-def test_every_colour_of_pairs_is_in_the_legend(said, names):
-    answers = np.full((3, 3), np.nan)
-    answers[np.tril_indices(3, -1)] = said
-    axes = drawn(views_figures.pairs_of_items(np.eye(3), answers, np.array([0, 0, 1]), "pairs"))
-    legends = axes.figure.legends or [axes.get_legend()]
-    assert [text.get_text() for text in legends[0].get_texts()] == names
 
 
 def test_answers_against_the_others_are_counted_by_expert(fit):
