@@ -249,8 +249,8 @@ def dermatologists() -> Study:
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
             f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
         ],
-        f"scores agree with the printed ones to {at_most(gap, 3)} or better with the weights of the published code; with "
-        f"the paper's formula they differ by up to {at_most(other, 3)}",
+        f"scores agree with the printed ones to {at_most(gap, 3)} or better with the weights of the published code; "
+        f"with the paper's formula they differ by up to {at_most(other, 3)}",
     )  # fmt: skip
     return Study(section, shown, words, ran=_ran(fit, "printed table"))
 

@@ -299,7 +299,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
     value, low, high = (f"{first[one]:.{digits}f}" for one in ("value", "lower", "upper"))
-    sure = f", the best of {len(table)} with P {board.p_best_texts[0]}, too sure" if of_chains and len(table) > 1 else ""
+    several = of_chains and len(table) > 1
+    sure = f", the best of {len(table)} with P {board.p_best_texts[0]}, too sure" if several else ""
     between = f" ({low} to {high}, nominally 95 %: {_NARROW[alone]})" if of_chains else ""
     number, said, blocks = {f"{named} of “{first['system']}”{sure}{between}": value}, [], []
     if of_chains:

@@ -101,10 +101,10 @@ def _bars_alike(frame: Any, item: np.ndarray) -> str:
 def _whose_mean(offsets: Offsets) -> str:
     """Say of whom ratings are that bars are about the mean of."""
     if offsets.taken:
-        return f"{offsets.these}, whose offsets are taken for known (in simulation {_HELD[True]} % of such bars held it)"
+        return f"{offsets.these}, whose offsets are taken for known (in simulation {_HELD[True]} % held it)"
     if offsets.furthest is None:
         return "annotators like these, if they are alike"
-    return f"annotators like these, if they were alike (with offsets {_HELD[False]} % of such bars held it in simulation)"
+    return f"annotators like these, if they were alike (in simulation with offsets {_HELD[False]} % held it)"
 
 
 def _moved_towards(fit: Any) -> str:
@@ -216,8 +216,9 @@ def sides_words(fit: Any, best: Score, offsets: Offsets) -> str:
     )
     return (
         f"{above.sum():,} of {counted(len(mean), 'items')} {'is' if above.sum() == 1 else 'are'} above "
-        f"{threshold:g} and {(~above).sum():,} below, by their estimated means{_moved_together(mean, threshold, offsets)}; "
-        f"{(above & sure).sum():,} above and {(~above & sure).sum():,} below with a certainty of {SURE} or more, {offsets.condition}. The lowest "
+        f"{threshold:g} and {(~above).sum():,} below, by their estimated "
+        f"means{_moved_together(mean, threshold, offsets)}; {(above & sure).sum():,} above and "
+        f"{(~above & sure).sum():,} below with a certainty of {SURE} or more, {offsets.condition}. The lowest "
         f"estimate is that of {low}, the highest that of {high}.{_extremes(fit, *ends, taken=offsets.taken)}"
     )
 
@@ -411,13 +412,13 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
     )
     words += (
         "The latter was taken off the ratings before the fit. At the top of the page the interval of the mean of all "
-        f"items is one with other annotators like these; no other interval is. {_MEASURED} these annotators in {_HELD[True]} % of "
-        "cases, and that of the mean of all items held it with others like them in 96 %."
+        f"items is one with other annotators like these; no other interval is. {_MEASURED} these annotators in "
+        f"{_HELD[True]} % of cases, and that of the mean of all items held it with others like them in 96 %."
         if found.taken else
         "The model takes annotators for alike, and corrects for no offset. In the interval of the mean of all items, "
         "at the top of the page, such offsets count: it holds with other annotators like these. "
-        f"{_MEASURED} annotators like these in {_HELD[False]} % of cases. But misses come together, as one set of annotators "
-        "shifts all bars alike: in 7 % of the simulations fewer than 80 % of the intervals did."
+        f"{_MEASURED} annotators like these in {_HELD[False]} % of cases. But misses come together, as one set of "
+        "annotators shifts all bars alike: in 7 % of the simulations fewer than 80 % of the intervals did."
     )  # fmt: skip
     before = ", before they were taken off" * found.taken
     caption = f"Offset of each annotator from the others{before}, the highest first."

@@ -304,8 +304,8 @@ def _by_prior(own: Weighed) -> list[str]:
         return []
     return [
         f"The model expects linked records to differ more often than is counted in {_apart(own.differing)}: the "
-        "few differences are drawn towards what it expects of errors before any data. So a difference there speaks less "
-        f"against a link than these counts would.{only_unsure(own)}"
+        "few differences are drawn towards what it expects of errors before any data. So a difference there speaks "
+        f"less against a link than these counts would.{only_unsure(own)}"
     ]
 
 

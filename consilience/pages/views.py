@@ -146,7 +146,7 @@ def _check(found: _Found) -> list[Action]:
     """Return the advice to check clusters by what is known, where more answers would tell next to nothing."""
     if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= _WORTH):
         return []
-    words = "By this model no more answers are needed; check the clusters of some items against a grouping that is known"
+    words = "By this model no more answers are needed; check some items against a grouping that is known"
     return [Action(words, section=title_of_items(0))]
 
 
@@ -504,8 +504,8 @@ def _contradictions(found: _Found) -> Section:
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
         f"“Gain” is what another answer is expected to tell of the pair, in per cent of {_SETTLES} ({_OPEN_PAIR}). It "
-        f"is that of the best expert of the view, as if asked anew, with an error of its own. Of {looked} answers {found.worth:,} "
-        f"{'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it is less the "
+        f"is that of the best expert of the view, as if asked anew, with an error of its own. Of {looked} answers "
+        f"{found.worth:,} {'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it is less the "
         f"others have all but settled the matter. {_the('with the largest gain', again['gain'] / _EVEN, 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
@@ -531,8 +531,8 @@ def _questions(found: _Found) -> list[Section]:
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
         "are in one cluster of this view, and “gain” what the answer is expected to tell of that, in per cent of "
-        f"{_SETTLES} ({_OPEN_PAIR}). Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that were found "
-        f"{'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item comes "
+        f"{_SETTLES} ({_OPEN_PAIR}). Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that "
+        f"were found {'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item comes "
         "twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, with "
         f"the gain in nats ({_EVEN:.2f} nats are 100 %)."
     )

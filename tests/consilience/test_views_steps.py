@@ -45,3 +45,10 @@ def test_every_colour_of_pairs_is_in_the_legend(said, names):
 def test_what_was_measured_with_features_is_told_of_features(num_features):
     parts = views_sections(sampled(made(num_features=num_features)))
     assert ("Measured on data simulated" in words(section(parts, "How many views"))) is (num_features > 0)
+
+
+@pytest.mark.parametrize(("clusters", "measured"), [(3, True), (4, False)])
+def test_what_was_measured_is_told_where_it_was_measured(clusters, measured):
+    said = words(section(views_sections(sampled(made(clusters=clusters))), "View 1"))
+    assert ("2,076 of 2,086 items" in said) is measured
+    assert ("was not measured for views of at most 4 clusters" in said) is not measured
