@@ -297,21 +297,16 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
         "How often each annotator agrees with the other annotators of the same items, lowest first. An annotator who "
         "agrees with few need not be wrong."
     )
-    spread = found.two_way
-    random = (
-        f"For these annotators the standard error of SPA is {spread.item_sd:.3f}; for annotators like these it is "
-        f"{spread.sd:.3f}, from {spread.num_annotators:,} of them."
-    )
     title = "Agreement of annotators, lowest first"
     drawn = [agreement_figures.agreement_by_name(ordered, "annotator", "agreement", title)]
     if len(pairs) and (median := pairs["items"].median()) >= _FEWEST_SHARED:
         drawn.append(agreement_figures.annotator_matrix(pairs))
-        random += " In the matrix, ink is agreement and fades as its interval widens."
+        matrix = "In the matrix, ink is agreement and fades as its interval widens."
         if (number := int((annotators["pairs"] > 0).sum())) > (most := agreement_figures.MOST_ANNOTATORS):
-            random += f" It has the {most} who share most items with others, of {number:,}: more could not be read."
+            matrix += f" It has the {most} who share most items with others, of {number:,}: more could not be read."
     else:
         few = f"{median:g} items in common, in the median" if len(pairs) else "no items in common"
-        random += f" Two of those who share most items have {few}: too few for a matrix of pairs."
+        matrix = f"Two of those who share most items have {few}: too few for a matrix of pairs."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every = busiest.sort_values("agreement", kind="stable")
     gist = _least(every, "annotator", "lowest:", _lowest_annotator(found))
@@ -323,7 +318,7 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
     words += BY_GOLD * bool(texts)
     texts = {name: [written[code] for code in every.index] for name, written in texts.items()}
     table = Table(_words(every, found), "Annotators, the lowest agreement first.", texts=texts)
-    return Section("Annotators", [words, random, table, *rest, drawn], gist)
+    return Section("Annotators", [words, matrix, table, *rest, drawn], gist)
 
 
 def _least(frame: Any, name: str, what: str, lowest: Lowest | None) -> str:
@@ -365,7 +360,7 @@ def _how_told(found: Agreement, what: str) -> str:
     """Say how one is told to be lower than others."""
     return (
         f" This is told by differences over the items: of all pairs of {what}, any is told apart by chance alone in "
-        f"about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni; each single test is approximate)."
+        f"about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni, approximate)."
     )
 
 

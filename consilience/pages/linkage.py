@@ -69,7 +69,7 @@ def linkage_page(
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
         findings=[
             *_by_known(fit), _account(fit), *surer_links(fit, own), *between_and_within(fit),
-            *in_doubt(fit, own, typos),
+            *in_doubt(fit, typos),
         ],
         actions=_actions(fit, own, typos),
     )  # fmt: skip
@@ -89,10 +89,10 @@ def _actions(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
     named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
     flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
     similar = _by_similarity(kinds, typos, f"consilience link {files}{flags}") * ("similar" not in fit.attributes)
-    words = "With same or different in its column answer, link again, with the other options of this run:"
+    words = "With same or different in its column answer, link again:"
     answered = [Action(words, f"consilience link {files}{flags} --labels review.csv -o decided")]
     answered *= fit.method == "em" and "labels" not in fit.attributes
-    words = f"If no file has {_ONE_ENTITY} twice, link only between files, with the other options of this run:"
+    words = f"If no file has {_ONE_ENTITY} twice, link only between files:"
     across = Action(words, f"consilience link {files}{flags} --restriction across -o linked-across")
     first, later = ([across], []) if within_too(fit) and rarely_within(fit) else ([], [across] * within_too(fit))
     return [
@@ -124,7 +124,7 @@ def _by_similarity(kinds: Mapping[str, str], typos: Typos, link: str) -> list[Ac
         return []
     what = " and ".join(words for kind, words in _COMPARED.items() if kind in map(kinds.get, fields))
     what = joined(f"“{name}”" for name in typos.fields) if typos.fields else what
-    words = f"Compare {what} by similarity, so that typing errors count less, with the other options of this run:"
+    words = f"Compare {what} by similarity, so that typing errors count less:"
     names = ",".join(f"{name}={_SIMILAR[kinds[name]]}" for name in fields)
     return [Action(words, f"{link} --similar {names} -o linked-by-similarity")]
 
@@ -314,17 +314,17 @@ def _number(fit: Any) -> Section:
     if beside:
         words += (
             " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
-            "compares more pairs of records. Of the estimate are the probabilities of pairs, what fields add, and the "
-            f"{fit.draws:,} draws under “What was run”, on which systems are scored.{_by_pairs(fit)}"
+            f"compares more pairs of records. Of the estimate are the probabilities of pairs{_by_pairs(fit)}, what "
+            f"fields add, and the {fit.draws:,} draws under “What was run”, on which systems are scored."
         )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{mean} entities, {low:,.0f} to {high:,.0f}")
 
 
 def _by_pairs(fit: Any) -> str:
-    """Say how many links are correct by the probabilities of pairs, where it is another share than that of draws."""
+    """Say in brackets how many links are correct by pairs, where that is another share than by draws."""
     drawn, own = (percent(one) for one in (_shares_of_draws(fit)[0][0], expected_scores(fit).precision))
-    return f" By the probabilities of pairs {own} of the links are correct, and not {drawn}." * (own != drawn)
+    return f" (by them {own} of the links are correct, and not {drawn})" * (own != drawn)
 
 
 def _least_certain(fit: Any) -> list[Any]:

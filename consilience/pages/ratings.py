@@ -407,15 +407,14 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
         rows.append(Bar(str(name), mean, text, interval=(ends[0], ends[1])))
     words = (
         "How much higher each annotator rates than the others do on the same items, with the 95 % interval of that "
-        "average over many such items. The table has the offset from the mean of all annotators too, by "
-        "least squares. "
+        "average over many such items. "
     )
     words += (
         "The latter was taken off the ratings before the fit. At the top of the page the interval of the mean of all "
         f"items is one with other annotators like these; no other interval is. {_MEASURED} these annotators in "
         f"{_HELD[True]} % of cases, and that of the mean of all items held it with others like them in 96 %."
         if found.taken else
-        "The model takes annotators for alike, and corrects for no offset. In the interval of the mean of all items, "
+        "In the interval of the mean of all items, "
         "at the top of the page, such offsets count: it holds with other annotators like these. "
         f"{_MEASURED} annotators like these in {_HELD[False]} % of cases. But misses come together, as one set of "
         "annotators shifts all bars alike: in 7 % of the simulations fewer than 80 % of the intervals did."
@@ -427,7 +426,7 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
     both = {"from the others": found.mean, f"from the mean of all, {taken}": found.from_all}
     frame = pandas.DataFrame({"annotator": found.names, "ratings": found.number, **both})
     texts = {name: [written(one, form) for one in values] for name, values in both.items()}
-    blocks.append(Table(frame, "Both offsets of each annotator.", texts=texts))
+    blocks.append(Table(frame, "Both offsets of each annotator, the second by least squares.", texts=texts))
     if found.furthest is not None:
         blocks += [
             f"To fit again{'' if by_command(fit) else ' in Python'} with the offsets from the mean of all annotators "

@@ -266,8 +266,8 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     how = (
         "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
-        "pairs of records, each pair counted as much of a link as it is probable; both add up to 1 over the outcomes "
-        f"of a field. {'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
+        "pairs of records, each pair counted as much of a link as it is probable. "
+        f"{'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
         "and no other."
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}

@@ -114,7 +114,7 @@ class _Found:
 def _numbers(found: _Found) -> dict[str, Any]:
     """Return the key figures; where all is sure, sizes of the clusters and who errs most in place of what is sure."""
     fit, held = found.fit, _held(found.fit.truth)
-    number, low, high = fit.data.num_experts, *found.count.interval
+    number, (low, high) = fit.data.num_experts, found.count.interval
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     sure = int((~not_sure(found.experts["probability"])).sum())
     named = counted(found.most, "views").partition(" ")[2]
@@ -505,8 +505,9 @@ def _contradictions(found: _Found) -> Section:
     gain = (
         f"“Gain” is what another answer is expected to tell of the pair, in per cent of {_SETTLES} ({_OPEN_PAIR}). It "
         f"is that of the best expert of the view, as if asked anew, with an error of its own. Of {looked} answers "
-        f"{found.worth:,} {'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it is less the "
-        f"others have all but settled the matter. {_the('with the largest gain', again['gain'] / _EVEN, 'gain')}:"
+        f"{found.worth:,} {'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it "
+        "is less the others have all but settled the matter. "
+        f"{_the('with the largest gain', again['gain'] / _EVEN, 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
     return Section(title, [words, *whose, gain, most, which, first], gist)
@@ -532,9 +533,9 @@ def _questions(found: _Found) -> list[Section]:
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
         "are in one cluster of this view, and “gain” what the answer is expected to tell of that, in per cent of "
         f"{_SETTLES} ({_OPEN_PAIR}). Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that "
-        f"were found {'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item comes "
-        "twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, with "
-        f"the gain in nats ({_EVEN:.2f} nats are 100 %)."
+        f"were found {'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item "
+        "comes twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, "
+        f"with the gain in nats ({_EVEN:.2f} nats are 100 %)."
     )
     best = _share_of_even(table["gain"].max())
     gist = f"the best answer is expected to tell {best} of {_SETTLES}"

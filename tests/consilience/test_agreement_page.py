@@ -127,7 +127,7 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     assert said.endswith(f"{_than(lowest, found.annotators()['annotator'])}.")
     assert "Bonferroni" not in " ".join(agreement_page(found).findings)
     part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
-    told = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni; each single test is "
+    told = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni, "
     assert part.blocks[0].endswith(f"{told}approximate).")
 
 

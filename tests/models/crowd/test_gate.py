@@ -235,7 +235,7 @@ def test_a_copied_annotator_does_not_make_signal():
     )
     assert [note.text for note in rest] == [
         "no evidence that Ann looks at the items: agreement with the others may be chance "
-        f"(z = {found.annotator_z[0]:.1f}; from 2 on it would hardly be)"
+        f"(z = {found.annotator_z[0]:.1f}, below 2)"
     ]
 
 
@@ -257,7 +257,7 @@ def test_noise_is_said_in_red():
     shown = low if low == high else f"{low} to {high}"
     assert note.text == (
         "no evidence that Ann, Bob, Cem look at the items: agreement with the others may be chance "
-        f"(z = {shown}; from 2 on it would hardly be)"
+        f"(z = {shown}, below 2)"
     )
 
 
