@@ -369,7 +369,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     first = words(html, "li")[0]
     above = fit.means()["mean"] >= 0
     assert first.startswith(f"{above.sum()} of {len(above)} items ")
-    assert f" above 0 and {(~above).sum()} below, by their estimated means; " in first
+    assert f" above 0 and {(~above).sum()} below, by their estimated means (" in first
     sure = cs.certainty(fit).items.round(3) >= 0.9
     assert f"; {(sure & above).sum()} above and {(sure & ~above).sum()} below with a certainty of 0.9 or more" in first
     high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))

@@ -58,7 +58,7 @@ def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
         assert row[-1] == pytest.approx(share)
         assert len(row.mentions.split(", ")) == row.number
     unsure = int((table.frame["probability of exactly these"].round(3) < 0.9).sum())
-    assert any(name.endswith(f"; as a whole {unsure} of {chains.num_entities} entities") for name in numbers)
+    assert any(name.endswith(f"; as a whole {unsure} of {chains.num_entities} chains") for name in numbers)
 
 
 def test_a_chain_is_no_surer_than_its_draws_can_show(fit):
@@ -118,7 +118,7 @@ def test_draws_of_single_links_tell_nothing_of_whole_chains():
 def test_readings_have_the_digits_of_the_certainty_and_add_up(fit):
     """Of 1,000 draws each share is one of three digits; of 100 one of two."""
     top = cs.certainty(fit)
-    table = items_section(fit, worded(fit, fit.truth, {}), [top], {}).blocks[-2]
+    table = items_section(fit, worded(fit, fit.truth, {}), [top], {}, np.zeros(0, int)).blocks[-2]
     assert fit.truth.num_draws == 100
     readings = next(name for name in table.frame.columns if name.startswith("leading labels"))
     for said, certain in zip(table.frame[readings], table.texts["certainty"], strict=True):
