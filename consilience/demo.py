@@ -357,8 +357,7 @@ def leaderboard() -> Study:
         "the third repeats the label of one annotator, drawn for "
         "each item. An evaluation against annotators alone gives even a system that knows the truth, and whose true "
         f"accuracy is 1, no more than {known:.2f}, and so prefers systems that follow the crowd. The comparison is "
-        "told that these systems know nothing but the annotations; of others it would have to be said where their "
-        "answers come from."
+        "told that these systems know nothing but the annotations."
     )
     target = (
         f"Intervals are of the accuracy on these {data.num_items} items, which is known here. Beside them consilience "

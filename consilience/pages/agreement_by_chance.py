@@ -106,8 +106,8 @@ def surer_links(fit: Any, own: Weighed) -> list[str]:
     """Say which links are surer than is said, as fewer pairs are equal by chance, and of which that rests on a few."""
     return [
         f"Links with equal “{one.field}” are surer than their probability says{_doubted(fit, one.place)}: the model "
-        f"expects {one.expected:,.0f} pairs of records that are no links to be equal in it by chance, and by its own "
-        f"probabilities finds {_found(one)}.{_in_doubt_alone(own, one.field)}"
+        f"expects {one.expected:,.0f} pairs of records that are no links to be equal in it by chance, and finds "
+        f"{_found(one)}.{_in_doubt_alone(own, one.field)}"
         for one in own.overstated[:1]
     ]
 
@@ -170,8 +170,8 @@ def in_detail(own: Weighed) -> list[str]:
     return [
         f"The model expects more agreement by chance than there is: {'; '.join(told)}. It learns how common values are "
         "from all records, of which two may be of one entity, and knows of no value that no record has. So equal "
-        "values there add less than the two shares would say. Of parts that repeat, such as year, month and day of a "
-        "date in columns of their own, it can learn how often they are equal by chance."
+        "values there add less than the two shares would say. Of parts that repeat, such as year, month and "
+        "day, it can learn how often they are equal by chance."
     ]
 
 
@@ -199,4 +199,4 @@ def _doubted(fit: Any, field: int) -> str:
     unsure = fit.truth.pairs().of(one, other) < _SURE
     value = np.asarray(fit.data.value)[field]
     equal = ((value[one] == value[other]) & (value[one] >= 0))[unsure]
-    return f" ({equal.sum():,} of the {counted(len(equal), 'links')} below {_SURE} are)" if equal.any() else ""
+    return f" ({equal.sum():,} of the {counted(len(equal), 'links')} below {_SURE})" if equal.any() else ""

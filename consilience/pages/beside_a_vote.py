@@ -34,7 +34,7 @@ class Voted(NamedTuple):
     @property
     def clause(self) -> str:
         """Say how many are right, wrong and tied."""
-        of = f", {len(self.tied):,} tied ({self.held:,} of them with the gold label among the tied ones)"
+        of = f", {len(self.tied):,} tied (the gold label among them in {self.held:,})"
         return f" A majority vote: {self.right:,} right, {self.wrong:,} wrong{of * bool(len(self.tied))}."
 
     def words(self, names: Sequence[str]) -> str:

@@ -430,7 +430,7 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
     if found.furthest is not None:
         blocks += [
             f"To fit again{'' if by_command(fit) else ' in Python'} with the offsets from the mean of all annotators "
-            "taken off the ratings; the new page is of the mean by these annotators, and says so:",
+            "taken off the ratings:",
             Code(_lines_without_offsets(fit), "To take the offsets off"),
         ]
     gist = f"{apart} of {len(found.mean):,} annotators off on average"

@@ -39,7 +39,7 @@ class Typos(NamedTuple):
         one, other = self.example
         return (
             f" {self.number:,} of {counted(self.of, 'pairs')} in doubt (probability {SHOWN} to {DOUBTFUL}) {are} equal "
-            f"but for {errors} as of “{one}” and “{other}”: compare such values by similarity."
+            f"but for {errors} as of “{one}” and “{other}”."
         )
 
 
