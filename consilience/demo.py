@@ -37,6 +37,7 @@ from consilience.demo_words import (
     of_the_prior,
     other_assumptions,
     sure_of_another,
+    to_one_side,
     truth_among,
     who_is_first,
     whom_to_look_at,
@@ -248,7 +249,8 @@ def dermatologists() -> Study:
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
             f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
         ],
-        f"a paper's scores come out again to within {at_most(gap, 3)}, by other weights {at_most(other, 3)}",
+        f"scores agree with the printed ones to {at_most(gap, 3)} or better with the weights of the published code; "
+        f"with the paper's formula they differ by up to {at_most(other, 3)}",
     )  # fmt: skip
     return Study(section, shown, words, ran=_ran(fit, "printed table"))
 
@@ -351,17 +353,15 @@ def leaderboard() -> Study:
     known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
     about = (
         "The system that slips gives the majority label, but a random one on every tenth item; the one that hesitates "
-        "picks either of the two leading labels where they are at most one vote apart, and loses little by "
-        "it, for there the vote itself is nearly a coin toss; the third repeats the label of one annotator, drawn for "
+        "picks either of the two leading labels where they are at most one vote apart; "
+        "the third repeats the label of one annotator, drawn for "
         "each item. An evaluation against annotators alone gives even a system that knows the truth, and whose true "
         f"accuracy is 1, no more than {known:.2f}, and so prefers systems that follow the crowd. The comparison is "
-        "told that these systems know nothing but the annotations; of others it would have to be said where their "
-        "answers come from."
+        "told that these systems know nothing but the annotations."
     )
     target = (
-        f"Intervals are of the accuracy on these {data.num_items} items, of which the truth is uncertain, for that is "
-        "the accuracy that is known here. Beside them consilience compare counts that other items would have given "
-        "other scores."
+        f"Intervals are of the accuracy on these {data.num_items} items, which is known here. Beside them consilience "
+        "compare counts that other items would have given other scores."
     )
     advice = (
         "What to do with this: do not report accuracy against a majority vote as if it were the truth; compare against "
@@ -472,8 +472,7 @@ def ratings() -> Study:
     words = (
         f"Five people rate each of {data.num_items} items; does an item lie above or below the threshold 0? The mean "
         "rating always says yes or no. The model adds how certain that is. These ratings are drawn from the model that "
-        f"is fitted, so that one can check it: of {data.num_items} items {share}{spread} have their true mean in its "
-        "95 % interval, and how often the mean rating is on the right side stands beside the certainty:"
+        "is fitted, so that how often the mean rating is on the right side is known, and stands beside the certainty:"
     )
     drawn = list(demo_figures.intervals(means, certainty, values["mean"]))
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
@@ -548,7 +547,7 @@ def people() -> Study:
     number = {f"people in two files, on average over draws ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": mean}
     finding = (
         f"Two files of {size:,} records with errors hold {mean} people on average over draws, with 95 % between "
-        f"{low:,.0f} and {high:,.0f}; in truth they are {known:,}."
+        f"{low:,.0f} and {high:,.0f}; in truth they are {known:,}, and {to_one_side(known, count)}."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)})
 

@@ -174,24 +174,34 @@ def by_priors(drawn: Any, other: Any, true: np.ndarray, alphas: tuple[float, flo
 
 
 def of_a_vote(system: Any, by_flat: Any) -> tuple[dict[str, str], str, str]:
-    """Return the key figure, the finding and the gist on the system that a vote likes best.
+    """Return the key figure, the finding and the gist on the system that a vote likes best: by a flat prior first.
 
     Parameters
     ----------
     system : its row of the table on the page, by the prior of the simulation.
-    by_flat : its row of the comparison by a flat prior.
+    by_flat : its row of the comparison by a flat prior, which is what a user has.
     """
     names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
     claimed, true, value, low, high = (f"{system[name]:.2f}" for name in names)
     flat, flat_low, flat_high = (f"{by_flat[name]:.2f}" for name in ("value", "lower", "upper"))
-    own = "by the prior of the simulation"
-    number = {f"accuracy of a system ({low} to {high}, 95 %, {own}); in truth {true}, by a vote {claimed}": value}
+    held = [lower <= system["true accuracy"] <= upper for lower, upper in (
+        (by_flat["lower"], by_flat["upper"]), (system["95 % from"], system["to"]),
+    )]  # fmt: skip
+    of_flat, of_own = ("holds" if one else "misses" for one in held)
+    number = {
+        f"accuracy of a system by a flat prior ({flat_low} to {flat_high}, 95 %), which {of_flat} the true "
+        f"{true}; by the prior of the simulation {value} ({low} to {high}), by a vote {claimed}": flat
+    }
     finding = (
-        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd. In truth it has {true}. "
-        f"Under the uncertain truth it has {value}, with 95 % between {low} and {high}, {own}, and {flat}, with 95 % "
-        f"between {flat_low} and {flat_high}, by a flat one."
+        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd; in truth it has {true}. "
+        f"By a flat prior, as users have one, the model says {flat}, with 95 % between {flat_low} and {flat_high}, "
+        f"which {of_flat} it; by the prior that the data were drawn from {value}, with 95 % between {low} and {high}, "
+        f"which {of_own} it."
     )
-    gist = f"a vote claims {claimed} for a system that has {true}; {own} the model says {value} [{low}, {high}]"
+    gist = (
+        f"a vote claims {claimed} for a system that has {true}; by a flat prior the model says {flat} [{flat_low}, "
+        f"{flat_high}], by that of the simulation {value} [{low}, {high}]"
+    )
     return number, finding, gist
 
 
@@ -263,10 +273,14 @@ def _leader(labels: Sequence[str], votes: np.ndarray) -> str:
 def truth_among(known: int, count: Any) -> str:
     """Say where the true number of people lies in its interval, and what one data set does not show."""
     low, high = count.interval
-    more, fewer = (count.draws > known).mean(), (count.draws < known).mean()
-    apart = "more people than in truth: too few links are found" if more > fewer else "fewer people than in truth"
     return (
         f"The true number lies {'inside' if low <= known <= high else 'outside'} the interval, but "
-        f"{percent(max(more, fewer))} of the draws have {apart}. One data set does not show whether such intervals "
-        "hold as often as they say."
+        f"{to_one_side(known, count)}. One data set does not show whether such intervals hold as often as they say."
     )
+
+
+def to_one_side(known: int, count: Any) -> str:
+    """Say how many draws have more people than in truth, or fewer."""
+    more, fewer = (count.draws > known).mean(), (count.draws < known).mean()
+    apart = "more people than in truth: too few links are found" if more > fewer else "fewer people than in truth"
+    return f"{percent(max(more, fewer))} of the draws have {apart}"

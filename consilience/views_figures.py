@@ -263,8 +263,11 @@ def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, ti
     ax.set_yticks(middle, names)
     ax.tick_params(length=0)
     ax.set(title=title, xlabel="cluster", ylabel="cluster")
-    looks = [("together", BLUE), ("said apart", VERMILLION)]
-    looks += [("divided", "0.5")] * bool((below & (said == 0.5)).any())
-    handles = [Patch(facecolor=colour, alpha=0.6) for _, colour in looks]
-    legend_below(ax, handles, [name for name, _ in looks])
+    looks = [("together", BLUE, 0.6), ("said apart", VERMILLION, 0.6)]
+    most = {"most say together": (BLUE, said > 0.5), "most say apart": (VERMILLION, said < 0.5)}
+    mixed = below & (said > 0) & (said < 1)
+    looks += [(name, colour, 0.3) for name, (colour, which) in most.items() if (mixed & which).any()]
+    looks += [("divided", "0.5", 0.6)] * bool((below & (said == 0.5)).any())
+    handles = [Patch(facecolor=colour, alpha=alpha) for _, colour, alpha in looks]
+    legend_below(ax, handles, [name for name, *_ in looks])
     return ax

@@ -128,6 +128,7 @@ class Bar(NamedTuple):
     start : where the bar begins.
     interval : its two ends.
     ticks : single values, such as ratings.
+    ring : a second value beside the dot, if there is one.
     """
 
     label: str
@@ -136,6 +137,7 @@ class Bar(NamedTuple):
     start: float = 0.0
     interval: tuple[float, float] | None = None
     ticks: Sequence[float] = ()
+    ring: float | None = None
 
 
 @dataclass(frozen=True)
@@ -387,7 +389,7 @@ def _rendered(block: Any, title: str, count: Iterator[int]) -> dict[str, Any]:
             return {"kind": "code", "text": block.text, "caption": block.name}
         case More():
             inside = [_rendered(one, block.title, count) for one in block.blocks]
-            return {"kind": "more", "title": block.title, "blocks": _beside_figures(inside)}
+            return {"kind": "fold", "title": block.title, "blocks": _beside_figures(inside)}
         case Alert():
             return {"kind": "alert", "title": block.title, "texts": list(block.texts), "level": block.level.name}
         case Table():
@@ -483,7 +485,7 @@ def _bars(bars: Bars) -> dict[str, Any]:
 
     ends = [bars.line, *bars.reach]
     for row in bars.rows:
-        ends += [row.value, *(row.interval or (row.start,)), *row.ticks]
+        ends += [row.value, *(row.interval or (row.start,)), *row.ticks, *([] if row.ring is None else [row.ring])]
     low, high = min(ends), max(ends)
     room = 0.03 * (high - low or 1.0)
 
@@ -496,6 +498,7 @@ def _bars(bars: Bars) -> dict[str, Any]:
         left, right = (place(end) for end in sorted(row.interval or (row.start, row.value)))
         look = "interval" if row.interval else "less" if row.value < row.start else "more"
         marks += [(look, left, round(right - left, 2))] if right > left else []
+        marks += [] if row.ring is None else [("ring", place(row.ring), 0.0)]
         marks += [("dot", place(row.value), 0.0)] if row.interval else []
         rows.append((row.label, marks, row.text, repr(float(row.value if row.interval else row.value - row.start))))
     ticks = [MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high) for most in (5, 7)]

@@ -120,7 +120,7 @@ def agreement_page(found: Agreement) -> Page:
         Action("See which labels agree least", section="Agreement by label"),
         Action("See the items on which annotators agree least", section=_LEAST),
         Action("See who agrees least with the others", section="Annotators"),
-        Action("Plan how many annotations a narrower interval for these annotators takes", section=_PLANNING),
+        Action("Plan what a narrower interval takes: more items, or more annotators", section=_PLANNING),
         Action(
             f"Infer the labels{'' if file else ', from the table of annotations in labels.csv'}{beside}:", command,
         ),
@@ -297,21 +297,16 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
         "How often each annotator agrees with the other annotators of the same items, lowest first. An annotator who "
         "agrees with few need not be wrong."
     )
-    spread = found.two_way
-    random = (
-        f"For these annotators the standard error of SPA is {spread.item_sd:.3f}; for annotators like these it is "
-        f"{spread.sd:.3f}, from {spread.num_annotators:,} of them."
-    )
     title = "Agreement of annotators, lowest first"
     drawn = [agreement_figures.agreement_by_name(ordered, "annotator", "agreement", title)]
     if len(pairs) and (median := pairs["items"].median()) >= _FEWEST_SHARED:
         drawn.append(agreement_figures.annotator_matrix(pairs))
-        random += " In the matrix, ink is agreement and fades as its interval widens."
+        matrix = "In the matrix, ink is agreement and fades as its interval widens."
         if (number := int((annotators["pairs"] > 0).sum())) > (most := agreement_figures.MOST_ANNOTATORS):
-            random += f" It has the {most} who share most items with others, of {number:,}: more could not be read."
+            matrix += f" It has the {most} who share most items with others, of {number:,}: more could not be read."
     else:
         few = f"{median:g} items in common, in the median" if len(pairs) else "no items in common"
-        random += f" Two of those who share most items have {few}: too few for a matrix of pairs."
+        matrix = f"Two of those who share most items have {few}: too few for a matrix of pairs."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every = busiest.sort_values("agreement", kind="stable")
     gist = _least(every, "annotator", "lowest:", _lowest_annotator(found))
@@ -323,7 +318,7 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
     words += BY_GOLD * bool(texts)
     texts = {name: [written[code] for code in every.index] for name, written in texts.items()}
     table = Table(_words(every, found), "Annotators, the lowest agreement first.", texts=texts)
-    return Section("Annotators", [words, random, table, *rest, drawn], gist)
+    return Section("Annotators", [words, matrix, table, *rest, drawn], gist)
 
 
 def _least(frame: Any, name: str, what: str, lowest: Lowest | None) -> str:
@@ -365,7 +360,7 @@ def _how_told(found: Agreement, what: str) -> str:
     """Say how one is told to be lower than others."""
     return (
         f" This is told by differences over the items: of all pairs of {what}, any is told apart by chance alone in "
-        f"about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni; each single test is approximate)."
+        f"about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni, approximate)."
     )
 
 
@@ -484,13 +479,32 @@ def _planning(found: Agreement) -> Section | None:
     told = [f"{number}{' (as now)' if number == per_item else ' (best)'}" for number in frame[columns[1]]]
     texts = {columns[1]: told} | {name: list(map(_about, frame[name])) for name in columns[2:]}
     words = (
-        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower; "
-        "that for annotators like these asks for more annotators too."
+        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower."
+        f"{_more_annotators(found)}"
     )
     width, number, _, least = rows[0]
     gist = f"for these annotators {width} takes about {_about(least)} more annotations, {number} of each new item"
     table = Table(frame, "What narrower intervals take, about.", texts=texts)
     return Section(_PLANNING, [*lines, words, table], gist)
+
+
+def _more_annotators(found: Agreement) -> str:
+    """Say what narrows the interval for annotators like these, with a space in front; empty where none is known.
+
+    Both parts of its variance, of items and of annotators, are as small as these are many: it is half as wide with four
+    times as many of either, and with more labels by the same annotators the part of the annotators stays.
+    """
+    others = found.interval_of_others
+    if not others or found.annotators_random:
+        return ""
+    both, half = found.two_way, (others[1] - others[0]) / 2
+    stays = float(np.sqrt(max(1 - (both.item_sd / both.sd) ** 2, 0.0))) * half
+    hardly = f"would leave about ± {stays:.2g}" if stays >= 0.01 * half else "would make that narrower too"
+    return (
+        f" For annotators like these it is ± {half:.2g}; any number of further items, labelled by the same "
+        f"{both.num_annotators:,}, {hardly}. To halve it takes about four times as many annotators, "
+        f"{4 * both.num_annotators:,}, and four times as many items."
+    )
 
 
 def _is_better(plan: Any) -> bool:

@@ -3,20 +3,18 @@
 The model learns how common values are from the records, and knows no others. Of a field that tells nearly everybody
 apart, such as a date of birth, it therefore expects two records to be equal by chance in one of so many pairs as there
 are values, however seldom they are: links with equal values are surer than it says. Of how often linked records differ
-it has a prior: where few do, values that differ take off less than is counted.
+it has a prior: where few do, a difference speaks less against a link than what is counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
-from consilience import linkage_figures
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.partition_scores import num_entities
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages import Action
 from consilience.pages.links_found import pairs_of_records
@@ -32,7 +30,8 @@ _TIMES_OF_LINKS = 1.2
 """So many times the share that is counted of links is that of the model, before a page says so."""
 
 _SURE, _HALF = 0.99, 0.5
-_SAID = 0.05  # Fewer links are none with one digit.
+_SHOWN = 0.02  # Pairs that are less probable are no links in doubt.
+_MOSTLY = 0.9  # Of a share, what makes it up.
 
 
 class Chance(NamedTuple):
@@ -64,11 +63,13 @@ class Weighed(NamedTuple):
     table : the weights by field and outcome; None of a fit that has none.
     overstated : the fields that the model expects to be equal by chance far more often than they are.
     differing : rows of the table; fields in which the model expects more links to differ than are counted.
+    unsure : of those of them in which no sure link differs, how many pairs in doubt make up the share that is counted.
     """
 
     table: Any
     overstated: list[Chance]
     differing: Any
+    unsure: Mapping[str, int] = MappingProxyType({})
 
 
 def weighed(fit: Any) -> Weighed:
@@ -80,7 +81,7 @@ def weighed(fit: Any) -> Weighed:
     if weights is None:
         return Weighed(None, [], None)
     differing = weights[(weights["outcome"] == "differ") & (weights["m"] > _TIMES_OF_LINKS * weights["links"])]
-    return Weighed(weights, _overstated(fit, weights), differing)
+    return Weighed(weights, _overstated(fit, weights), differing, _in_doubt_by_field(fit, differing))
 
 
 def _overstated(fit: Any, weights: Any) -> list[Chance]:
@@ -102,58 +103,49 @@ def _pairs(fit: Any) -> int:
 
 
 def surer_links(fit: Any, own: Weighed) -> list[str]:
-    """Say which links are surer than is said, as fewer pairs are equal by chance, and which are less sure."""
+    """Say which links are surer than is said, as fewer pairs are equal by chance, and of which that rests on a few."""
     return [
-        f"The model expects “{one.field}” to be equal by chance in {one.expected:,.0f} pairs of records that are "
-        f"no links, and by its own probabilities finds {_found(one)}. So links with equal “{one.field}” are surer than "
-        "their probability says"
-        f"{_doubted(fit, one.place)}.{_less_sure(own)}{_in_all(fit, own)}"
+        f"Links with equal “{one.field}” are surer than their probability says{_doubted(fit, one.place)}: the model "
+        f"expects {one.expected:,.0f} pairs of records that are no links to be equal in it by chance, and finds "
+        f"{_found(one)}.{_in_doubt_alone(own, one.field)}"
         for one in own.overstated[:1]
     ]
 
 
-def _less_sure(own: Weighed) -> str:
-    """Say where values that differ take off less than is counted; empty where they do not."""
-    if not len(own.differing):
+def _in_doubt_alone(own: Weighed, field: str) -> str:
+    """Say that no sure link differs in a field, with a space in front; empty where one does, or none may."""
+    if field not in own.unsure:
         return ""
+    share = float(own.differing.set_index("field")["links"][field])
+    makes = "makes" if own.unsure[field] == 1 else "make"
+    number = f", {share:.3f}," * (share >= 0.0005)
     return (
-        f" On the other hand fewer links differ in {joined(f'“{name}”' for name in own.differing['field'])} than it "
-        "expects: values that differ there take off less than the counts say."
+        f" No link of {_SURE} or more differs in “{field}”: {counted(own.unsure[field], 'pairs')} in doubt {makes} up "
+        f"the share of links that do{number or ','} which rests on the prior."
     )
 
 
-def _in_all(fit: Any, own: Weighed) -> str:
-    """Say how many links, and so entities, there would be with what is counted in the place of what is expected."""
-    more = more_links(fit, own)
-    what = "With the counts in place of what it expects, pair by pair, there would be"
-    if abs(more) < _SAID:
-        return f" {what} as many links."
-    way, other = ("more", "fewer") if more > 0 else ("fewer", "more")
-    number = f"{abs(more):,.1f}"
-    return (
-        f" {what} {number} {way} links, and so about {number} {other} entities than "
-        f"{linkage_figures.mean_number(num_entities(fit))}."
-    )
+def only_unsure(own: Weighed) -> str:
+    """Say in which fields no sure link differs, with a space in front; empty where there are none."""
+    if not own.unsure:
+        return ""
+    named = [f"“{field}” ({counted(number, 'pairs')} in doubt)" for field, number in own.unsure.items()]
+    return f" No link of {_SURE} or more differs in {joined(named)}: what is counted there rests on the prior itself."
 
 
-def more_links(fit: Any, own: Weighed) -> float:
-    """Return how many more links would be expected of the pairs looked at, each by itself, with what is counted.
-
-    The weights of the values are moved by the logarithm of what is counted over what is expected, on the average over
-    the values of a field. Less than half a pair is counted as that.
-    """
-    pairs, data = fit.truth.pairs(), fit.data
+def _in_doubt_by_field(fit: Any, differing: Any) -> dict[str, int]:
+    """Return of fields in which no sure link differs how many pairs in doubt make up the share of links that do."""
+    pairs, data, found = fit.truth.pairs(), fit.data, {}
     value, names = np.asarray(data.value), [str(name) for name in data.fields]
-    moved, links = special.logit(np.clip(pairs.probability, 0.0, 1.0)), float(pairs.probability.sum())
-    for one in own.overstated:
-        first, second = value[one.place, pairs.first], value[one.place, pairs.second]
-        moved = moved + np.log(one.expected / max(one.found, _HALF)) * ((first == second) & (first >= 0))
-    for row in own.differing.itertuples():
-        place = names.index(str(row.field))
+    for field in map(str, differing["field"]):
+        place = names.index(field)
         first, second = value[place, pairs.first], value[place, pairs.second]
-        differ = (first != second) & (np.minimum(first, second) >= 0) & ~_near(data, place, first, second)
-        moved = moved + np.log(min(max(row.links, _HALF / links) / row.m, 1.0)) * differ
-    return float(special.expit(moved).sum()) - links
+        apart = (first != second) & (np.minimum(first, second) >= 0) & ~_near(data, place, first, second)
+        chance = pairs.probability[apart]
+        doubt = chance[chance > _SHOWN]
+        if len(doubt) and doubt.max() < _SURE and doubt.sum() > _MOSTLY * chance.sum():
+            found[field] = len(doubt)
+    return found
 
 
 def _near(data: Any, place: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -178,8 +170,8 @@ def in_detail(own: Weighed) -> list[str]:
     return [
         f"The model expects more agreement by chance than there is: {'; '.join(told)}. It learns how common values are "
         "from all records, of which two may be of one entity, and knows of no value that no record has. So equal "
-        "values there add less than the two shares would say. Of parts that repeat, such as year, month and day of a "
-        "date in columns of their own, it can learn how often they are equal by chance."
+        "values there add less than the two shares would say. Of parts that repeat, such as year, month and "
+        "day, it can learn how often they are equal by chance."
     ]
 
 
@@ -207,4 +199,4 @@ def _doubted(fit: Any, field: int) -> str:
     unsure = fit.truth.pairs().of(one, other) < _SURE
     value = np.asarray(fit.data.value)[field]
     equal = ((value[one] == value[other]) & (value[one] >= 0))[unsure]
-    return f": {equal.sum():,} of the {counted(len(equal), 'links')} below {_SURE}" if equal.any() else ""
+    return f" ({equal.sum():,} of the {counted(len(equal), 'links')} below {_SURE})" if equal.any() else ""

@@ -9,7 +9,7 @@ from scipy import special
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.models.intervals import LEVEL
 from consilience.pages import Table
-from consilience.printing import counted, percent
+from consilience.printing import counted, percent, percents
 
 _MOST_EXPERTS = 15
 _FEWEST = 5  # Answers of an expert who is named.
@@ -70,3 +70,13 @@ def most_contrary(frame: Any) -> str:
         f"{first['expert']} gave {first['against the others']:,} of them, {percent(first['share'])} of "
         f"{counted(int(first['answers']), 'answers')}, against {percent(others)} of those of all others"
     )
+
+
+def tile_of_most(frame: Any) -> dict[str, str]:
+    """Return the key figure on the expert with the largest share of them; nothing of one expert, or of no answers."""
+    if len(frame) < 2:
+        return {}
+    first = frame.iloc[0]
+    ends = percents(float(first["95 % from"]), float(first["to"]))
+    named = f"of the {counted(int(first['answers']), 'answers')} of {first['expert']} go against what all together say"
+    return {f"{named}, the largest share of an expert ({ends}, 95 %)": percent(float(first["share"]))}

@@ -33,9 +33,9 @@ class Voted(NamedTuple):
 
     @property
     def clause(self) -> str:
-        """Say how many are right."""
-        tie = f", and {len(self.tied):,} {'ties' if len(self.tied) == 1 else 'tie'}" * bool(len(self.tied))
-        return f" A majority vote has {self.right:,} of {self.right + self.wrong + len(self.tied):,} right{tie}."
+        """Say how many are right, wrong and tied."""
+        of = f", {len(self.tied):,} tied (the gold label among them in {self.held:,})"
+        return f" A majority vote: {self.right:,} right, {self.wrong:,} wrong{of * bool(len(self.tied))}."
 
     def words(self, names: Sequence[str]) -> str:
         """Say that, and name the ties."""
@@ -43,8 +43,7 @@ class Voted(NamedTuple):
             return self.clause
         named = ", ".join(str(names[code]) for code in self.tied[:_MOST_NAMED])
         named += f" and {len(self.tied) - _MOST_NAMED:,} more" * (len(self.tied) > _MOST_NAMED)
-        of = f"in {self.held:,} of {len(self.tied):,}" if self.held < len(self.tied) else "each time"
-        return f"{self.clause} Tied: {named}; the gold label is one of the tied ones {of}."
+        return f"{self.clause} Tied: {named}."
 
 
 def voted(fit: Fit) -> Voted | None:

@@ -103,7 +103,7 @@ def chain_sections(
     together = None  # Draws of single links tell nothing of whole chains.
     if chains.together is not None and chains.num_entities:
         whole = of_whole_chains(truth_of(fit), chains, draws)
-        unsure += f"; as a whole {whole.unsure:,} of {counted(chains.num_entities, 'entities')}"
+        unsure += f"; as a whole {whole.unsure:,} of {counted(chains.num_entities, 'chains')}"
         together = whole_chains(named, chains, whole, digits)
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
     numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
@@ -143,7 +143,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
     """Return how many entities the text below has; with the interval of draws, where they are of chains."""
-    name = "entities, by the most probable links"
+    name = "chains, by the most probable links"
     if chains.together is not None:
         low, high = np.quantile(np.asarray(fit.posterior.value("num_entities"), float), ends())
         name += f" ({low:,.0f} to {high:,.0f} in 95 % of draws)"
@@ -191,9 +191,9 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
     chosen = np.argsort(-unsure, kind="stable")[: min(_MOST_DOCUMENTS, data.num_documents)]
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     blocks: list[Any] = [
-        "Mentions are underlined in the colour of their chain, whose number follows; the line is dashed where the best "
-        f"reading has a probability below {SURE}, and the colours come again, in thicker lines, from chain "
-        f"{len(PALETTE) + 1} on. Candidate readings show on hover or focus. Chains are made of the most probable link "
+        "Mentions are underlined in the colour of their chain, whose number follows; the line is dashed where the most "
+        f"probable label has one below {SURE}, and the colours come again, in thicker lines, from chain "
+        f"{len(PALETTE) + 1} on. Labels show on hover or focus. Chains are made of the most probable link "
         "of each mention: where one is uncertain, so are all mentions that hang on it."
     ]
     if not words:
@@ -212,7 +212,7 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
         told = object_array([f"{name}: {one}{by_gold.get(item, '')}" for name, one, item in readings])
         blocks.append(Text(title, tokens, _spans(chains, certainty, own, told, ends, len(tokens), by_gold)))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
-    gist += f"; {counted(chains.num_entities, 'entities')} by the most probable links"
+    gist += f"; {counted(chains.num_entities, 'chains')} by the most probable links"
     return Section("Text", blocks, gist)
 
 
@@ -299,8 +299,9 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
     value, low, high = (f"{first[one]:.{digits}f}" for one in ("value", "lower", "upper"))
-    sure = f", the best of {len(table)} with P {board.p_best_texts[0]}" if of_chains and len(table) > 1 else ""
-    between = f" ({low} to {high}, 95 %, {_NARROW[alone]})" if of_chains else ""
+    several = of_chains and len(table) > 1
+    sure = f", the best of {len(table)} with P {board.p_best_texts[0]}, too sure" if several else ""
+    between = f" ({low} to {high}, nominally 95 %: {_NARROW[alone]})" if of_chains else ""
     number, said, blocks = {f"{named} of “{first['system']}”{sure}{between}": value}, [], []
     if of_chains:
         point = f"{every['against the most likely chains'].iloc[0]:.{digits}f}"
@@ -353,21 +354,23 @@ def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores
     table, several = board.table.assign(p_best=board.p_best_texts), len(board.table) > 1
     if gold is not None:
         table = table.set_index("system", drop=False).loc[gold.order(metric, table["system"])]
-    p_best = f"P(best){', if made from these annotations' * board.takes_for_copies}"
+    p_best, begins = "P(best), too sure", "nominal 95 % from"
     value = named if gold is None else "against the crowd"
-    names = {"system": "system", "value": value, "lower": "95 % from", "upper": "to", "p_best": p_best}
+    names = {"system": "system", "value": value, "lower": begins, "upper": "to", "p_best": p_best}
     shown = table[list(names)[: 4 + several]].rename(columns=names)
     if gold is not None:
         shown.insert(1, "against gold", [gold.scores[name][metric] for name in table["system"]])
     shown.attrs["numbers"] = (p_best,)
     by = "the crowd's" if gold is None else "the gold"
-    caption = f"{named} of systems, the best by {by} chains first; "
     alone = board.num_items == 1
-    caption += f"the intervals{' by the crowd' * (gold is not None)} are {_NARROW[alone]} (measured in simulation for "
-    caption += f"the middle 90 % of the draws, which held the true score of {_HELD[alone]})"
-    caption += ", and P(best), of the same draws, is too sure where they are." if several else "."
-    texts = rounded(shown, digits, value, "95 % from", "to") | _gold_texts(shown["system"], [metric], gold)
+    caption = f"{named} of systems, the best by {by} chains first. Intervals{' by the crowd' * (gold is not None)} are "
+    caption += f"{_NARROW[alone]}: in simulation the middle 90 % of the draws held the true score of {_HELD[alone]}."
+    supposes = ", and supposes that all systems were made from these annotations" * board.takes_for_copies
+    caption += f" P(best) is of the same draws{supposes}." * several
+    texts = rounded(shown, digits, value, begins, "to") | _gold_texts(shown["system"], [metric], gold)
     drawn = figures.leaderboard(board)
+    for text in drawn.get_legend().get_texts():
+        text.set_text(text.get_text().replace("95 % interval", "nominal 95 % interval"))
     if gold is not None:
         mark_gold(drawn, [gold.scores[name][metric] for name in board.table["system"]])
     return [Table(shown, caption, texts=texts), drawn]
@@ -395,6 +398,6 @@ def _all_scores(scores: Mapping[str, Mapping[str, Score]], gold: GoldScores | No
             row: dict[str, Any] = {"system": name, "metric": WRITTEN.get(metric, metric)}
             row |= {} if gold is None else {"against gold": gold.scores[name][metric]}
             row["against the crowd"] = score.value
-            row |= dict(zip(("truth alone, 95 % from", "to"), score.interval, strict=True)) if of_chains else {}
+            row |= dict(zip(("truth alone, nominal 95 % from", "to"), score.interval, strict=True)) if of_chains else {}
             rows.append(row | {"against the most likely chains": score.point})
     return pandas.DataFrame(rows)

@@ -46,7 +46,8 @@ def together_blocks(fit: Any, view: int) -> list[Any]:
     words = (
         f"{_SHOWN}, the surest first.{cut} Above the diagonal, ink is how probably two are together. "
         f"{_of_pairs(pairs)} Below it is what the experts of this view said of them, on average where several "
-        "did: blue together, orange apart, grey where they are divided, empty where nobody was asked. "
+        "did: blue together, orange apart, paler where most say so, grey where as many say either, empty where nobody "
+        "was asked. "
         f"{_of_answers(pairs)}"
     )
     said = ratio(pairs.said, pairs.times)

@@ -141,7 +141,7 @@ class GoldScores(NamedTuple):
             value, low, high = (f"{one:.{digits}f}" for one in (row.value, row.lower, row.upper))
             said.append(
                 f"“{row.system}” scores {score:.3f} in {named} against the gold chains, and {value} ({low} to {high}, "
-                "95 %) against those of the crowd."
+                "nominally 95 %) against those of the crowd."
             )
             named = named.partition(" (")[0]  # which is explained once
         if not said:

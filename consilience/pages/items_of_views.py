@@ -25,7 +25,7 @@ def clusters_table(fit: Any, view: int) -> list[Any]:
     truth = fit.truth
     label, sure = _labels(truth, view)
     names, rows = truth.names(), list[dict[str, Any]]()
-    for cluster, (number, size) in sizes(truth, view).items():
+    for cluster, (number, size) in sizes_of_clusters(truth, view).items():
         own = np.flatnonzero(label == cluster)
         own = own[np.argsort(-sure[own], kind="stable")]
         rows.append({
@@ -39,7 +39,7 @@ def clusters_table(fit: Any, view: int) -> list[Any]:
     return [Table(frame, caption), *_empty_clusters(truth, _drawn(truth, view), label)]
 
 
-def sizes(truth: Any, view: int) -> dict[int, tuple[int, str]]:
+def sizes_of_clusters(truth: Any, view: int) -> dict[int, tuple[int, str]]:
     """Return of each cluster of a view how many items most probably are in it, and how many in 95 % of draws."""
     label, drawn, found = truth.consensus(view), _drawn(truth, view), dict[int, tuple[int, str]]()
     for cluster in np.unique(label).tolist():
@@ -51,7 +51,7 @@ def sizes(truth: Any, view: int) -> dict[int, tuple[int, str]]:
 
 def sizes_in_words(truth: Any, view: int) -> str:
     """Write how large the clusters of a view are: ranges where draws differ."""
-    found = [size for _, size in sizes(truth, view).values()]
+    found = [size for _, size in sizes_of_clusters(truth, view).values()]
     which = f" in {percent(ends()[1] - ends()[0])} of draws" if any(" to " in size for size in found) else ""
     return f"{' + '.join(found)}{which}"
 

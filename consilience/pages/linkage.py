@@ -27,7 +27,8 @@ from consilience.pages.links_found import among, found_of_all
 from consilience.pages.links_within import between_and_within, in_doubt, rarely_within, within_too
 from consilience.pages.record_pairs import fields_section, review_list
 from consilience.pages.run import changed, kinds_of, line_of
-from consilience.printing import counted, percent, percents
+from consilience.pages.typing_errors import Typos, typing_errors
+from consilience.printing import counted, joined, percent, percents
 from consilience.rounding import written
 
 _NEARLY_ALL = 0.999  # Of all links.
@@ -62,45 +63,70 @@ def linkage_page(
         raise UnsupportedRequest("class_groups= groups classes, and linked records have none")
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
-    own = weighed(fit)
+    own, typos = weighed(fit), typing_errors(fit)
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
         findings=[
-            *_by_known(fit), _account(fit), *surer_links(fit, own), *between_and_within(fit), *in_doubt(fit, own)
+            *_by_known(fit), _account(fit), *surer_links(fit, own), *between_and_within(fit),
+            *in_doubt(fit, typos),
         ],
-        actions=_actions(fit, own),
+        actions=_actions(fit, own, typos),
     )  # fmt: skip
 
 
-def _actions(fit: Any, own: Weighed) -> list[Action]:
-    """Return what to do next; by similarity where all values, such as names, were compared for equality."""
+def _actions(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
+    """Return what to do next; early by similarity where pairs are in doubt for typing errors alone.
+
+    Parameters
+    ----------
+    fit : of records.
+    own : what fields weigh.
+    typos : the pairs in doubt that are equal but for typing errors.
+    """
     kinds = kinds_of(fit.attributes.get("fields", ""))
-    names = ",".join(f"{name}={_SIMILAR[kind]}" for name, kind in kinds.items() if kind in _SIMILAR)
-    what = " and ".join(words for kind, words in _COMPARED.items() if kind in kinds.values())
-    words = f"Compare {what} by similarity, so that typing errors count less, with the other options of this run:"
     files = " ".join(shlex.quote(one) for one in fit.attributes.get("files", [])) or "FILES"
     named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
     flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
-    similar = Action(words, f"consilience link {files}{flags} --similar {names} -o linked-by-similarity")
-    words = "With same or different in its column answer, link again, with the other options of this run:"
+    similar = _by_similarity(kinds, typos, f"consilience link {files}{flags}") * ("similar" not in fit.attributes)
+    words = "With same or different in its column answer, link again:"
     answered = [Action(words, f"consilience link {files}{flags} --labels review.csv -o decided")]
     answered *= fit.method == "em" and "labels" not in fit.attributes
-    words = f"If no file has {_ONE_ENTITY} twice, link only between files, with the other options of this run:"
+    words = f"If no file has {_ONE_ENTITY} twice, link only between files:"
     across = Action(words, f"consilience link {files}{flags} --restriction across -o linked-across")
     first, later = ([across], []) if within_too(fit) and rarely_within(fit) else ([], [across] * within_too(fit))
     return [
         *first,
+        *(similar if typos.number else []),
         *split_dates(own, kinds),
-        Action("Decide on the least certain pairs by hand", section="Review list"),
-        Action("Write the list of pairs to answer:", "consilience review RUN -o review.csv"),
+        Action("Decide on the least certain pairs by hand; a list to answer:", "consilience review RUN -o review.csv",
+               "Review list"),
         *answered,
         *later,
-        *([similar] if names and "similar" not in fit.attributes else []),
+        *([] if typos.number else similar),
         Action("See what fields weigh", section="Match weights"),
         Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
         Action("Choose a threshold", section="Threshold curve"),
-    ]
+    ]  # fmt: skip
+
+
+def _by_similarity(kinds: Mapping[str, str], typos: Typos, link: str) -> list[Action]:
+    """Offer to compare values by similarity: those with typing errors, or all that were compared for equality.
+
+    Parameters
+    ----------
+    kinds : the types of the fields.
+    typos : the pairs in doubt that are equal but for typing errors.
+    link : the command, with the files and the options of the run.
+    """
+    fields = [name for name in kinds if kinds[name] in _SIMILAR and (name in typos.fields or not typos.fields)]
+    if not fields:
+        return []
+    what = " and ".join(words for kind, words in _COMPARED.items() if kind in map(kinds.get, fields))
+    what = joined(f"“{name}”" for name in typos.fields) if typos.fields else what
+    words = f"Compare {what} by similarity, so that typing errors count less:"
+    names = ",".join(f"{name}={_SIMILAR[kinds[name]]}" for name in fields)
+    return [Action(words, f"{link} --similar {names} -o linked-by-similarity")]
 
 
 def _numbers(fit: Any) -> dict[str, Any]:
@@ -108,17 +134,15 @@ def _numbers(fit: Any) -> dict[str, Any]:
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
     known, value = _known_interval(count), linkage_figures.mean_number(count)
-    spread = f"in the mean of draws ({low:,.0f} to {high:,.0f}, 95 %)" if known else "expected"
+    spread = f"entities in 95 % of draws, {value} on average" if known else "entities expected"
     written_ = f"; the estimate that is written has {count.point:,.0f}" if f"{count.point:,.0f}" != value else ""
-    numbers: dict[str, Any] = {
-        f"entities {spread}{written_}": value,
-        "links" if expected.predicted_pairs != 1 else "link": expected.predicted_pairs,
-    }
+    numbers: dict[str, Any] = {f"{spread}{written_}": f"{low:,.0f} to {high:,.0f}" if known else value}
     if not expected.predicted_pairs:
-        return numbers
+        return numbers | {"links": 0}
+    links = "the one link is" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links are"
     found, of = found_of_all(fit)
     by = f"expected by the model{', in doubt' if count.doubt else ''}"
-    shares = {f"of the links are correct, {by}": expected.precision, f"of {of} are found, {by}": found}
+    shares = {f"of {links} correct, {by}": expected.precision, f"of {of} are found, {by}": found}
     drawn = _shares_of_draws(fit) if known else [_UNKNOWN] * 2
     for (name, share), (mean, low, high) in zip(shares.items(), drawn, strict=True):
         if np.isfinite(low):
@@ -290,11 +314,17 @@ def _number(fit: Any) -> Section:
     if beside:
         words += (
             " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
-            "compares more pairs of records. Of the estimate are the probabilities of pairs, what fields add, and the "
-            f"{fit.draws:,} draws under “What was run”, on which systems are scored."
+            f"compares more pairs of records. Of the estimate are the probabilities of pairs{_by_pairs(fit)}, what "
+            f"fields add, and the {fit.draws:,} draws under “What was run”, on which systems are scored."
         )
     drawn = linkage_figures.entity_histogram(count, known)
     return Section("Clusters", [words, drawn, shown, *least], f"{mean} entities, {low:,.0f} to {high:,.0f}")
+
+
+def _by_pairs(fit: Any) -> str:
+    """Say in brackets how many links are correct by pairs, where that is another share than by draws."""
+    drawn, own = (percent(one) for one in (_shares_of_draws(fit)[0][0], expected_scores(fit).precision))
+    return f" (by them {own} of the links are correct, and not {drawn})" * (own != drawn)
 
 
 def _least_certain(fit: Any) -> list[Any]:

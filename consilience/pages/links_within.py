@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from consilience.models.truth.partitions import pairs_together
-from consilience.pages.agreement_by_chance import Weighed
 from consilience.pages.links_found import pairs_of_records
-from consilience.pages.record_pairs import DOUBTFUL, doubtful_records, most_in_doubt, tells_pairs
+from consilience.pages.record_pairs import DOUBTFUL, doubtful_records, most_in_doubt
+from consilience.pages.typing_errors import Typos
 from consilience.printing import counted
 from consilience.rounding import probability
 
@@ -39,7 +39,7 @@ def between_and_within(fit: Any) -> list[str]:
         said += f" ({'; '.join(f'{a} and {b} with {probability(p, 2)}' for a, b, p in named)})"
     said += ". Before it compares them the model takes either kind of pair to be a link as often"
     if _is_rare(*counts):
-        said += ", though links within are far rarer here: if no file has an entity twice, link by --restriction across"
+        said += ", though links within are far rarer here"
     return [f"{said}."]
 
 
@@ -69,17 +69,16 @@ def _is_rare(in_several: tuple[int, int], in_one: tuple[int, int]) -> bool:
     return between > 0 and within * of_between <= _RARE * between * of_within
 
 
-def in_doubt(fit: Any, own: Weighed) -> list[str]:
-    """Say how many records are in doubt, and which pair most; ``own`` is what fields weigh, if that is known."""
+def in_doubt(fit: Any, typos: Typos) -> list[str]:
+    """Say how many records are in doubt, which pair most, and how many of those in ``typos`` only for an error."""
     number = len(doubtful_records(fit))
     pairs = fit.truth.pairs()
     if not number or not len(pairs.probability):
         return []
     one, other = (np.array([record]) for record in most_in_doubt(fit))
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
-    how = "; the Review list shows what each field adds" * (own.table is not None and tells_pairs(fit))
     return [
         f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} an entity with a "
         f"certainty below {DOUBTFUL}. Most in doubt are {names[one[0]]} and {names[other[0]]}, "
-        f"of one entity with probability {probability(of_both, 2)}{how}."
+        f"of one entity with probability {probability(of_both, 2)}.{typos.words}"
     ]

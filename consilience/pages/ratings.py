@@ -47,17 +47,17 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | N
             str(frame["item"].iloc[place]), float(frame["mean"].iloc[place]),
             "{} ({} to {})".format(*within(*frame[["mean", "lower", "upper"]].iloc[place])),
             interval=(float(frame["lower"].iloc[place]), float(frame["upper"].iloc[place])),
-            ticks=rating[item == place].tolist(),
+            ticks=rating[item == place].tolist(), ring=None if without is None else float(without.mean[place]),
         )
         for place in drawn.tolist()
     ]  # fmt: skip
     which = "" if len(drawn) == len(frame) else f" Drawn are the {len(drawn)} whose side is least certain."
     words = (
-        f"A dot is the estimated mean of an item, {_moved_towards(fit)}. The bar is the 95 % interval of the mean of "
-        f"many ratings of this item by {_whose_mean(offsets)}. Thin lines are single "
-        f"ratings{', offsets taken off' * offsets.taken}; the dashed line is the threshold, {threshold:g}. The side of "
-        "an item is the one of its mean; where the bar crosses the line, the certainty of the side is below 0.975. "
-        f"{_bars_alike(frame, item)}"
+        f"A dot is the estimated mean of an item, {_moved_towards(fit)}"
+        f"{'; a ring is that mean with the offsets of annotators taken off' * (without is not None)}. The bar is the "
+        f"95 % interval of the mean of many ratings of this item by {_whose_mean(offsets)}. Thin lines are single "
+        f"ratings{', offsets taken off' * offsets.taken}; the dashed line is the threshold, {threshold:g}. Where the "
+        f"bar crosses it, the certainty of the side is below 0.975. {_bars_alike(frame, item)}"
     )
     heads = ("item", "rating", "mean (95 %)")
     scale = Bars(rows, f"Items along the scale, the highest first.{which}", heads, threshold)
@@ -101,8 +101,10 @@ def _bars_alike(frame: Any, item: np.ndarray) -> str:
 def _whose_mean(offsets: Offsets) -> str:
     """Say of whom ratings are that bars are about the mean of."""
     if offsets.taken:
-        return f"{offsets.these}, whose offsets are taken for known"
-    return f"annotators like these, if they {'are' if offsets.furthest is None else 'were'} alike"
+        return f"{offsets.these}, whose offsets are taken for known (in simulation {_HELD[True]} % held it)"
+    if offsets.furthest is None:
+        return "annotators like these, if they are alike"
+    return f"annotators like these, if they were alike (in simulation with offsets {_HELD[False]} % held it)"
 
 
 def _moved_towards(fit: Any) -> str:
@@ -214,10 +216,19 @@ def sides_words(fit: Any, best: Score, offsets: Offsets) -> str:
     )
     return (
         f"{above.sum():,} of {counted(len(mean), 'items')} {'is' if above.sum() == 1 else 'are'} above "
-        f"{threshold:g} and {(~above).sum():,} below, by their estimated means; {(above & sure).sum():,} above and "
+        f"{threshold:g} and {(~above).sum():,} below, by their estimated "
+        f"means{_moved_together(mean, threshold, offsets)}; {(above & sure).sum():,} above and "
         f"{(~above & sure).sum():,} below with a certainty of {SURE} or more, {offsets.condition}. The lowest "
         f"estimate is that of {low}, the highest that of {high}.{_extremes(fit, *ends, taken=offsets.taken)}"
     )
+
+
+def _moved_together(mean: np.ndarray, threshold: float, offsets: Offsets) -> str:
+    """Say how many items would be above, were all means moved to the ends of the interval of their mean; or nothing."""
+    if offsets.taken or not np.isfinite(offsets.half):
+        return ""
+    low, high = (int((mean + moved >= threshold).sum()) for moved in (-offsets.half, offsets.half))
+    return f" ({low:,} to {high:,} above, if all move to an end of the interval of their mean)" * (low < high)
 
 
 def _extremes(fit: Any, high: int, low: int, *, taken: bool) -> str:
@@ -376,6 +387,7 @@ def without_offsets(fit: Any, found: Offsets) -> Without | None:
     return Without(mean, top.items, top, (extremes[0], extremes[1]))
 
 
+_HELD = {True: 94, False: 91}  # per cent of the intervals of items, by whether offsets were taken off
 _MEASURED = (
     "In 1,000 simulations of 40 items and 5 annotators with offsets of 5, 4 ratings of each item with errors of 7, "
     "95 % intervals of items held their mean by"
@@ -395,18 +407,17 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
         rows.append(Bar(str(name), mean, text, interval=(ends[0], ends[1])))
     words = (
         "How much higher each annotator rates than the others do on the same items, with the 95 % interval of that "
-        "average over many such items. The table has the offset from the mean of all annotators too, by "
-        "least squares. "
+        "average over many such items. "
     )
     words += (
         "The latter was taken off the ratings before the fit. At the top of the page the interval of the mean of all "
-        f"items is one with other annotators like these; no other interval is. {_MEASURED} these annotators in 94 % of "
-        "cases, and that of the mean of all items held it with others like them in 96 %."
+        f"items is one with other annotators like these; no other interval is. {_MEASURED} these annotators in "
+        f"{_HELD[True]} % of cases, and that of the mean of all items held it with others like them in 96 %."
         if found.taken else
-        "The model takes annotators for alike, and corrects for no offset. In the interval of the mean of all items, "
+        "In the interval of the mean of all items, "
         "at the top of the page, such offsets count: it holds with other annotators like these. "
-        f"{_MEASURED} annotators like these in 91 % of cases. But misses come together, as one set of annotators "
-        "shifts all bars alike: in 7 % of the simulations fewer than 80 % of the intervals did."
+        f"{_MEASURED} annotators like these in {_HELD[False]} % of cases. But misses come together, as one set of "
+        "annotators shifts all bars alike: in 7 % of the simulations fewer than 80 % of the intervals did."
     )  # fmt: skip
     before = ", before they were taken off" * found.taken
     caption = f"Offset of each annotator from the others{before}, the highest first."
@@ -415,11 +426,11 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
     both = {"from the others": found.mean, f"from the mean of all, {taken}": found.from_all}
     frame = pandas.DataFrame({"annotator": found.names, "ratings": found.number, **both})
     texts = {name: [written(one, form) for one in values] for name, values in both.items()}
-    blocks.append(Table(frame, "Both offsets of each annotator.", texts=texts))
+    blocks.append(Table(frame, "Both offsets of each annotator, the second by least squares.", texts=texts))
     if found.furthest is not None:
         blocks += [
             f"To fit again{'' if by_command(fit) else ' in Python'} with the offsets from the mean of all annotators "
-            "taken off the ratings; the new page is of the mean by these annotators, and says so:",
+            "taken off the ratings:",
             Code(_lines_without_offsets(fit), "To take the offsets off"),
         ]
     gist = f"{apart} of {len(found.mean):,} annotators off on average"

@@ -18,14 +18,14 @@ from consilience.evaluation.readings import range_text
 from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages import Bar, Bars, Section, Table
-from consilience.pages.agreement_by_chance import Weighed, in_detail
+from consilience.pages.agreement_by_chance import Weighed, in_detail, only_unsure
 from consilience.pages.systems import in_words
 from consilience.printing import counted
 from consilience.rounding import probability, written
 
 DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
 _MOST_GROUPS = 20
-_SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown, if others cause its doubt.
+SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown, if others cause its doubt.
 _MOST_WATERFALLS = 5
 _TERMS = {"prior": "before comparing"}
 _MIDDLE = "For comparison a usual link, "
@@ -53,12 +53,12 @@ def review_list(fit: Any) -> Section | None:
     )
     how = (
         "How the probability of a pair comes about: its log odds begin with those of any two records before their "
-        "fields are compared, if neither belongs with a third one; each field adds to them. Two shares "
-        "before what it adds are those of links and of other pairs in which the second record has the value of the "
-        f"first, or another one where they differ; added is the logarithm of their quotient. {_LOG_ODDS} The sum is of "
-        "the two records by themselves. A third record that may belong with one of them, and what else is known, such "
-        "as that no entity is twice in a file, move the probability from there: where they do, both stand above the "
-        "bars."
+        "fields are compared, if neither belongs with a third one; each field adds to them. Before what it "
+        "adds stand two shares, among links and among other pairs whose first record has this value: how often the "
+        "second has it too or, where the two differ, has another one. Added is the logarithm of the one share over the "
+        f"other. {_LOG_ODDS} The sum is of the two records by themselves. A third record that may belong with one of "
+        "them, and what else is known, such as that no entity is twice in a file, move the probability from there: "
+        "where they do, both stand above the bars."
     )
     more = (
         f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
@@ -181,7 +181,7 @@ def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[li
     A record is in doubt because of others that are not surely with it: the likeliest of these is shown in any case.
     Groups that are left out are those of connected records none of which is in a group that is returned.
     """
-    likely = pairs.probability > _SHOWN
+    likely = pairs.probability > SHOWN
     first, second = pairs.first[likely], pairs.second[likely]
     graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(num_records, num_records))
     _, part = connected_components(graph, directed=False)
@@ -195,7 +195,7 @@ def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[li
         beside = (pairs.first == record) | (pairs.second == record)
         others = np.where(pairs.first[beside] == record, pairs.second[beside], pairs.first[beside])
         own = pairs.probability[beside]
-        order = np.argsort(-own, kind="stable")[: max((own > _SHOWN).sum(), (own >= DOUBTFUL).sum() + 1)]
+        order = np.argsort(-own, kind="stable")[: max((own > SHOWN).sum(), (own >= DOUBTFUL).sum() + 1)]
         groups.append([(record, 1.0), *zip(others[order].tolist(), own[order].tolist(), strict=True)])
         seen.update(one for one, _ in groups[-1])
     left = np.zeros(num_records, bool)
@@ -266,8 +266,8 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     how = (
         "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
-        "pairs of records, each pair counted as much of a link as it is probable; both add up to 1 over the outcomes "
-        f"of a field. {'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
+        "pairs of records, each pair counted as much of a link as it is probable. "
+        f"{'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
         "and no other."
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
@@ -275,7 +275,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
-    notes = [*_of_model(weights), *in_detail(own), *_by_prior(own.differing)]
+    notes = [*_of_model(weights), *in_detail(own), *_by_prior(own)]
     return [how, linkage_figures.weights_of_fields(weights), table, *notes]
 
 
@@ -298,14 +298,14 @@ def _of_model(weights: Any) -> list[str]:
     ]
 
 
-def _by_prior(differ: Any) -> list[str]:
-    """Say of which fields the model expects more errors in links than are counted."""
-    if not len(differ):
+def _by_prior(own: Weighed) -> list[str]:
+    """Say of which fields the model expects more errors in links than are counted, and where no sure link has one."""
+    if not len(own.differing):
         return []
     return [
-        f"The model expects linked records to differ more often than is counted in {_apart(differ)}: the "
-        "few differences are drawn towards what it expects of errors before any data. So values that differ there take "
-        "off less than the two shares would say."
+        f"The model expects linked records to differ more often than is counted in {_apart(own.differing)}: the "
+        "few differences are drawn towards what it expects of errors before any data. So a difference there speaks "
+        f"less against a link than these counts would.{only_unsure(own)}"
     ]
 
 

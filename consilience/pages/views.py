@@ -13,12 +13,19 @@ from consilience import views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
 from consilience.pages import SURE, Action, Heading, Page, Section, Table
-from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert
+from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert, tile_of_most
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
 from consilience.pages.clusters_apart import most_apart, most_telling
 from consilience.pages.clusters_together import together_blocks
 from consilience.pages.items import effective_draws
-from consilience.pages.items_of_views import clusters_table, items_section, less_sure, sizes_in_words
+from consilience.pages.items_of_views import (
+    clusters_table,
+    items_section,
+    less_sure,
+    sizes_in_words,
+    sizes_of_clusters,
+    title_of_items,
+)
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
 from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, restart_words
@@ -32,14 +39,15 @@ _MOST_ROWS, _FEW_ROWS, _MOST_POINTS = 15, 8, 4_000
 _LOOKED_AT = 1_000    # Answers that go against the others.
 _MOST_UNSURE = 20    # Items in doubt that are drawn.
 _MOST_FEATURES = 4    # Of the table of features of each view.
+_MOST_SIZES = 5       # Of clusters in a key figure.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
 _EVEN = math.log(2)           # Nats that settle an even question.
 _LEAST_GAIN = 0.01 * _EVEN    # Below, another answer tells next to nothing.
 _WORTH = 0.1 * _EVEN          # Below, an answer is not called worth asking.
-_SETTLES = "one bit"  # a unit that readers of any field may look up
+_SETTLES = "what settles an open pair"
+_OPEN_PAIR = "as probably together as apart"
 _TO_ASK = (
     ("Answers worth asking again", "Ask again where answers contradict the others"),
-    ("Answers against the others", "Look at the answers that contradict the others"),
 )
 """What to do, by the title of its section; one without such pairs has another title."""
 
@@ -54,21 +62,9 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     if systems or risk is not None:
         raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
     found = _Found(fit)
-    data, parts = fit.data, _sections(found)
-    sure = int((~not_sure(found.experts["probability"])).sum())
-    low, high = found.count.interval
-    spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
-    held = _held(fit.truth)
-    named = counted(found.most, "views").partition(" ")[2]
+    parts, held = _sections(found), _held(fit.truth)
     return Page(
-        f"Views of {counted(data.num_experts, 'experts')}", line_of(fit), parts, numbers={
-            f"{named}, with probability {_share_of(found)}{spread}": f"{found.most:,}",
-            f"of {counted(data.num_experts, 'experts')} with a sure view (probability {SURE} or more)": sure,
-            f"of {counted(fit.truth.num_units, 'items')} with a sure cluster{_in_all(held)}, given at most "
-            f"{fit.truth.most_clusters} clusters of a view": fit.truth.num_units - found.open,
-            f"of {counted(data.num_constraints, 'answers')} {_called(found)}":
-                f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{found.worth or len(found.against):,}",
-        },
+        f"Views of {counted(fit.data.num_experts, 'experts')}", line_of(fit), parts, numbers=_numbers(found),
         findings=[
             f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)}All "
             "probabilities, those of items and sizes too, come from this model with at most "
@@ -82,12 +78,14 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         ],
         actions=[
             *_more_draws(fit),
-            Action("See which items belong together", section=f"View {numbered(0)}"),
+            *_ask_again(found),
+            *_check(found),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
               if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= _WORTH)),
             *_other_clusters(fit),
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
+            Action("See which items belong together", section=f"View {numbered(0)}"),
             Action("See how reliable each expert is", section="How reliable each expert is"),
         ],
         method=how_chains_moved(fit),
@@ -111,6 +109,45 @@ class _Found:
         self.draws = effective_draws(fit, self.count) if fit.has_draws else np.inf
         chance = fit.truth.cluster_probability[:, _held(fit.truth)]
         self.open = int(not_sure(chance.max(axis=2)).any(axis=1).sum())
+
+
+def _numbers(found: _Found) -> dict[str, Any]:
+    """Return the key figures; where all is sure, sizes of the clusters and who errs most in place of what is sure."""
+    fit, held = found.fit, _held(found.fit.truth)
+    number, (low, high) = fit.data.num_experts, found.count.interval
+    spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
+    sure = int((~not_sure(found.experts["probability"])).sum())
+    named = counted(found.most, "views").partition(" ")[2]
+    numbers: dict[str, Any] = {f"{named}, with probability {_share_of(found)}{spread}": f"{found.most:,}"}
+    most = f"given at most {fit.truth.most_clusters} clusters of a view"
+    if sure == number and not found.open and len(held) == 1:
+        sizes = [size for size, _ in sizes_of_clusters(fit.truth, held[0]).values()]
+        what = f"items in the {counted(len(sizes), 'clusters')}, all with a sure cluster, {most}"
+        numbers[what] = " + ".join(f"{size:,}" for size in sizes) if len(sizes) <= _MOST_SIZES else f"{sum(sizes):,}"
+        numbers |= tile_of_most(found.of_whom)
+    else:
+        numbers[f"of {counted(number, 'experts')} with a sure view (probability {SURE} or more)"] = sure
+        sure_items = f"of {counted(fit.truth.num_units, 'items')} with a sure cluster{_in_all(held)}, {most}"
+        numbers[sure_items] = fit.truth.num_units - found.open
+    against = f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{found.worth or len(found.against):,}"
+    return numbers | {f"of {counted(fit.data.num_constraints, 'answers')} {_called(found)}": against}
+
+
+def _ask_again(found: _Found) -> list[Action]:
+    """Return the advice to speak with the expert who errs most, where one clearly does, by the pairs in question."""
+    if not most_contrary(found.of_whom):
+        return []
+    who = found.of_whom["expert"].iloc[0]
+    words = f"Ask {who} again where all together say otherwise, and whether the question was understood; the answers:"
+    return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
+
+
+def _check(found: _Found) -> list[Action]:
+    """Return the advice to check clusters by what is known, where more answers would tell next to nothing."""
+    if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= _WORTH):
+        return []
+    words = "By this model no more answers are needed; check some items against a grouping that is known"
+    return [Action(words, section=title_of_items(0))]
 
 
 def _in_all(held: list[int]) -> str:
@@ -166,19 +203,19 @@ def _surer(found: _Found) -> str:
     best = found.asked.head(1)
     if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
         return (
-            "By this model no single answer makes clusters much surer: of the random pairs looked at none is expected "
-            f"to tell {_share_of_even(_LEAST_GAIN)} or more of {_SETTLES}."
+            "By this model no further answer makes clusters much surer: none on the random pairs looked at is expected "
+            f"to tell even {_share_of_even(_LEAST_GAIN)} of {_SETTLES}, one that is {_OPEN_PAIR}."
         )
     one = best.iloc[0]
     if not found.open and one["gain"] < _WORTH:
         return (
-            "By this model little is left to gain by more answers: of the pairs looked at the best answer is expected "
-            f"to tell {_share_of_even(one['gain'])} of {_SETTLES}, which would settle a pair that is as probably "
-            "together as apart."
+            "By this model little is left to gain by more answers: the best one on the pairs looked at is expected to "
+            f"tell {_share_of_even(one['gain'])} of {_SETTLES}, one that is {_OPEN_PAIR}."
         )
     return (
         f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
-        f"{one['item_a']} and {one['item_b']} is expected to tell most, {_share_of_even(one['gain'])} of {_SETTLES}."
+        f"{one['item_a']} and {one['item_b']} is expected to tell most, {_share_of_even(one['gain'])} of {_SETTLES}, "
+        f"one that is {_OPEN_PAIR}."
     )
 
 
@@ -259,7 +296,7 @@ def _number(found: _Found) -> Section:
         drawn.append(views_figures.restart_bounds(restarts))
     elif not len(restarts):
         blocks.append(agreement_of_runs(fit))
-        blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT)
+        blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT and fit.data.num_features > 0)
     blocks.append(Heading("How many clusters a view may have"))
     if len(fit.table("evidence")) < 2:
         blocks.append(f"{clusters_allowed(fit)}. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
@@ -466,10 +503,11 @@ def _contradictions(found: _Found) -> Section:
         return Section(title, [words, *whose, which, first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
-        f"“Gain” is what another answer is expected to tell of the pair, in per cent of {_SETTLES}. It is that of the "
-        f"best expert of the view, as if asked anew, with an error of its own. Of {looked} answers {found.worth:,} "
-        f"{'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it is less the "
-        f"others have all but settled the matter. {_the('with the largest gain', again['gain'] / _EVEN, 'gain')}:"
+        f"“Gain” is what another answer is expected to tell of the pair, in per cent of {_SETTLES} ({_OPEN_PAIR}). It "
+        f"is that of the best expert of the view, as if asked anew, with an error of its own. Of {looked} answers "
+        f"{found.worth:,} {'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it "
+        "is less the others have all but settled the matter. "
+        f"{_the('with the largest gain', again['gain'] / _EVEN, 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
     return Section(title, [words, *whose, gain, most, which, first], gist)
@@ -494,10 +532,10 @@ def _questions(found: _Found) -> list[Section]:
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
         "are in one cluster of this view, and “gain” what the answer is expected to tell of that, in per cent of "
-        f"{_SETTLES}. Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that were found "
-        f"{'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item comes "
-        "twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, with "
-        f"the gain in nats ({_EVEN:.2f} nats are 100 %)."
+        f"{_SETTLES} ({_OPEN_PAIR}). Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that "
+        f"were found {'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item "
+        "comes twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, "
+        f"with the gain in nats ({_EVEN:.2f} nats are 100 %)."
     )
     best = _share_of_even(table["gain"].max())
     gist = f"the best answer is expected to tell {best} of {_SETTLES}"

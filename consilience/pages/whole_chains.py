@@ -108,7 +108,7 @@ def whole_chains(named: Any, chains: SilverChains, whole: Whole, digits: int) ->
     frame = frame.drop(columns="document") if data.num_documents == 1 else frame
     words = (
         "How probable each chain of the text is as a whole: the share of draws in which exactly its mentions are one "
-        "entity, none missing and no other with them. One wrong link is enough for another chain, so that long ones "
+        "entity. One wrong link is enough for another chain, so that long ones "
         f"are less sure than their links. Counted among {whole.num_draws:,} draws{worth_of(whole, whole.draws.min())}."
     )
     numbers = zip(whole.probability[order].tolist(), whole.draws[order].tolist(), strict=True)

@@ -267,7 +267,9 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
     blind, opposed = ([str(names[code]) for code in np.flatnonzero(one).tolist()] for one in chosen)
     if blind:
         who = f"{_listed(blind)} look{'s' if len(blind) == 1 else ''}"
-        yield Note(Level.note, f"{NO_EVIDENCE}{who} at the items: agreement with the others may be chance")
+        low, high = (f"{end:.1f}" for end in (z[chosen[0]].min(), z[chosen[0]].max()))
+        chance = f"z = {low if low == high else f'{low} to {high}'}, below {_BLIND:.0f}"
+        yield Note(Level.note, f"{NO_EVIDENCE}{who} at the items: agreement with the others may be chance ({chance})")
     if opposed:
         agree = "agrees" if len(opposed) == 1 else "agree"
         text = f"{_listed(opposed)} {agree} less than chance would: are the labels used in another order?"

@@ -13,6 +13,7 @@ from consilience.pages.agreement import (
     _best_number,
     _by_convention,
     _is_better,
+    _more_annotators,
     _planning,
     _than,
     agreement_page,
@@ -77,6 +78,23 @@ def test_plans_are_for_as_many_annotations_as_now():
     assert part.gist == f"for these annotators {first.iloc[0]} takes about {about} more annotations, 4 of each new item"
 
 
+@pytest.mark.parametrize(
+    ("sd", "item_sd", "said"),
+    [
+        (0.05, 0.03, "labelled by the same 6, would leave about ± 0.08."),  # ± 0.1, of which 4/5 is of annotators
+        (0.05, 0.05, "labelled by the same 6, would make that narrower too."),
+    ],
+)
+def test_what_narrows_the_interval_for_annotators_like_these_is_said(sd, item_sd, said):
+    both = SimpleNamespace(sd=sd, item_sd=item_sd, num_annotators=6)
+    found = SimpleNamespace(interval_of_others=(0.5, 0.7), annotators_random=False, two_way=both)
+    told = _more_annotators(found)
+    assert told.startswith(" For annotators like these it is ± 0.1; ")
+    assert said in told
+    assert told.endswith("about four times as many annotators, 24, and four times as many items.")
+    assert _more_annotators(SimpleNamespace(interval_of_others=None, annotators_random=False)) == ""
+
+
 def test_items_that_agree_least_stand_with_their_labels():
     counts = [[3, 0, 0]] * 3 + [[1, 2, 1], [1, 1, 1], [1, 1, 0]] + [[2, 1, 1]] * 9 + [[1, 0, 0]]
     page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b", "c"])))
@@ -109,7 +127,7 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     assert said.endswith(f"{_than(lowest, found.annotators()['annotator'])}.")
     assert "Bonferroni" not in " ".join(agreement_page(found).findings)
     part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
-    told = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni; each single test is "
+    told = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni, "
     assert part.blocks[0].endswith(f"{told}approximate).")
 
 

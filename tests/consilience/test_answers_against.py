@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert
+from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert, tile_of_most
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,13 @@ def test_who_contradicts_the_others_more_than_by_chance_is_named(contrary, answe
     assert most_contrary(found) == told
     assert found.set_index("expert").loc[names, "against the others"].tolist() == contrary
     assert bool(table_by_expert(found)) is (len(answers) > 1)
+
+
+def test_the_tile_is_of_the_largest_share_and_not_of_the_largest_number():
+    experts = pandas.DataFrame({"expert": list("ab"), "answers": [200, 40]})
+    frame = by_expert(experts, pandas.DataFrame({"expert": list("a" * 20 + "b" * 10)}))
+    ((name, value),) = tile_of_most(frame).items()
+    assert value == "25.0 %"
+    assert name.startswith("of the 40 answers of b go against what all together say, the largest share of an expert (")
+    assert name.endswith("14.2 to 40.2 %, 95 %)")  # Wilson's, by hand
+    assert tile_of_most(frame[:1]) == {}

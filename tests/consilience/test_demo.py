@@ -14,7 +14,9 @@ from consilience.demo_words import (
     Others,
     against_the_votes,
     by_priors,
+    of_a_vote,
     same_grades,
+    to_one_side,
     truth_among,
     who_is_first,
     whom_to_look_at,
@@ -83,6 +85,8 @@ def test_two_files_are_linked(studies):
     assert table["in truth"].tolist() == [455, 145]
     assert any("were cut at their weakest links" in str(block) for block in studies["people"].section.blocks)
     assert table["mean of draws"].sum() == pytest.approx(600)
+    (bias,) = re.findall(r"but ([\d.]+ % of the draws have more people than in truth: too few links are found)", words)
+    assert studies["people"].finding.endswith(f"in truth they are 455, and {bias}.")
     assert (table["95 % from"] <= table["in truth"]).all()
     assert (table["in truth"] <= table["to"]).all()
 
@@ -136,6 +140,9 @@ def test_the_printed_cases_come_out_as_printed(studies):
     for one, before in ((program, "at most "), (equation, "by up to ")):  # rounded up, and by no more than it takes
         far = float(re.search(rf"{before}(0\.\d{{3}})[;.] ", studies["dermatologists"].words)[1])
         assert far - 0.001 < (one - table["printed in the paper"]).abs().max() <= far
+    gap, other = re.findall(r"to (0\.\d{3})", studies["dermatologists"].section.gist)
+    assert all(f" {one}" in studies["dermatologists"].words for one in (gap, other))
+    assert gap < other
     advice = studies["dermatologists"].section.blocks[-1]
     assert advice.endswith("Here they would not: in each of 3 cases the same of two systems is ahead by both weights.")
     named = "here, weights of their equation 14"
@@ -171,11 +178,33 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     # What holds by the prior of the simulation stands beside what a flat one says.
     flat = simulated.by_flat.table.set_index("system").loc[favourite["system"]]
     assert not flat["lower"] <= favourite["true accuracy"] <= flat["upper"]
-    held = "{:.2f} to {:.2f}, 95 %, by the prior of the simulation".format(*favourite[["95 % from", "to"]])
-    assert f"accuracy of a system ({held}); in truth {favourite['true accuracy']:.2f}" in next(iter(study.number))
-    said = "{:.2f}, with 95 % between {:.2f} and {:.2f}".format(*flat[["value", "lower", "upper"]])
-    assert study.finding.endswith(f", by the prior of the simulation, and {said}, by a flat one.")
-    assert "; by the prior of the simulation the model says" in study.section.gist
+    said, own = (
+        "{:.2f}, with 95 % between {:.2f} and {:.2f}".format(*values)
+        for values in (flat[["value", "lower", "upper"]], favourite[["estimate", "95 % from", "to"]])
+    )
+    assert favourite["95 % from"] <= favourite["true accuracy"] <= favourite["to"]
+    assert study.finding.endswith(
+        f"By a flat prior, as users have one, the model says {said}, which misses it; by the prior that the data were "
+        f"drawn from {own}, which holds it."
+    )
+    ((name, value),) = study.number.items()
+    true = f"{favourite['true accuracy']:.2f}"
+    assert value == f"{flat['value']:.2f}"
+    assert name.startswith("accuracy of a system by a flat prior ({:.2f} to {:.2f}, 95 %), ".format(
+        *flat[["lower", "upper"]]))  # fmt: skip
+    assert f"which misses the true {true}; by the prior of the simulation {own.partition(',')[0]} (" in name
+    assert f"for a system that has {true}; by a flat prior the model says {value} [" in study.section.gist
+
+
+@pytest.mark.parametrize(("lower", "upper", "said"), [(0.6, 0.7, "which misses it"), (0.6, 0.73, "which holds it")])
+def test_whether_a_flat_prior_holds_the_true_accuracy_is_computed(lower, upper, said):
+    system = pandas.Series({
+        "by majority vote": 0.9, "true accuracy": 0.72, "estimate": 0.71, "95 % from": 0.68, "to": 0.74,
+    })  # fmt: skip
+    number, finding, _ = of_a_vote(system, pandas.Series({"value": 0.66, "lower": lower, "upper": upper}))
+    assert f"between {lower:.2f} and {upper:.2f}, {said}; by the prior" in finding
+    assert list(number.values()) == ["0.66"]
+    assert f"{said.removesuffix('it')}the true 0.72" in next(iter(number))
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):
@@ -272,6 +301,7 @@ def test_where_the_true_number_lies_is_said(draws, said):
     count = SimpleNamespace(draws=draws, interval=(draws.min(), draws.max()))
     words = truth_among(10, count)
     assert said in words
+    assert to_one_side(10, count) in words
     assert words.endswith("One data set does not show whether such intervals hold as often as they say.")
 
 

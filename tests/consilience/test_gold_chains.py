@@ -182,7 +182,7 @@ def test_a_majority_vote_is_the_baseline_and_its_ties_are_named():
     found = voted(fit)
     assert (found.right, found.wrong, found.tied.tolist(), found.held) == (2, 1, [3, 4], 1)
     assert found.words(fit.truth.names()) == (
-        " A majority vote has 2 of 5 right, and 2 tie. Tied: m3, m4; the gold label is one of the tied ones in 1 of 2."
+        " A majority vote: 2 right, 1 wrong, 2 tied (the gold label among them in 1). Tied: m3, m4."
     )
     assert found.clause in gold_section(beside_gold(fit), fit.truth.names()).blocks[0]
     assert voted(cs.fit("majority-vote", data)) is None

@@ -16,10 +16,12 @@ from consilience.models.block_linkage.weights import learned
 from consilience.models.truth.partitions import pairs_together
 from consilience.notes import IN_DETAILS
 from consilience.pages.agreement_by_chance import (
-    Chance,
+    Weighed,
+    _in_doubt_alone,
+    _in_doubt_by_field,
     _near,
     in_detail,
-    more_links,
+    only_unsure,
     split_dates,
     surer_links,
     weighed,
@@ -45,7 +47,10 @@ from consilience.pages.record_pairs import (
     review_list,
 )
 from consilience.pages.run import _diagnosis, findings
-from consilience.printing import joined, percent, percents
+from consilience.pages.typing_errors import Typos, _one_error, typing_errors
+from consilience.printing import percent, percents
+
+NONE = Typos(0, 0, ())
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -65,15 +70,15 @@ def page_of(fit):
     return linkage_page(fit, {}, metric=None, risk=None, singletons=True, provenance=None, text=None)
 
 
-def test_the_tile_of_entities_is_a_mean_and_says_what_is_written(fit):
+def test_the_tile_of_entities_is_an_interval_and_says_what_is_written(fit):
     count = cs.num_entities(fit)
     low, high = count.interval
     name, value = next(iter(page_of(fit).numbers.items()))
     written = len(np.unique(fit.truth.estimate()))
-    assert (value, written) == (f"{count.value:.1f}", count.point)  # the interval is a few wide
-    assert f"{written}" != value
-    spread = f"{low:.0f} to {high:.0f}, 95 %"
-    assert name == f"entities in the mean of draws ({spread}); the estimate that is written has {written}"
+    assert (value, written) == (f"{low:.0f} to {high:.0f}", count.point)
+    mean = f"{count.value:.1f}"  # the interval is a few wide
+    assert f"{written}" != mean
+    assert name == f"entities in 95 % of draws, {mean} on average; the estimate that is written has {written}"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,7 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     said = f"Links between two files: {together.sum() - within} of {pairs[0]:,} pairs of records; links within one file"
     found = [text for text in page_of(one).findings if text.startswith(f"{said}: {within} of {pairs[1]:,}")]
     assert len(found) == told
-    actions = _actions(one, weighed(one))
+    actions = _actions(one, weighed(one), typing_errors(one))
     offered = [action.command for action in actions if action.words.startswith("If no file has an entity")]
     assert offered == ["consilience link FILES --restriction across -o linked-across"] * told
     assert len(page_of(one).findings) <= 4
@@ -126,13 +131,13 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
     (said,) = between_and_within(fit)
     assert said.startswith("Links between two files: 12 of 400 pairs of records; links within one file: ")
     assert f" {linked_within} of 380{named}. Before" in said
-    assert ("link by --restriction across" in said) is rare
+    assert ("though links within are far rarer here" in said) is rare
 
 
 def test_linking_across_files_is_the_first_step_where_links_within_are_rare(fit, monkeypatch):
     for rare in (True, False):
         monkeypatch.setattr("consilience.pages.linkage.rarely_within", lambda fit, rare=rare: rare)
-        actions = _actions(fit, weighed(fit))
+        actions = _actions(fit, weighed(fit), NONE)
         places = [place for place, one in enumerate(actions) if "--restriction across" in one.command]
         assert len(places) == 1
         assert (places[0] == 0) is rare
@@ -188,7 +193,8 @@ def test_a_share_and_its_interval_are_of_the_same_draws(fit):
     """Tiles, the finding and the table of thresholds: none has the interval of draws and the value of another run."""
     (mean, low, high), (of_all, *_) = _shares_of_draws(fit)
     tiles = {name.split(" (")[0]: value for name, value in page_of(fit).numbers.items()}
-    assert tiles["of the links are correct, expected by the model's draws"] == percent(mean)
+    made = len(pairs_together(fit.truth.estimate()))
+    assert tiles[f"of the {made} links are correct, expected by the model's draws"] == percent(mean)
     assert tiles["of all links are found, expected by the model's draws"] == percent(of_all)
     assert page_of(fit).findings[0].startswith(f"The model expects {percent(mean)} of ")
     pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
@@ -224,7 +230,7 @@ def test_the_threshold_in_the_headline_is_the_even_one(fit):
 )
 def test_fields_that_may_be_nearly_equal_are_named(fit, fields, words, flags):
     one = dataclasses.replace(fit, attributes=fit.attributes | {"fields": fields})
-    found = [action for action in _actions(one, weighed(one)) if "--similar" in action.command]
+    found = [action for action in _actions(one, weighed(one), NONE) if "--similar" in action.command]
     assert [action.words.split(" by similarity")[0] for action in found] == [f"Compare {words}"] * bool(flags)
     assert all(f"--similar {flags} " in action.command for action in found)
 
@@ -276,9 +282,14 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     assert shares.frame.columns.tolist() == ["what", "mean of draws", "95 % of draws"]
     (mean, *_), (of_all, *_) = _shares_of_draws(fit)
     assert shares.frame["mean of draws"].tolist()[::3] == [percent(mean), percent(of_all)]
-    (tile, value), *_ = page_of(fit).numbers.items()
+    value = mean_number(cs.num_entities(fit))
+    assert f", {value} on average; " in next(iter(page_of(fit).numbers))
     assert sections["Clusters"].gist.startswith(f"{value} entities, ")
     assert f" there are {value} entities on average" in sections["Clusters"].blocks[0]
+    pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
+    own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
+    told = f" (by them {own} of the links are correct, and not {percent(mean)}), what fields add"
+    assert (told in sections["Clusters"].blocks[0]) is (own != percent(mean))
 
 
 def test_thresholds_above_which_the_same_pairs_are_share_a_row(fit):
@@ -330,14 +341,13 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
     (said,) = surer_links(one, own)
-    assert f"“born” to be equal by chance in {expected:,.0f} pairs of records that are no links, and by its own" in said
     estimate = np.asarray(one.truth.estimate())
     unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
     same = born[first] == born[second]
-    count = f": {(unsure & same).sum()} of the {unsure.sum()} links below 0.99"
-    assert f"surer than their probability says{count * bool((unsure & same).any())}. " in said
-    assert 0 < more_links(one, own) < 0.05  # what is surer was nearly sure before
-    assert said.endswith(" pair by pair, there would be as many links.")
+    count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99)" * bool((unsure & same).any())
+    begun = f"Links with equal “born” are surer than their probability says{count}: the model expects {expected:,.0f} "
+    assert said.startswith(begun)
+    assert said.count(". ") <= 1  # two sentences
     assert said in page_of(one).findings
     assert "two are the same in 1 of 40 pairs" in in_detail(own)[0]
     asked = [action.words for action in page_of(one).actions if "columns of their own" in action.words]
@@ -346,44 +356,78 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("chances", "told"),
     [
-        (0.94, "there would be 0.9 more links, and so about 0.9 fewer entities than "),
-        (-3.21, "there would be 3.2 fewer links, and so about 3.2 more entities than "),
-        (0.04, "there would be as many links."),
+        ([0.5, 0.46, 0.71, 0.001], 3), ([0.5], 1), ([0.5, 0.995], None), ([0.01, 0.001], None),
+        ([0.5] + [0.01] * 9, None),  # a part of the share is of pairs that are hardly links
     ],
-)
-def test_which_way_the_number_of_entities_is_off_is_said(fit, more, said, monkeypatch):
-    monkeypatch.setattr("consilience.pages.agreement_by_chance.more_links", lambda fit, own: more)
-    chance = Chance("born", 0, 40, 0.03, 90.0, 1.0)
-    own = weighed(fit)._replace(overstated=[chance])
-    (told,) = surer_links(fit, own)
-    assert f" pair by pair, {said}" in told
-    assert told.endswith("as many links." if abs(more) < 0.05 else f" than {mean_number(cs.num_entities(fit))}.")
+)  # fmt: skip
+def test_where_no_sure_link_differs_that_is_said(chances, told):
+    """Pairs of the records 2 k and 2 k + 1, which differ in the one field; the last pair is a sure link with equals."""
+    number = len(chances) + 1
+    value = np.arange(2 * number)[None]
+    value[0, -1] = value[0, -2]
+    first = 2 * np.arange(number)
+    pairs = SimpleNamespace(first=first, second=first + 1, probability=np.array([*chances, 0.999]))
+    data = SimpleNamespace(value=value, fields=["born"], near=None)
+    fit = SimpleNamespace(data=data, truth=SimpleNamespace(pairs=lambda: pairs))
+    differing = pandas.DataFrame({"field": ["born"], "links": [0.037]})
+    found = _in_doubt_by_field(fit, differing)
+    assert found == ({} if told is None else {"born": told})
+    own = Weighed(None, [], differing, found)
+    said = _in_doubt_alone(own, "born")
+    makes = f"{told} pairs in doubt make" if told != 1 else "1 pair in doubt makes"
+    assert said == (
+        "" if told is None else
+        f" No link of 0.99 or more differs in “born”: {makes} up the share of links that do, 0.037, which rests on the "
+        "prior."
+    )
+    assert ("No link of 0.99 or more differs in “born” (" in only_unsure(own)) is (told is not None)
 
 
-def test_links_that_differ_seldom_are_less_sure_and_the_sum_of_both_is_said():
-    """By hand: what is counted takes the place of what is expected, in the log odds of each pair by itself."""
-    one = with_dates("none")
-    own = weighed(one)
-    pairs, value, names = one.truth.pairs(), np.asarray(one.data.value), list(one.data.fields)
-    links = pairs.probability.sum()
-    moved = np.log(pairs.probability) - np.log1p(-pairs.probability)
-    for chance in own.overstated:
-        equal = value[chance.place, pairs.first] == value[chance.place, pairs.second]
-        moved[equal] += np.log(chance.expected / max(chance.found, 0.5))
-    assert len(own.differing)
-    for row in own.differing.itertuples():
-        differ = value[names.index(row.field), pairs.first] != value[names.index(row.field), pairs.second]
-        moved[differ] -= max(np.log(row.m * links / max(row.links * links, 0.5)), 0)
-    np.testing.assert_allclose(more_links(one, own), (1 / (1 + np.exp(-moved)) - pairs.probability).sum(), atol=1e-4)
-    (said,) = surer_links(one, own)
-    fields = joined(f"“{name}”" for name in own.differing["field"])
-    assert f" On the other hand fewer links differ in {fields} than it expects: values that differ there take" in said
-    alone = own._replace(overstated=[])
-    assert more_links(one, alone) < 0 < more_links(one, own._replace(differing=own.differing[:0]))
-    none = surer_links(one, own._replace(differing=own.differing[:0]))[0]
-    assert "On the other hand" not in none
+def with_typos(**attributes):
+    """Return a fit by hand of five pairs in doubt and a sure one: of three a letter of a name is wrong."""
+    rows = [("Nils", "Niln", "1985", "1985"), ("Vogel", "Vogle", "1985", "1985"), ("Meyer", "Mayer", "1971", "1971"),
+            ("Meyer", "Mayer", "1971", "1981"), ("Hugo", "Ida", "1990", "1990"), ("Bo", "Bi", "1990", "1990"),
+            ("Anna", "Anne", "1965", "1965")]  # fmt: skip
+    columns = [[row[2 * field + side] for row in rows for side in (0, 1)] for field in (0, 1)]
+    values, codes = zip(*(np.unique(own, return_inverse=True) for own in columns), strict=True)
+    first = 2 * np.arange(len(rows))
+    chance = np.array([0.73, 0.9, 0.95, 0.4, 0.3, 0.2, 0.995])
+    pairs = SimpleNamespace(first=first, second=first + 1, probability=chance)
+    data = SimpleNamespace(
+        value=np.stack(codes), fields=["name", "born"], values=np.concatenate(values),
+        first_value=np.cumsum([0, *map(len, values)]),
+    )  # fmt: skip
+    known = {"fields": "name (category), born (date)"} | attributes
+    return SimpleNamespace(data=data, truth=SimpleNamespace(pairs=lambda: pairs), attributes=known)
+
+
+def test_pairs_that_only_typing_errors_part_are_counted_with_what_to_do(fit):
+    found = typing_errors(with_typos())
+    assert found == Typos(3, 6, ("name",), ("Nils", "Niln"))
+    assert found.words == (
+        " 3 of 6 pairs in doubt (probability 0.02 to 0.99) are equal but for typing errors, one in a text, as of "
+        "“Nils” and “Niln”."
+    )
+    for without in ({"similar": "name=string"}, {"fields": ""}, {"fields": "name (date), born (date)"}):
+        assert typing_errors(with_typos(**without)) == NONE
+    assert NONE.words == ""
+    one = dataclasses.replace(fit, attributes=fit.attributes | {"fields": "name (category), born (date)"})
+    for typos, flags, early in ((found, "name=string", True), (NONE, "name=string,born=date", False)):
+        actions = _actions(one, weighed(one), typos)
+        (place,) = (place for place, own in enumerate(actions) if "--similar" in own.command)
+        assert f"--similar {flags} -o" in actions[place].command
+        assert (place <= 1) is early
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [("Nils", "Niln", True), ("Nils", "nisl", True), ("Nils", "Nil", True), ("Nils", "Nail", False), ("M", "F", False),
+     ("Bo", "Bob", False)],
+)  # fmt: skip
+def test_one_typing_error_is_one_letter_of_a_text_that_has_more(one, other, near):
+    assert _one_error(one, other) is near
 
 
 def test_pairs_that_come_again_are_shown_once():
@@ -434,7 +478,6 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
     sure = pairs.of(one, other)
     ((first, second),) = middle_link(fit)
     assert (sure >= pairs.of(np.array([first]), np.array([second]))[0]).sum() >= len(sure) / 2
-    assert "; the Review list shows what each field adds." in page_of(fit).findings[-1]
 
 
 def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):

@@ -53,7 +53,7 @@ def test_the_page_of_a_fit_that_was_saved_says_of_whom_its_means_are(apart, tmp_
     assert all(one.endswith("of the mean by these 5 annotators, offsets taken off") for one in tiles)
     assert "by 5 annotators, whose offsets were taken off: the mean of each item" in html
     assert f"all means would move up or down together, by up to {half:.1f} (95 %)." in html
-    assert "ratings of this item by these 5 annotators, whose offsets are taken for known. Thin lines are" in html
+    assert "by these 5 annotators, whose offsets are taken for known (in simulation 94 % held it). Thin lines" in html
     assert "alike" not in words(section(page, "Items")).replace("are alike in", "")
     assert "nothing here checks the means, or that the offset of an annotator is the same on every item" in html
     assert "Fit again with the offset" not in html
@@ -156,6 +156,15 @@ def test_certainties_stand_beside_what_they_take_for_granted(apart, tmp_path, wi
     fit = fitted(apart.without_offsets() if without else apart)
     html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert all(one in html for one in (sure, drawn, below))
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count('<i class="ring" style="left:') == (0 if without else SIZE[0])
+    assert ("a ring is that mean with the offsets of annotators taken off" in html) is not without
+    assert ("if they were alike (in simulation with offsets 91 % held it)" in html) is not without
+    mean, half = fit.means()["mean"], offsets_of(fit.data).half
+    low, high = ((mean + moved >= 50).sum() for moved in (-half, half))
+    told = f" ({low} to {high} above, if all move to an end of the interval of their mean); "
+    assert low < high
+    assert (told in html) is not without
 
 
 def test_how_probably_items_would_be_extreme_without_offsets_is_said(apart, tmp_path):

@@ -443,7 +443,7 @@ def test_what_opens_on_a_click_is_closed_and_keeps_its_blocks(tmp_path):
     blocks = [More("how", ["words", table, More("deeper", ["more words"])]), table]
     path = write_page(pages.Page("t", "", [Section("s", blocks)]), tmp_path / "p.html")
     page, text = checked(path), path.read_text(encoding="utf-8")
-    assert text.count('<details class="more">') == 2
+    assert text.count('<details class="fold">') == 2
     assert page.text["summary"].count("how") == 1
     assert {"words", "more words"} <= set(page.text["p"])
     regions = re.findall(r'role="region" aria-label="([^"]+)"', text)

@@ -394,19 +394,27 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
     seen = len(made(num_views=2).truth.judged)
     cluster = np.tile([0.5, 0.3, 0.2] if unsure else [0.97, 0.02, 0.01], (seen, 2, 1))
     page = views_page(made(num_items=30, view_probability=view, cluster_probability=cluster), {}, risk=None)
-    (_, experts, items, _), known = page.numbers, list(page.numbers.values())
-    assert experts == "of 5 experts with a sure view (probability 0.9 or more)"
-    assert "with a sure cluster, given at most 3 clusters of a view" in items
-    assert known[1] == (3 if unsure else 5)
+    (_, first_tile, second_tile, _), known = page.numbers, list(page.numbers.values())
+    if unsure:
+        assert first_tile == "of 5 experts with a sure view (probability 0.9 or more)"
+        assert "with a sure cluster, given at most 3 clusters of a view" in second_tile
+        assert known[1] == 3
+        assert known[2] < 30
+    else:  # that all is sure would be three tiles of one thing
+        assert first_tile == "items in the 1 cluster, all with a sure cluster, given at most 3 clusters of a view"
+        assert known[1] == "30"
+        assert re.match(r"of the 30 answers of .+ go against what all together say, the largest", second_tile)
     assert ("have an uncertain view" in page.findings[0]) == unsure
     first = " ".join([*page.numbers, *page.findings, *words(page.sections[0]).split("\n")])
-    assert first.count("sure view (probability") == 1
+    assert first.count("sure view (probability") == unsure
     assert "nats" not in first
+    assert "one bit" not in first
     asked = [action.section for action in page.actions]
     assert ("Pairs to ask next" in asked) == unsure
     assert ("What would make clusters surer is to ask more" in " ".join(page.findings)) == unsure
-    assert " ".join([*page.findings, *map(words, page.sections)]).count("none is expected to tell") <= 1
-    assert (known[2] < 30) == unsure
+    assert " ".join([*page.findings, *map(words, page.sections)]).count("is expected to tell even") <= 1
+    asked_again = [action for action in page.actions if action.words.startswith("By this model no more answers are")]
+    assert len(asked_again) == (not unsure)
 
 
 def test_pairs_of_items_are_drawn_by_cluster_beside_what_was_said():
@@ -437,13 +445,6 @@ def test_clusters_without_items_are_counted_and_not_listed():
     part = section(views_sections(one), "View 1")
     assert tables(part)[0]["cluster"].tolist() == [1]
     assert "Of the 3 clusters that a view may have 2 are empty (" in words(part)
-
-
-@pytest.mark.parametrize(("clusters", "measured"), [(3, True), (4, False)])
-def test_what_was_measured_is_told_where_it_was_measured(clusters, measured):
-    said = words(section(views_sections(sampled(made(clusters=clusters))), "View 1"))
-    assert ("2,076 of 2,086 items" in said) is measured
-    assert ("was not measured for views of at most 4 clusters" in said) is not measured
 
 
 @pytest.mark.parametrize(("gain", "told"), [(0.2, True), (0.03, False)])

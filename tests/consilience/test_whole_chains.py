@@ -58,7 +58,7 @@ def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
         assert row[-1] == pytest.approx(share)
         assert len(row.mentions.split(", ")) == row.number
     unsure = int((table.frame["probability of exactly these"].round(3) < 0.9).sum())
-    assert any(name.endswith(f"; as a whole {unsure} of {chains.num_entities} entities") for name in numbers)
+    assert any(name.endswith(f"; as a whole {unsure} of {chains.num_entities} chains") for name in numbers)
 
 
 def test_a_chain_is_no_surer_than_its_draws_can_show(fit):

@@ -234,7 +234,8 @@ def test_a_copied_annotator_does_not_make_signal():
         "either both are right or one copies the other; only gold labels can tell"
     )
     assert [note.text for note in rest] == [
-        "no evidence that Ann looks at the items: agreement with the others may be chance"
+        "no evidence that Ann looks at the items: agreement with the others may be chance "
+        f"(z = {found.annotator_z[0]:.1f}, below 2)"
     ]
 
 
@@ -252,7 +253,12 @@ def test_noise_is_said_in_red():
         "the labels and accuracies below are guesses; ask for more annotations an item, or give gold labels for some "
         "items"
     )
-    assert note.text == "no evidence that Ann, Bob, Cem look at the items: agreement with the others may be chance"
+    low, high = (f"{end(found.annotator_z):.1f}" for end in (min, max))
+    shown = low if low == high else f"{low} to {high}"
+    assert note.text == (
+        "no evidence that Ann, Bob, Cem look at the items: agreement with the others may be chance "
+        f"(z = {shown}, below 2)"
+    )
 
 
 def test_two_annotators_are_said_in_amber():
