@@ -151,7 +151,7 @@ class Won(NamedTuple):
     def figures(self) -> dict[str, str]:
         """The key figure of the page: ties count by their share, as in what a fit prints first."""
         value = (self._won + self.by_chance) / self._number
-        of = f"of {counted(self._number, 'gold labels')} those that won the vote, ties by their share"
+        of = f"of {counted(self._number, 'gold labels')} won the vote, ties by their share"
         return tile(of, value, *_wilson(value, self._number), f"; {self._won:,} won, {self._others}")
 
     @property

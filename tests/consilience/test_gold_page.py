@@ -79,8 +79,8 @@ def test_the_page_begins_with_gold_labels(files):
         shown.index(words) for words in (
             "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
             "however narrowly, is taken for certain.",
-            "of 60 gold labels those that won the vote, ties by their share (0.720 to 0.907, 95 %; 50 won, 0 tie, 10 "
-            "lost) 0.833", "ties, of 60 items 0",
+            "of 60 gold labels won the vote, ties by their share (0.720 to 0.907, 95 %; 50 won, 0 tie, 10 lost) "
+            "0.833", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
             "top-1 accuracy of “knows” by the vote (0.72 to 0.91, at least this wide) 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
@@ -283,7 +283,7 @@ def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(l
     assert found.finding.endswith(f"Certainties {said}")
     doubt = "a separate test suggests that annotators differ more than the fit says (p = 0.04)"
     assert found.doubt == doubt
-    assert found.finding.startswith(f" A{doubt[1:]}, one of several tests on these labels, not corr")
+    assert found.finding.startswith(f" A{doubt[1:]}, one of several tests, uncorrected: the 6 with")
     assert found._replace(chance=0.2).doubt == ""
 
 

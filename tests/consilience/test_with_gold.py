@@ -62,7 +62,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     corrected = "This is not so of scores by gold labels and annotations together: gold labels correct them, if items "
     assert shown.count(corrected) == (word == "vote")  # in one box, that of the vote
     if word == "vote":
-        assert shown.index(corrected) < shown.index("those that won the vote, ties by their share (")
+        assert shown.index(corrected) < shown.index("won the vote, ties by their share (")
         assert "at least this wide, all items like these" in shown
         assert ", 95 %, or wider" not in shown
         assert "Fit dawid-skene instead, which says how sure it is of each label:" in shown
