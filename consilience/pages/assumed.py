@@ -18,8 +18,7 @@ from consilience.inference.fitting import fit as infer
 from consilience.pages import SURE, Action, Table
 from consilience.pages.items import below, class_word
 from consilience.pages.next_steps import fit_again
-from consilience.pages.systems import in_a_row
-from consilience.printing import counted
+from consilience.printing import counted, joined
 
 _FACTOR = 3.0  # by which annotators are trusted less, and more
 
@@ -131,14 +130,14 @@ def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) ->
     if len(at) == 1:
         (first,) = at
         return f"{what} {_who(first)} at all of these."
-    return f"{what} {'; '.join(f'{_who(first)} at {in_a_row(where)}' for first, where in at.items())}."
+    return f"{what} {'; '.join(f'{_who(first)} at {joined(where)}' for first, where in at.items())}."
 
 
 def _who(first: Sequence[str]) -> str:
     """Say who leads, or how many tie."""
     if len(first) == 1:
         return f"“{first[0]}” leads"
-    return f"{in_a_row([f'“{name}”' for name in first]) if len(first) == 2 else f'{len(first)} systems'} tie"
+    return f"{joined([f'“{name}”' for name in first]) if len(first) == 2 else f'{len(first)} systems'} tie"
 
 
 def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> list[Any]:

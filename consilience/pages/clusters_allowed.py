@@ -8,8 +8,8 @@ import numpy as np
 
 from consilience.models.expert_views.numbers import ALIKE, ERRORS, NATS, left_open
 from consilience.pages import Table
-from consilience.pages.systems import in_a_row, in_words
-from consilience.printing import counted, percent
+from consilience.pages.systems import in_words
+from consilience.printing import counted, joined, percent
 from consilience.rounding import probability, written
 
 _SMALL = 0.2
@@ -68,7 +68,7 @@ def _listed(numbers: list[int]) -> str:
     *first, last = numbers
     if len(first) > 1 and last - first[0] == len(first):
         return f"{first[0]} to {last}"
-    return in_a_row([*map(str, numbers)])
+    return joined([*map(str, numbers)])
 
 
 def _open(compared: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from consilience.evaluation.comparison import compare
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
 from consilience.models.intervals import LEVEL
-from consilience.pages.systems import in_a_row
+from consilience.printing import joined
 from consilience.rounding import within
 
 _TIE = 1e-9
@@ -83,14 +83,14 @@ class Leads(NamedTuple):
         if not self.found:
             return ""
         (name, own), *others = self._of_each.items()
-        named = in_a_row([
-            f"“{name}” {'' if title else 'leads '}in {in_a_row([one.metric for one in own])}",
-            *(f"“{other}” in {in_a_row([one.metric for one in leads])}" for other, leads in others),
+        named = joined([
+            f"“{name}” {'' if title else 'leads '}in {joined([one.metric for one in own])}",
+            *(f"“{other}” in {joined([one.metric for one in leads])}" for other, leads in others),
         ])  # fmt: skip
         clear, number = [one.metric for one in self.found if one.is_clear], len(self.found)
         so = "none clearly" if title else "not clearly"
         if clear:
-            so = "clearly" if len(clear) == number else f"only in {in_a_row(clear)} clearly"
+            so = "clearly" if len(clear) == number else f"only in {joined(clear)} clearly"
         copied = " if made from the annotations" * self.copied
         return f"{f'“{self.first}” leads in {title}, and' if title else 'but'}{copied} {named}, {so}"
 
@@ -99,13 +99,13 @@ class Leads(NamedTuple):
         """Say it; empty where the first has the highest mean in every metric."""
         if not self.found:
             return ""
-        named = "; ".join(f"“{name}” is ahead in {in_a_row([*map(str, own)])}" for name, own in self._of_each.items())
+        named = "; ".join(f"“{name}” is ahead in {joined([*map(str, own)])}" for name, own in self._of_each.items())
         clear = [one.metric for one in self.found if one.is_clear]
         so = "the lead is clear" if len(self.found) == 1 else "all leads are clear"
         if not clear:
             so = "no lead is clear"
         elif len(clear) < len(self.found):
-            so = f"only {in_a_row(clear)} clearly"
+            so = f"only {joined(clear)} clearly"
         together = f"{100 * LEVEL:g} %{f' for all {self.compared} comparisons together' * (self.compared > 1)}"
         copied = "If made from the annotations, " * self.copied
         return f"{copied}{named}: {so} ({together})."

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,12 @@ from consilience.pages import Alert, Heading, More, Section, Table, capital, til
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.items import below, class_word, named_items
 from consilience.pages.looked import Choices, looked_blocks
+from consilience.pages.other_metrics import Leads
 from consilience.pages.run import fit_word, is_vote
 from consilience.pages.told_apart import AT_LEAST, ahead_by, apart_on, is_close, open_tile, which_is_better
 from consilience.pages.with_gold import anchored_numbers, anchored_texts, how_anchored, is_open, verdict_with_gold
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
-
-if TYPE_CHECKING:
-    from consilience.pages.other_metrics import Leads
 
 _EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
@@ -390,11 +388,6 @@ def _turns(comparison: Comparison) -> bool:
 
 def _is_range(text: str) -> bool:
     return "–" in text or " to " in text
-
-
-def in_a_row(names: Sequence[str]) -> str:
-    """Write names in a sentence: "one, another and a third"."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def in_words(text: str) -> str:
