@@ -413,7 +413,7 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     named : the truth, as `worded` writes it.
     """
     names, places = named.names(), [place for place, _ in gold.wrong]
-    wrong = f" (wrong: {', '.join(str(names[place]) for place in places)})" if 0 < len(places) <= _MOST_NAMED else ""
+    wrong = f"; wrong: {', '.join(str(names[place]) for place in places)}" if 0 < len(places) <= _MOST_NAMED else ""
     listed = "" if gold.voted is None else gold.voted.clause
     of = counted(gold.score.items, f"{found.unit}s")
     used = "which the fit did not use"

@@ -223,7 +223,7 @@ def test_wrong_labels_are_named_in_words_where_the_text_is_known(tmp_path):
     cs.report(links, text=text, path=tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text()
     named = ", ".join(f"w{data.start[place]} ({data.mentions[place]})" for place in wrong)
-    assert f"Wrong: {named}." in html
+    assert f"; wrong: {named}." in html
 
 
 def three_annotators():
