@@ -219,7 +219,7 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
     columns |= {} if found is None else {"right, expected": frame["expected"]}
     table = pandas.DataFrame(columns).sort_values("share", kind="stable")
     texts = {} if found is None else {"right, expected": [f"{one:.1f}" for one in table["right, expected"]]}
-    used = "" if unused_gold(fit.resolved) is None else f", which the {fit_word(fit)} did not use"
+    used = "" if unused_gold(fit.resolved) is None else f", which the {fit_word(fit)} did not take as known"
     words = (
         f"How many of an annotator's labels of items with a gold label are the gold label{used}. Intervals hold 95 % "
         "(Wilson); of so few labels they are wide."

@@ -265,7 +265,7 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     score = gold.score
     right = hits(score.right * score.items)
     said = (
-        f"Of {counted(score.items, f'{gold.unit}s')} whose gold label was not used in the fit, the label of the fit is "
+        f"Of {counted(score.items, f'{gold.unit}s')} whose gold label the fit did not take as known, its label is "
         f"right for {right} ({gold.right_text} holds 95 %); the certainty stated for them is {score.certainty:.3f} on "
         f"average{gold.beside}."
     )

@@ -88,12 +88,12 @@ class GoldScores(NamedTuple):
         if len(self.scores) == 1:
             return ""
         first, second, *_ = sorted((one[metric] for one in self.scores.values()), reverse=True)
-        ahead = round(first, 3) - round(second, 3)  # as both are written
         on = f"on {counted(self.documents, 'documents')}"
-        if not ahead:
+        if round(first, 3) == round(second, 3):  # as both are written
             return f", level with another {on}"
         best, other, *_ = sorted(self.scores, key=lambda name: -self.scores[name][metric])
-        spread = _spread(first - second, self.left_out[best][metric] - self.left_out[other][metric])
+        ahead = first - second
+        spread = _spread(ahead, self.left_out[best][metric] - self.left_out[other][metric])
         if spread is None:
             return f", ahead by {ahead:.3f} {on}, without an interval"
         low, high = (written(end, ".3f") for end in spread)

@@ -224,11 +224,12 @@ def sides_words(fit: Any, best: Score, offsets: Offsets) -> str:
 
 
 def _moved_together(mean: np.ndarray, threshold: float, offsets: Offsets) -> str:
-    """Say how many items would be above, were all means moved to the ends of the interval of their mean; or nothing."""
+    """Say how many items would be above, were all means off by as much as their mean may be; or nothing."""
     if offsets.taken or not np.isfinite(offsets.half):
         return ""
     low, high = (int((mean + moved >= threshold).sum()) for moved in (-offsets.half, offsets.half))
-    return f" ({low:,} to {high:,} above, if all move to an end of the interval of their mean)" * (low < high)
+    so = f"if all are off together by as much as their mean may be, ± {_short(offsets.half)}"
+    return f" ({low:,} to {high:,} above, {so})" * (low < high)
 
 
 def _extremes(fit: Any, high: int, low: int, *, taken: bool) -> str:
@@ -313,8 +314,8 @@ def rating_numbers(fit: Fit, top: Score, offsets: Offsets, without: Without | No
         numbers |= tile("mean of the items", middle, middle - half, middle + half, like)
     if offsets.taken:
         like = f", of the mean by {offsets.these}, offsets taken off"
-    elif offsets.furthest is None:
-        like = ""
+    else:
+        like = "" if offsets.furthest is None else ", which takes annotators for alike"
     side = f"have a side of {fit.options['threshold']:g}, the threshold, that is less than 90 % certain"
     numbers |= {f"of {counted(len(top.items), 'items')} {side}{like}": below(top)}
     if systems:

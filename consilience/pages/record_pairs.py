@@ -260,6 +260,8 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     """Show what each outcome of each field adds, and how many pairs show it."""
     links = float(fit.truth.pairs().probability.sum())
     weights = _with_intervals(own.table, links)
+    misjudged = weights["field"].isin([one.field for one in own.overstated]) & (weights["outcome"] == "equal")
+    weights.loc[misjudged, ["lower", "upper"]] = np.nan
     weights = weights[(weights["outcome"] != "missing") | (weights[["links", "others"]].sum(axis=1) > 0)]
     shares = {"links": "share of links", "others": "share of other pairs"}
     names = shares | {"weight": "adds", "lower": "95 % from", "upper": "to"}
@@ -269,6 +271,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         "pairs of records, each pair counted as much of a link as it is probable. "
         f"{'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
         "and no other."
+        f"{' There is none where the model expects far more pairs to be equal by chance than are.' * misjudged.any()}"
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
     table = Table(

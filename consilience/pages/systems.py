@@ -507,7 +507,8 @@ def _scores(
     drawn = [figures.item_scores(first, title=f"{title} of each item")]
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
-        drawn.append(figures.score_histogram(first, title=f"{title} over draws of the truth"))
+        over = "as ties of the vote fall by chance" if narrow else "over draws of the truth"
+        drawn.append(figures.score_histogram(first, title=f"{title} {over}"))
         words = (
             f"Each metric is averaged over items and over what the truth may be. “sd” and “{_THESE}” are of the score "
             "on these items, over draws of the truth; the interval of the leaderboard is of all items like these."

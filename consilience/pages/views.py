@@ -138,7 +138,7 @@ def _ask_again(found: _Found) -> list[Action]:
     if not most_contrary(found.of_whom):
         return []
     who = found.of_whom["expert"].iloc[0]
-    words = f"Ask {who} again where all together say otherwise, and whether the question was understood; the answers:"
+    words = f"Ask {who} why, where all together say otherwise: was the question understood? The answers:"
     return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
 
 
@@ -498,7 +498,7 @@ def _contradictions(found: _Found) -> Section:
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
     first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
-                                                else "none worth asking again by this model")  # fmt: skip
+                                                else "by this model none would tell more if asked again")  # fmt: skip
     if not found.worth:
         return Section(title, [words, *whose, which, first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"

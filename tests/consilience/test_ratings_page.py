@@ -162,7 +162,7 @@ def test_certainties_stand_beside_what_they_take_for_granted(apart, tmp_path, wi
     assert ("if they were alike (in simulation with offsets 91 % held it)" in html) is not without
     mean, half = fit.means()["mean"], offsets_of(fit.data).half
     low, high = ((mean + moved >= 50).sum() for moved in (-half, half))
-    told = f" ({low} to {high} above, if all move to an end of the interval of their mean); "
+    told = f" ({low} to {high} above, if all are off together by as much as their mean may be, ± "
     assert low < high
     assert (told in html) is not without
 

@@ -449,7 +449,7 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     html = words(page)
     assert html.count(text) == 1
     assert (
-        f"mean certainty of the side, with other annotators like these; {found.top.value:.3f} of the mean of these 4 "
+        f"mean certainty of the side, which takes annotators for alike; {found.top.value:.3f} of the mean of these 4 "
         "annotators, offsets taken off"
     ) in html
     assert "cs.compare(fit, {'a': 'system_a.csv', 'b': 'system_b.csv'})" in html

@@ -13,16 +13,16 @@ def fit():
     return made()
 
 
-def test_who_clearly_errs_most_is_asked_again(fit, monkeypatch):
+def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
     for said in ("", "eve gave 37 of them, 24.7 % of 150 answers, against 6.0 % of those of all others"):
         monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
         asked = [one for one in views_page(fit, {}, risk=None).actions if one.words.startswith("Ask ")]
-        again = [one for one in asked if "again where all together say otherwise" in one.words]
+        again = [one for one in asked if "why, where all together say otherwise" in one.words]
         assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
             said != ""
         )
         worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
-        assert all(one.words.startswith(f"Ask {worst} again") for one in again)
+        assert all(one.words.startswith(f"Ask {worst} why") for one in again)
 
 
 @pytest.mark.parametrize(
