@@ -41,11 +41,18 @@ class Assumed(NamedTuple):
     scores: dict[str, float]
 
 
-def assumed_words(fit: Fit) -> str:
-    """Return what all certainties rest on, where the user sets it and no data tell."""
+def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
+    """Return what all certainties rest on, where the user sets it and no data tell; and what others ``found`` give."""
     if (trusted := fit.options.get("reliability")) is None:
         return ""
-    return f", at reliability {trusted:g} (assumed; the higher, the more annotators are trusted)"
+    ends = "; ".join(f"{one.top.value:.2f} at {one.reliability:g}" for one in found)
+    return f", at reliability {trusted:g} (assumed; {ends or 'the higher, the more annotators are trusted'})"
+
+
+def unsure_words(found: Sequence[Assumed]) -> str:
+    """Return how many items are unsure at other reliabilities; nothing where none was tried."""
+    ends = "; ".join(f"{below(one.top):,} at {one.reliability:g}" for one in found)
+    return f" (assumed reliability; {ends})" if ends else ""
 
 
 def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:

@@ -320,16 +320,16 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         numbers |= {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
-        rests = assumed.assumed_words(fit)
+        rests = assumed.assumed_words(fit, found.at_others)
         of = counted(truth.num_units, f"{fit.data.unit}s")
         ends = found.unsure_at_others
         spread = f" ({min(ends):,} to {max(ends):,}, by how far annotators err together)" if ends else ""
-        unsure = f"of {of} with a certainty below {SURE}{spread}"
+        unsure = f"of {of} with a certainty below {SURE}{spread or assumed.unsure_words(found.at_others)}"
         if numbers:
             numbers |= {f"{unsure}; on average it is {top.value:.3f}{rests}": below(top)}
         else:
             certain = f"mean certainty of the top {class_word(fit)}{rests}"
-            numbers = {certain: f"{top.value:.3f}", unsure: below(top)}
+            numbers = {certain: f"{top.value:.{2 if found.at_others else 3}f}", unsure: below(top)}
     if found.systems:
         board = leaderboard_numbers(found.comparison, fit, found.by_gold)
         return dict(list(numbers.items())[:2]) | board

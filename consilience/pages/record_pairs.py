@@ -29,6 +29,7 @@ SHOWN = 0.02  # Records that belong to an uncertain one with less probability ar
 _MOST_WATERFALLS = 5
 _TERMS = {"prior": "before comparing"}
 _MIDDLE = "For comparison a usual link, "
+_NONE_BY_CHANCE = " There is none where the model expects far more pairs to be equal by chance than are."
 _LOG_ODDS = (
     "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
     "of 0.95, and −3 one of 0.05."
@@ -271,7 +272,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         "pairs of records, each pair counted as much of a link as it is probable. "
         f"{'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
         "and no other."
-        f"{' There is none where the model expects far more pairs to be equal by chance than are.' * misjudged.any()}"
+        f"{_NONE_BY_CHANCE if misjudged.any() else ''}"
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
     table = Table(

@@ -353,6 +353,11 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     asked = [action.words for action in page_of(one).actions if "columns of their own" in action.words]
     assert asked == ["Write year, month and day of “born” into columns of their own, and link by these"]
     assert not split_dates(own, {"born": "category"})
+    how, _, table, *_ = fields_section(one, own).blocks
+    ends = table.frame.set_index(["field", "outcome"])[["95 % from", "to"]]
+    assert ends.loc[("born", "equal")].isna().all()
+    assert ends.loc[("first", "equal")].notna().all()
+    assert "There is none where the model expects far more pairs to be equal by chance than are." in how
 
 
 @pytest.mark.parametrize(
@@ -484,6 +489,7 @@ def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
     own = weighed(fit)
     assert own.overstated == []
     assert (surer_links(fit, own), in_detail(own)) == ([], [])
+    assert "There is none" not in fields_section(fit, own).blocks[0]
 
 
 def test_how_errors_were_taken_stands_in_the_details_alone(fit):

@@ -254,7 +254,9 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
-    assert "at reliability 5 (assumed; " in " ".join(words(head, "dt"))
+    certain, unsure, *_ = words(head, "dt")
+    assert re.search(r", at reliability 5 \(assumed; 0\.\d\d at 1\.7; 0\.\d\d at 15\)$", certain)
+    assert re.search(r" \(assumed reliability; \d+ at 1\.7; \d+ at 15\)$", unsure)
     assert "at 1.7 the mean certainty of the top class would be" in words(head)
     html = pages["labels"][2]
     assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
