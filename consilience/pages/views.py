@@ -494,9 +494,13 @@ def _contradictions(found: _Found) -> Section:
         "say: so often experts err, if that is right. “Probability” is that of the answer as it stands, from this "
         "expert, who errs at times; “together” that the two items are in one cluster of this expert's view."
     )
-    which = f"{_the('least probable', table['probability'], 'probability')}:"
+    listed, of = table, ""
+    if most_contrary(found.of_whom):
+        who = found.of_whom["expert"].iloc[0]
+        listed, of = table[table["expert"] == who], f" of {who}"
+    which = f"{_the(f'least probable{of}', listed['probability'], 'probability')}:"
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
-    first = _shown_pairs(found, table.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")
+    first = _shown_pairs(found, listed.head(_FEW_ROWS).drop(columns="gain"), f"The least probable answers{of}.")
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
                                                 else "by this model none would tell more if asked again")  # fmt: skip
     if not found.worth:

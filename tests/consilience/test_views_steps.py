@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from consilience import views_figures
+from consilience.pages import Table
 from consilience.pages.views import views_page, views_sections
 from tests.consilience.test_views_page import drawn, made, sampled, section, words
 
@@ -16,13 +17,19 @@ def fit():
 def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
     for said in ("", "eve gave 37 of them, 24.7 % of 150 answers, against 6.0 % of those of all others"):
         monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
-        asked = [one for one in views_page(fit, {}, risk=None).actions if one.words.startswith("Ask ")]
+        page = views_page(fit, {}, risk=None)
+        asked = [one for one in page.actions if one.words.startswith("Ask ")]
         again = [one for one in asked if "why, where all together say otherwise" in one.words]
         assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
             said != ""
         )
         worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
         assert all(one.words.startswith(f"Ask {worst} why") for one in again)
+        (shown,) = [
+            block for part in page.sections for block in part.blocks
+            if isinstance(block, Table) and block.caption.startswith("The least probable answers")
+        ]  # fmt: skip
+        assert (set(shown.frame["expert"]) == {worst}) is (said != "")
 
 
 @pytest.mark.parametrize(
