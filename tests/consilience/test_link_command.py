@@ -29,6 +29,7 @@ from consilience.models.truth.partitions import Pairs
 from consilience.pages.agreement_by_chance import weighed
 from consilience.pages.linkage import _actions
 from consilience.pages.record_pairs import _groups
+from consilience.pages.typing_errors import Typos
 
 PEOPLE = {
     "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
@@ -166,8 +167,9 @@ def test_what_the_command_writes(folder):
     call = "cs.link({'file_1': 'file_1.csv', 'file_2': 'file_2.csv'}, fields={'field_1': 'category', "
     assert call in html.unescape(page)
     assert "--similar field_1=string,field_2=string" in page
+    none = Typos(0, 0, ())
     similar = dataclasses.replace(fit, attributes=fit.attributes | {"similar": "field_1 (string)"})
-    assert len(_actions(similar, weighed(similar))) == len(_actions(fit, weighed(fit))) - 1
+    assert len(_actions(similar, weighed(similar), none)) == len(_actions(fit, weighed(fit), none)) - 1
     for words in ("The interval holds ", "links among the pairs looked at", "≠ "):
         assert words in page
 
