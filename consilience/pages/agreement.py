@@ -495,10 +495,11 @@ def _more_annotators(found: Agreement) -> str:
     times as many of either, and with more labels by the same annotators the part of the annotators stays.
     """
     others = found.interval_of_others
-    both = found.two_way
-    if not others or found.annotators_random or not both.sd:  # of zero where all annotators always agree
+    if not others or found.annotators_random:
         return ""
-    half = (others[1] - others[0]) / 2
+    both, half = found.two_way, (others[1] - others[0]) / 2
+    if not both.sd:  # all annotators always agree
+        return ""
     stays = float(np.sqrt(max(1 - (both.item_sd / both.sd) ** 2, 0.0))) * half
     hardly = f"would leave about ± {stays:.2g}" if stays >= 0.01 * half else "would make that narrower too"
     return (

@@ -92,7 +92,7 @@ def test_what_narrows_the_interval_for_annotators_like_these_is_said(sd, item_sd
     assert told.startswith(" For annotators like these it is ± 0.1; ")
     assert said in told
     assert told.endswith("about four times as many annotators, 24, and four times as many items.")
-    found.two_way = SimpleNamespace(sd=0.0, item_sd=0.0, num_annotators=6)  # all always agree
+    found.two_way = SimpleNamespace(sd=0.0, item_sd=0.0, num_annotators=6)
     assert _more_annotators(found) == ""
     found.interval_of_others = None
     assert _more_annotators(found) == ""
