@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 
@@ -55,7 +56,7 @@ def at_least(value: float, digits: int) -> str:
     >>> at_least(0.9788, 2), at_least(0.98, 2), at_least(1.0, 2)
     ('0.97', '0.98', '1.00')
     """
-    return written(math.floor(round(value * 10**digits, 6)) / 10**digits, f".{digits}f")
+    return _cut(math.floor, value, digits)
 
 
 def at_most(value: float, digits: int) -> str:
@@ -71,7 +72,12 @@ def at_most(value: float, digits: int) -> str:
     >>> at_most(0.0312, 3), at_most(0.031, 3)
     ('0.032', '0.031')
     """
-    return written(math.ceil(round(value * 10**digits, 6)) / 10**digits, f".{digits}f")
+    return _cut(math.ceil, value, digits)
+
+
+def _cut(towards: Callable[[float], int], value: float, digits: int) -> str:
+    """Write a number cut down or up; what binary fractions add or take is not cut."""
+    return written(towards(round(value * 10**digits, 6)) / 10**digits, f".{digits}f")
 
 
 def span(low: float, high: float, digits: int) -> str:

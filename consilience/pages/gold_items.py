@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import ends
 from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
 from consilience.rounding import within, written
-
-_TIE = 1e-9  # of votes
 
 
 def compared_with_others(fit: Fit) -> str:
@@ -49,16 +48,11 @@ def agreement_of_items(data: Any) -> tuple[np.ndarray, np.ndarray]:
 
     ``data`` are annotations; a weight counts as so many of them.
     """
-    item, label, weight = (np.asarray(one) for one in (data.item, data.label, data.weight))
-    cell, place = np.unique(item.astype(np.int64) * data.num_labels + label, return_inverse=True)
-    votes, of = np.bincount(place, weight), cell // data.num_labels
-    number = np.bincount(item, weight, data.num_items)
-    same, pairs = np.bincount(of, votes * (votes - 1), data.num_items), number * (number - 1)
-    agree = np.divide(same, pairs, out=np.full(data.num_items, np.nan), where=pairs > _TIE)
+    counts = LabelCounts.of_annotations(data)
+    item, _, number = counts.entries
     most = np.zeros(data.num_items)
-    np.maximum.at(most, of, votes)
-    leading = np.bincount(of, votes > most[of] - _TIE, data.num_items)
-    return agree, leading > 1
+    np.maximum.at(most, item, number)
+    return counts.agreement, np.bincount(item, number == most[item], data.num_items) > 1
 
 
 def difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
