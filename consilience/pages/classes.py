@@ -67,6 +67,7 @@ from consilience.pages.ratings import (
 )
 from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
+from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
     in_words,
     leaderboard_numbers,
@@ -100,7 +101,7 @@ def classes_page(
     found = _Found(fit, systems, metric, risk, provenance, policies)
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
     known = "means" in fit.member.table_names
-    rated = scale_sections(fit, found.top, found.offsets, found.without_offsets) if known else []
+    rated = scale_sections(fit, found.top, found.offsets, found.without_offsets, found.spread) if known else []
     named = worded(fit, found.truth, words := words_of(fit.data, text))
     read, numbers = chain_sections(fit, named, found.top, words, found.gold)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
@@ -176,6 +177,11 @@ class _Found:
     def without_offsets(self) -> Without | None:
         """What would follow without them, where that tells."""
         return without_offsets(self.fit, self.offsets)
+
+    @functools.cached_property
+    def spread(self) -> Spread:
+        """How far ratings spread, and what by."""
+        return Spread(self.fit.data)
 
     @functools.cached_property
     def certainties(self) -> list[Score]:
@@ -312,7 +318,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     truth, top = found.truth, found.top
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
-        own = rating_numbers(fit, top, found.offsets, found.without_offsets, systems=bool(found.systems))
+        own = rating_numbers(fit, top, found.offsets, found.spread, systems=bool(found.systems))
         board = leaderboard_numbers(found.comparison, fit, found.by_gold) if found.systems else {}
         return own | board
     numbers = {} if found.gold is None else {**found.gold.figures}
@@ -346,10 +352,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
     truth, gold = found.truth, found.gold
     said = []
     if found.fit.data.rows == "rating":
-        without = found.without_offsets
-        told = [] if without is None else [without.words(found.fit, found.top)]
-        said = [sides_words(found.fit, found.top, found.offsets)]
-        said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
+        said = [sides_words(found.fit, found.top, found.offsets), *found.offsets.finding]
     beside = [f"{found.by_gold}."] * found.by_gold.leads
     said += [] if found.by_gold.anchored is not None else beside
     if found.systems:
@@ -458,7 +461,9 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
-    actions = [*(to_take_off(fit, found.offsets) if fit.data.rows == "rating" else []), *actions]
+    if fit.data.rows == "rating":
+        off = to_take_off(fit, found.top, found.offsets, found.without_offsets)
+        actions = [*off, *found.spread.actions(), *actions]
     actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):
         systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
