@@ -57,7 +57,7 @@ class Spread:
         if wanted is None or ratings_needed(single[0], wanted) > _MOST:
             return []
         words = (
-            f"Ask for about {_range(single, wanted, ', 95 %')} ratings of each item by {self._whom}, in place of "
+            f"Ask for about {_range(single, wanted, f' ratings of each item by {self._whom}', ', 95 %')}, in place of "
             f"{self.found.ratings:.1f}: the reliability of their mean would rise from {now:.2f} to {wanted:g}"
         )
         return [Action(words, section=TITLE)]
@@ -122,10 +122,10 @@ def _needed(*single: tuple[float, float, float]) -> Table:
     return Table(frame, "Ratings that an item needs.")
 
 
-def _range(single: tuple[float, float, float], wanted: float, level: str = "") -> str:
+def _range(single: tuple[float, float, float], wanted: float, what: str = "", level: str = "") -> str:
     """Write how many ratings are needed, and how many at the ends of the interval."""
     value, most, least = (_number(ratings_needed(one, wanted)) for one in single)
-    return f"{value} ({least} to {most}{level})"
+    return f"{value}{what} ({least} to {most}{level})"
 
 
 def _number(needed: float) -> str:

@@ -1,5 +1,6 @@
 """Systems beside gold chains and annotators beside gold labels of mentions, on the page of coreference."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -223,7 +224,7 @@ def test_wrong_labels_are_named_in_words_where_the_text_is_known(tmp_path):
     cs.report(links, text=text, path=tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text()
     named = ", ".join(f"w{data.start[place]} ({data.mentions[place]})" for place in wrong)
-    assert f"; wrong: {named}." in html
+    assert f" Wrong, with the certainty of the label: {named}" in re.sub(r" \(\d\.\d+\)", "", html)
 
 
 def three_annotators():
@@ -238,12 +239,12 @@ def three_annotators():
 def test_what_gold_labels_say_of_annotators_stands_beside_the_doubt_about_them():
     fit = three_annotators()
     assert right_by_annotator(fit, ["eve", "ann"]) == (
-        " By gold 2 of 3 labels of ann are right (0.67 [0.21, 0.94]), 2 of 3 of eve (0.67 [0.21, 0.94])."
+        " By gold 2 of 3 labels of ann are right, 0.67 (0.21 to 0.94, 95 %), 2 of 3 of eve, 0.67 (0.21 to 0.94)."
     )
     assert right_by_annotator(fit, ["nobody"]) == ""
     labels = {"item": list("aabb"), "annotator": list("xyxy"), "label": list("pqpp"), "gold": list("ppqq")}
     of_labels = cs.fit("majority-vote", cs.read_annotations(labels))
-    assert right_by_annotator(of_labels, ["x"]).startswith(" By gold 1 of 2 labels of x are right (0.50 [")
+    assert right_by_annotator(of_labels, ["x"]).startswith(" By gold 1 of 2 labels of x are right, 0.50 (")
     used = cs.fit("majority-vote", cs.read_annotations(labels), gold="use")
     assert right_by_annotator(used, ["x"]) == ""
 

@@ -221,7 +221,8 @@ def test_the_parts_of_the_spread_stand_on_the_page_and_tell_how_many_ratings_to_
     now = 4 * value / (1 + 3 * value)
     assert "Items have 4.0 ratings on average; of the means of so many, by different annotators, " in spread
     assert f"{now:.2f} of the variance is between items" in spread
-    asked = re.search(r"Ask for about (\d+) \(.*? rise from (\S+) to (\S+)", html).groups()
+    said = r"Ask for about (\d+) ratings of each item by different annotators \(.*? rise from (\S+) to (\S+)"
+    asked = re.search(said, html).groups()
     wanted = 0.8 if now < 0.8 else 0.9
     assert asked == (f"{ratings_needed(value, wanted):.0f}", f"{now:.2f}", f"{wanted:g}")
 
