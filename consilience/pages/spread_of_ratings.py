@@ -115,7 +115,7 @@ def _parts(found: Components) -> Table:
 def _needed(*single: tuple[float, float, float]) -> Table:
     import pandas
 
-    names = "by different annotators", "offsets taken off"
+    names = "by different annotators", "offsets taken off, as if known"
     columns = {name: [_range(one, wanted) for wanted in _WANTED] for name, one in zip(names, single, strict=True)}
     frame = pandas.DataFrame({"reliability of the mean": [f"{one:g}" for one in _WANTED]} | columns)
     frame.attrs["numbers"] = tuple(frame.columns)

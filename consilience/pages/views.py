@@ -111,9 +111,8 @@ def _numbers(found: _Found) -> dict[str, Any]:
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     sure = int((~not_sure(found.experts["probability"])).sum())
     named = counted(found.most, "views").partition(" ")[2]
-    numbers: dict[str, Any] = {
-        f"{named} (a view is a way to sort the items), {_how_surely(found)}{spread}": f"{found.most:,}"
-    }
+    meant = f"({'one way' if found.most == 1 else 'ways'} to sort the items into clusters)"
+    numbers: dict[str, Any] = {f"{named} {meant}, {_how_surely(found)}{spread}": f"{found.most:,}"}
     most = f"given at most {fit.truth.most_clusters} clusters of a view"
     if sure == number and not found.open and len(held) == 1:
         sizes = [size for size, _ in sizes_of_clusters(fit.truth, held[0]).values()]
