@@ -121,8 +121,9 @@ def items_section(fit: Any, view: int, draws: float) -> Section:
         rest = np.flatnonzero(~surest)
         rest = rest[np.argsort(sure[rest], kind="stable")][:_MOST_ITEMS]
         then = ", then the others" * (len(rest) > 0)
+        which = "All" if surest.all() else f"{int(surest.sum()):,} of"
         words = (
-            f"{int(surest.sum()):,} of {counted(len(sure), 'items')} are in their most probable cluster with a "
+            f"{which} {counted(len(sure), 'items')} are in their most probable cluster with a "
             f"probability {in_words(texts[surest][0])}: here they are by cluster{then}. {_WHERE_ALL}"
         )
         others = [_items(fit.truth, rest, label, sure, draws, f"{title} that are less sure.")] if len(rest) else []

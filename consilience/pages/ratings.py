@@ -419,9 +419,9 @@ def _offsets(fit: Fit, best: Score, found: Offsets, without: Without | None) -> 
     words = (
         "The gap of an annotator is how much higher the annotator rates than the others do on the same items, with the "
         "95 % interval of that average over many such items. The offset is how much higher than the mean of all "
-        f"annotators, by least squares. As a rule it is smaller, as the annotator counts in that mean. It {taken}. "
+        f"annotators, by least squares. As a rule it is smaller, as the annotator counts in that mean. It {taken}."
     )
-    words += (
+    held = (
         "At the top of the page the interval of the mean of all "
         f"items is one with other annotators like these; no other interval is. {_MEASURED} these annotators in "
         f"{_HELD[True]} % of cases, and that of the mean of all items held it with others like them in 96 %."
@@ -433,7 +433,7 @@ def _offsets(fit: Fit, best: Score, found: Offsets, without: Without | None) -> 
     )  # fmt: skip
     before = ", before offsets were taken off" * found.taken
     caption = f"Gap of each annotator to the others{before}, the highest first."
-    blocks: list[Any] = [words, Bars(rows, caption, ("annotator", "gap", "mean (95 %)"))]
+    blocks: list[Any] = [words, Bars(rows, caption, ("annotator", "gap", "mean (95 %)")), held]
     both = {"gap to the others": found.mean, "offset from the mean of all": found.from_all}
     frame = pandas.DataFrame({"annotator": found.names, "ratings": found.number, **both})
     texts = {name: [written(one, form) for one in values] for name, values in both.items()}

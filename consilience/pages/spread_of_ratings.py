@@ -84,8 +84,9 @@ class Spread:
         needed = (
             f"The more ratings an item has, the more reliable is their mean. Items have {found.ratings:.1f} ratings on "
             f"average; of the means of so many, by different annotators, {now:.2f} of the variance is between items "
-            "(Spearman-Brown). That is their reliability. In the table are the ratings that an item needs for more "
-            "or less of it; in brackets those by the ends of the 95 % interval of the intraclass correlation:"
+            "(Spearman-Brown). That is their reliability. The table has how many ratings an item needs for one of "
+            f"{_WANTED[0]:g} or {_WANTED[1]:g}, and in brackets how many at the ends of the 95 % interval of the "
+            "intraclass correlation:"
         )
         gist = f"{_interval(single)} of the variance is between items"
         return [Section(TITLE, [words, _parts(found), how, needed, _needed(single, offsets_off)], gist)]

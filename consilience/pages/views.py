@@ -257,7 +257,7 @@ def _number(found: _Found) -> Section:
     fit, count, restarts = found.fit, found.count, found.fit.table("restarts")
     words = (
         "Counted are the views that some expert has, in each draw of the posterior; the share of draws is the "
-        "probability, as far as the model holds."
+        "probability, as far as the model holds and the sampler missed no other number."
     )
     low, high = count.interval
     blocks: list[Any] = [words if low == high else f"{_how_many(found)}. {words}"]

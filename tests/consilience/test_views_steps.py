@@ -86,7 +86,8 @@ def test_items_that_are_as_sure_as_most_are_told_in_a_line(unsure, said):
         assert surest["items"].tolist() == [", ".join(f"item {place}" for place in range(unsure, 30))]
         assert [len(table) for table in others] == [unsure] * (unsure > 0)
         text = words(section(views_sections(one), "Items of view 1"))
-        assert f"{30 - unsure} of 30 items are in their most probable cluster with a probability above 0.99" in text
+        which = f"{30 - unsure} of" if unsure else "All"
+        assert f"{which} 30 items are in their most probable cluster with a probability above 0.99" in text
 
 
 def test_the_least_sure_of_very_many_items_are_listed():
