@@ -176,8 +176,8 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     options += "".join(
         f"; chosen: {name} {value}" for name, value in fitted.options.items() if value != given_options(fitted)[name]
     )
-    taken = ", whose offsets were taken off" * bool(fitted.data.reading_flags)
-    print(f"read     {beside}{arguments.file}: {', '.join(counted(size, name) for name, size in sizes.items())}{taken}")
+    read = ", ".join(counted(size, name) for name, size in sizes.items())
+    print(f"read     {beside}{arguments.file}: {read}{fitted.data.changed_in_words}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")
     ended = " (every step was run)" if fitted.result == "max_steps" and fitted.elbo is None else ""

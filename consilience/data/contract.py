@@ -398,6 +398,11 @@ class Contract:
         return ""
 
     @property
+    def changed_in_words(self) -> str:
+        """What was done with the data after they were read, as a clause behind their sizes."""
+        return ""
+
+    @property
     def reading_flags(self) -> tuple[str, ...]:
         """The flags of the command that do the same where it reads the data."""
         return ()

@@ -179,6 +179,11 @@ class Ratings(Contract):
         return "" if self.offset is None else ".without_offsets()"
 
     @property
+    def changed_in_words(self) -> str:
+        """The same in words; see `Contract.changed_in_words`."""
+        return "" if self.offset is None else ", whose offsets were taken off"
+
+    @property
     def reading_flags(self) -> tuple[str, ...]:
         """The flags by which the command reads these ratings; see `Contract.reading_flags`."""
         return () if self.offset is None else ("--without-offsets",)

@@ -47,7 +47,7 @@ def table_by_expert(frame: Any) -> list[Any]:
         f"Whose they are{cut}; intervals are Wilson's, for independent answers. An expert whom the model takes to err "
         "more counts less in what all answers together say:"
     )
-    texts = {name: [f"{value:.2f}" for value in shown[name]] for name in ("share", "95 % from", "to")}
+    texts = {name: [percent(value) for value in shown[name]] for name in ("share", "95 % from", "to")}
     return [words, Table(shown, "Answers against the others, by expert.", of="", texts=texts)]
 
 

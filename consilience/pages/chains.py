@@ -28,7 +28,7 @@ from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, digits_of, effective_draws, leading_classes
-from consilience.pages.systems import in_words, rounded
+from consilience.pages.systems import rounded
 from consilience.pages.whole_chains import of_whole_chains, whole_chains
 from consilience.printing import counted
 from consilience.rounding import decimals
@@ -52,6 +52,10 @@ _MEASURED = {
 _NARROW = {True: "often too narrow", False: "mostly too narrow"}
 _HELD = {True: "79 to 93 % of documents", False: "7 of 40 crowds"}
 """What was measured, by whether there is a single document: of what, what it says of intervals, and how many held."""
+_LEVELS = (
+    "Intervals by the crowd are meant to hold 95 %, and are {}. How often they hold was measured at 90 % alone: in "
+    "simulation the middle 90 % of the draws held the true score of {}."
+)
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
     "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to "
@@ -103,7 +107,7 @@ def chain_sections(
     together = None  # Draws of single links tell nothing of whole chains.
     if chains.together is not None and chains.num_entities:
         whole = of_whole_chains(truth_of(fit), chains, draws)
-        unsure += f"; as a whole {whole.unsure:,} of {counted(chains.num_entities, 'chains')}"
+        unsure += f"; and {whole.unsure:,} of {counted(chains.num_entities, 'chains')} as a whole"
         together = whole_chains(named, chains, whole, digits)
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
     numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
@@ -299,20 +303,19 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
     value, low, high = (f"{first[one]:.{digits}f}" for one in ("value", "lower", "upper"))
-    several = of_chains and len(table) > 1
-    sure = f", the best of {len(table)} with P {board.p_best_texts[0]}, too sure" if several else ""
     between = f" ({low} to {high}, nominally 95 %: {_NARROW[alone]})" if of_chains else ""
-    number, said, blocks = {f"{named} of “{first['system']}”{sure}{between}": value}, [], []
+    number, said, blocks = {f"{named} of “{first['system']}”{between}": value}, [], []
     if of_chains:
         point = f"{every['against the most likely chains'].iloc[0]:.{digits}f}"
-        best = in_words(board.p_best_texts[0])
-        were = "Were all systems made from these annotations, it would be" if board.takes_for_copies else "It is"
-        leads = f" {were} the best of {len(table)} with probability {best}, too sure where they are." * (len(table) > 1)
+        leads = ""
+        if len(table) > 1:
+            gap, other = f"{first['value'] - table['value'].iloc[1]:.{digits}f}", table["system"].iloc[1]
+            leads = f" It is ahead of “{other}” by {gap}; no interval of that is known to hold."
         said = [
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
-        blocks = _by_crowd(board, named, digits, metrics[0], gold)
+        blocks = [_LEVELS.format(_NARROW[alone], _HELD[alone]), *_by_crowd(board, named, digits, metrics[0], gold)]
     measured = _OF_PARTITIONS.format(_MEASURED[alone])
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
@@ -351,22 +354,16 @@ def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores
     digits : after the point.
     gold : scores against gold chains, where these are known.
     """
-    table, several = board.table.assign(p_best=board.p_best_texts), len(board.table) > 1
+    table, begins = board.table, "nominal 95 % from"
     if gold is not None:
         table = table.set_index("system", drop=False).loc[gold.order(metric, table["system"])]
-    p_best, begins = "P(best), too sure", "nominal 95 % from"
     value = named if gold is None else "against the crowd"
-    names = {"system": "system", "value": value, "lower": begins, "upper": "to", "p_best": p_best}
-    shown = table[list(names)[: 4 + several]].rename(columns=names)
+    names = {"system": "system", "value": value, "lower": begins, "upper": "to"}
+    shown = table[list(names)].rename(columns=names)
     if gold is not None:
         shown.insert(1, "against gold", [gold.scores[name][metric] for name in table["system"]])
-    shown.attrs["numbers"] = (p_best,)
     by = "the crowd's" if gold is None else "the gold"
-    alone = board.num_items == 1
-    caption = f"{named} of systems, the best by {by} chains first. Intervals{' by the crowd' * (gold is not None)} are "
-    caption += f"{_NARROW[alone]}: in simulation the middle 90 % of the draws held the true score of {_HELD[alone]}."
-    supposes = ", and supposes that all systems were made from these annotations" * board.takes_for_copies
-    caption += f" P(best) is of the same draws{supposes}." * several
+    caption = f"{named} of systems, the best by {by} chains first."
     texts = rounded(shown, digits, value, begins, "to") | _gold_texts(shown["system"], [metric], gold)
     drawn = figures.leaderboard(board)
     for text in drawn.get_legend().get_texts():

@@ -23,7 +23,7 @@ from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth import Ranked
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import SURE, Action, Page, assumed, capital
+from consilience.pages import SURE, Action, Page, assumed, capital, who_agrees
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
@@ -67,15 +67,17 @@ from consilience.pages.ratings import (
 )
 from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
+from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
     in_words,
     leaderboard_numbers,
     leaderboard_section,
     verdict,
 )
+from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.with_gold import anchored, is_open, not_corrected, with_refits
 from consilience.printing import counted
-from consilience.rounding import probability
+from consilience.rounding import probability, within
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
@@ -100,7 +102,7 @@ def classes_page(
     found = _Found(fit, systems, metric, risk, provenance, policies)
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
     known = "means" in fit.member.table_names
-    rated = scale_sections(fit, found.top, found.offsets, found.without_offsets) if known else []
+    rated = scale_sections(fit, found.top, found.offsets, found.without_offsets, found.spread) if known else []
     named = worded(fit, found.truth, words := words_of(fit.data, text))
     read, numbers = chain_sections(fit, named, found.top, words, found.gold)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
@@ -126,6 +128,7 @@ def classes_page(
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
     parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
+    parts += agreement_with_others(fit) if fit.data.unit == "mention" else []
     agreed, unexpected = agreement_parts(fit, found.truth, found.top)
     parts += agreed
     parts += next_label_sections(fit)
@@ -176,6 +179,11 @@ class _Found:
     def without_offsets(self) -> Without | None:
         """What would follow without them, where that tells."""
         return without_offsets(self.fit, self.offsets)
+
+    @functools.cached_property
+    def spread(self) -> Spread:
+        """How far ratings spread, and what by."""
+        return Spread(self.fit.data)
 
     @functools.cached_property
     def certainties(self) -> list[Score]:
@@ -312,7 +320,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     truth, top = found.truth, found.top
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
-        own = rating_numbers(fit, top, found.offsets, found.without_offsets, systems=bool(found.systems))
+        own = rating_numbers(fit, top, found.offsets, found.spread, systems=bool(found.systems))
         board = leaderboard_numbers(found.comparison, fit, found.by_gold) if found.systems else {}
         return own | board
     numbers = {} if found.gold is None else {**found.gold.figures}
@@ -346,10 +354,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
     truth, gold = found.truth, found.gold
     said = []
     if found.fit.data.rows == "rating":
-        without = found.without_offsets
-        told = [] if without is None else [without.words(found.fit, found.top)]
-        said = [sides_words(found.fit, found.top, found.offsets)]
-        said += [" ".join([*one, *told]) for one in [found.offsets.finding] if one]
+        said = [sides_words(found.fit, found.top, found.offsets), *found.offsets.finding]
     beside = [f"{found.by_gold}."] * found.by_gold.leads
     said += [] if found.by_gold.anchored is not None else beside
     if found.systems:
@@ -371,7 +376,8 @@ def _findings(found: _Found, named: Any) -> list[str]:
             one = "" if found.decisive is None else found.decisive.in_finding(truth.names())
             unsure += f" ({min(others):,} to {max(others):,}, by how far annotators err together{one})"
         unsure += "."
-        said += [] if is_vote(found.fit) else [unsure]  # the box of a vote has its ties
+        told = is_vote(found.fit) or found.unit == "mention"  # a box, or a key figure, has it
+        said += [] if told else [unsure]
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
     if gold is None:
         fit_unchecked = unchecked(found.offsets) if found.fit.data.rows == "rating" else "nothing here checks the fit"
@@ -413,17 +419,26 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     named : the truth, as `worded` writes it.
     """
     names, places = named.names(), [place for place, _ in gold.wrong]
-    wrong = f"; wrong: {', '.join(str(names[place]) for place in places)}" if 0 < len(places) <= _MOST_NAMED else ""
-    listed = "" if gold.voted is None else gold.voted.clause
+    beside = f"; wrong: {', '.join(str(names[place]) for place in places)}" if 0 < len(places) <= _MOST_NAMED else ""
+    if (vote := gold.voted) is not None:  # the text marks what is wrong
+        beside = f"; a majority vote is right on {vote.right:,}, with {counted(len(vote.tied), 'ties')}"
     of = counted(gold.score.items, f"{found.unit}s")
     used = "which the fit did not use"
     if gold.score.fitted_on:
         used = "from which the fit learned only how much annotators err together"
-    checked = f"{gold.checked}: " if gold.checked else ""
+    off, tells = "", ""
+    if gold.checked and gold.beside:
+        off = f"{gold.checked}: "
+    elif gold.checked:
+        _, low, high = within(gold.score.right, *gold.interval)
+        tells = (
+            f" That is as expected, but {counted(gold.score.items, 'gold labels')} tell no more than that {low} to "
+            f"{high} of the leading labels are right (95 %)."
+        )
     differ = "" if found.halves is None else found.halves.finding
     return (
-        f"On gold labels of {of}, {used}, {checked}the leading label is right on {gold.counts}"
-        f"{'' if checked else gold.beside}{wrong}.{listed}{differ}"
+        f"On gold labels of {of}, {used}, {off}the leading label is right on {gold.counts}"
+        f"{'' if off else gold.beside}{beside}.{tells}{differ}"
     )
 
 
@@ -445,20 +460,22 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         longer = [Action(words, command)] * (times > 1)
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
-    blind = without_evidence(fit)[1]
+    blind, tests = without_evidence(fit)[1], who_agrees.TITLE if unit == "mention" else "Annotators"
     who = "who seem to err most"
     if is_counted(fit):
         by_gold = labels_by_gold(found.annotators)
         who = "whose labels are the gold label least often" if by_gold else "whose labels won the vote least often"
     actions = [
         *others,
-        *[Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")] * bool(blind),
+        *[Action(f"Look at {blind}: labels that may agree by chance alone", section=tests)] * bool(blind),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
         Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
         Action("Ask for one more label where it tells most", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
-    actions = [*(to_take_off(fit, found.offsets) if fit.data.rows == "rating" else []), *actions]
+    if fit.data.rows == "rating":
+        off = to_take_off(fit, found.top, found.offsets, found.without_offsets)
+        actions = [*off, *found.spread.actions(), *actions]
     actions += assumed.actions(fit, found.at_others)
     if found.systems and is_open(found.comparison):
         systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}

@@ -26,8 +26,8 @@ from consilience.rounding import within, written
 
 _LEAST_DOCUMENTS = 5  # by which an interval is made
 _AN_END = (
-    "The gold score of {} is an end of the interval by the crowd: of so few mentions draws have few different scores, "
-    "and that of the gold chains is among them."
+    "The gold score of {} is the same number as an end of the interval by the crowd. That is no slip: where mentions "
+    "are few, only few different scores are possible."
 )
 
 
@@ -70,10 +70,7 @@ class GoldScores(NamedTuple):
                 f"{self.documents:,}, each of which is left out once (jackknife)."
             )
         few = "" if self.documents == 1 else f", fewer than {_LEAST_DOCUMENTS},"
-        return (
-            f"Of {counted(self.documents, 'documents')}{few} no interval can be given: how scores against "
-            "gold would differ on others is not known."
-        )
+        return f"Of {counted(self.documents, 'documents')}{few} no interval can be given of scores on others."
 
     def order(self, metric: str, names: Iterable[str]) -> list[str]:
         """Return systems, that with the highest score first; equal ones in the order in which they are given."""
@@ -289,8 +286,8 @@ def right_by_annotator(fit: Any, names: Sequence[str]) -> str:
             continue
         hits = int(right[own].sum())
         share, low, high = within(hits / number, *map(float, wilson(hits / number, number)))
-        labels, are = ("", "") if told else (" labels", " are right")
-        told.append(f"{hits:,} of {number:,}{labels} of {name}{are} ({share} [{low}, {high}])")
+        labels, are, level = ("", "", "") if told else (" labels", " are right", ", 95 %")
+        told.append(f"{hits:,} of {number:,}{labels} of {name}{are}, {share} ({low} to {high}{level})")
     return f" By gold {', '.join(told)}." if told else ""
 
 

@@ -16,6 +16,12 @@ from consilience.rounding import probability
 _MOST_DRAWS = 200
 _MOST_LESS_SURE = 15    # Items that are listed where they are less sure than most.
 _MOST_ITEMS, _FEW_ITEMS = 500, 6  # Of a view that are listed, and of a cluster that are named as its surest ones.
+_MOST_NAMED = 100  # Of a cluster, of the surest.
+_WHERE_ALL = (
+    "All: “consilience table RUN views”, which numbers views and clusters from 1 as this page does; files of CSV and "
+    "JSON number them from 0."
+)
+_GIST = "the most probable cluster of each"
 
 
 def clusters_table(fit: Any, view: int) -> list[Any]:
@@ -74,8 +80,7 @@ def less_sure(fit: Any, view: int, draws: float) -> list[Any]:
     draws : effective ones: nothing surer is written.
     """
     label, sure = _labels(fit.truth, view)
-    texts = np.array([probability(one, draws=draws) for one in sure])
-    surest = texts == texts[sure.argmax()]
+    texts, surest = _surest(sure, draws)
     which = "All" if surest.all() else f"{int(surest.sum()):,} of"
     words = (
         f"{which} {counted(len(sure), 'items')} {'has its' if surest.sum() == 1 else 'have their'} cluster with a "
@@ -110,16 +115,44 @@ def items_section(fit: Any, view: int, draws: float) -> Section:
     draws : effective ones: nothing surer is written.
     """
     label, sure = _labels(fit.truth, view)
+    texts, surest = _surest(sure, draws)
+    title = title_of_items(view)
+    if 2 * surest.sum() > len(sure):  # the same number in most rows would tell nothing
+        rest = np.flatnonzero(~surest)
+        rest = rest[np.argsort(sure[rest], kind="stable")][:_MOST_ITEMS]
+        then = ", then the others" * (len(rest) > 0)
+        which = "All" if surest.all() else f"{int(surest.sum()):,} of"
+        words = (
+            f"{which} {counted(len(sure), 'items')} are in their most probable cluster with a "
+            f"probability {in_words(texts[surest][0])}: here they are by cluster{then}. {_WHERE_ALL}"
+        )
+        others = [_items(fit.truth, rest, label, sure, draws, f"{title} that are less sure.")] if len(rest) else []
+        return Section(title, [words, _names(fit.truth, label, surest, title), *others], _GIST)
     kept = np.argsort(sure, kind="stable")[:_MOST_ITEMS]
     order = kept[np.lexsort([kept, -sure[kept], label[kept]])]
     which = "Items" if len(order) == len(sure) else f"The {len(order):,} least sure of {len(sure):,} items"
-    words = (
-        f"{which}, each in its most probable cluster, the surest of a cluster first. All: “consilience table RUN "
-        "views”, which numbers views and clusters from 1 as this page does; files of CSV and JSON number them from 0."
-    )
-    caption = f"{title_of_items(view)}."
-    blocks = [words, _items(fit.truth, order, label, sure, draws, caption, parted="cluster")]
-    return Section(title_of_items(view), blocks, "the most probable cluster of each")
+    words = f"{which}, each in its most probable cluster, the surest of a cluster first. {_WHERE_ALL}"
+    blocks = [words, _items(fit.truth, order, label, sure, draws, f"{title}.", parted="cluster")]
+    return Section(title, blocks, _GIST)
+
+
+def _surest(sure: np.ndarray, draws: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return how the probability of each item is written, and which have the highest as it is written."""
+    texts = np.array([probability(one, draws=draws) for one in sure])
+    return texts, texts == texts[sure.argmax()]
+
+
+def _names(truth: Any, label: np.ndarray, chosen: np.ndarray, title: str) -> Table:
+    """Name the chosen items of each cluster."""
+    import pandas
+
+    names, rows = truth.names(), list[dict[str, Any]]()
+    for cluster in np.unique(label[chosen]).tolist():
+        own = np.flatnonzero(chosen & (label == cluster))
+        named = ", ".join(map(str, names[own[:_MOST_NAMED]]))
+        more = f" and {len(own) - _MOST_NAMED:,} more" * (len(own) > _MOST_NAMED)
+        rows.append({"cluster": numbered(cluster), "number": len(own), "items": f"{named}{more}"})
+    return Table(pandas.DataFrame(rows), f"{title} that are the surest, by cluster.")
 
 
 def _items(

@@ -52,9 +52,9 @@ def compare_again(fit: Fit, systems: Mapping[str, Any], **given: str) -> str:
     """Return the line that compares systems, in that order, in another way; of none, files to put in their place."""
     if fit.folder:
         files = [shlex.quote(system.file or f"{name}.csv") for name, system in systems.items()]
-        files = [*files[:_MOST_FILES], *["…"] * (len(files) > _MOST_FILES)] or ["system_a.csv", "system_b.csv"]
+        files = [*files[:_MOST_FILES], *["…"] * (len(files) > _MOST_FILES)] or ["SYSTEM_A.csv", "SYSTEM_B.csv"]
         return " ".join(["consilience compare RUN", *files, *(f"--{one} {word}" for one, word in given.items())])
-    named = "predictions" if systems else "{'a': 'system_a.csv', 'b': 'system_b.csv'}"
+    named = "predictions" if systems else "{'a': 'SYSTEM_A.csv', 'b': 'SYSTEM_B.csv'}"
     return f"cs.compare({', '.join(['fit', named, *(f'{one}={word!r}' for one, word in given.items())])})"
 
 

@@ -18,6 +18,7 @@ from consilience.pages import SURE, Action, Bar, Bars, Code, Section, Table, til
 from consilience.pages.items import MOST_BARS, below, how_counted
 from consilience.pages.next_steps import by_command, fit_again
 from consilience.pages.run import fitting_lines
+from consilience.pages.spread_of_ratings import Spread
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
 
@@ -29,13 +30,14 @@ _WITHOUT = "without-offsets"  # a folder
 _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
 
-def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | None) -> list[Section]:
-    """Return the sections on rated items along their scale, and on what annotators add to it.
+def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | None, spread: Spread) -> list[Section]:
+    """Return the sections on rated items along their scale, on what annotators add to it, and on their spread.
 
     Parameters
     ----------
     fit, best : of ratings, and the certainties of its sides.
     offsets, without : of annotators, and what would follow without them.
+    spread : of the ratings.
     """
     frame, threshold = fit.table("means"), float(fit.options["threshold"])
     item, rating = np.asarray(fit.data.item), np.asarray(fit.data.rating, float)
@@ -77,8 +79,10 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | N
     shown = Table(table.iloc[order], f"Items, the least certain side first{taken}.", of="means", texts=texts)
     unsure = f"{below(best):,} of {counted(len(frame), 'items')} with a certainty of the side below {SURE}"
     whose = f"They are {offsets.condition}." if offsets.taken else "The fit takes annotators for alike."
-    items = Section("Items", [words, scale, shown, f"{how_counted(best, fit.truth, 'side')} {whose}".strip()], unsure)
-    return [items, *([_offsets(fit, offsets)] if len(offsets.mean) else [])]
+    sure_of = f"{how_counted(best, fit.truth, 'side')} {whose}".strip()
+    items = Section("Items", [words, scale, extremes_words(fit, offsets), shown, sure_of], unsure)
+    apart = [_offsets(fit, best, offsets, without)] if len(offsets.mean) else []
+    return [items, *apart, *spread.sections()]
 
 
 def _bars_alike(frame: Any, item: np.ndarray) -> str:
@@ -121,8 +125,8 @@ class Offsets(NamedTuple):
     ----------
     names : of those with two such ratings or more.
     number : of the ratings.
-    mean, error : of that difference, and its standard error.
-    from_all : by least squares, how much higher they rate than the mean of all: what is taken off.
+    mean, error : of that difference, the gap to the others, and its standard error.
+    from_all : by least squares, how much higher they rate than the mean of all, the offset: what is taken off.
     half : of the interval of 95 % of the mean over items, were these annotators drawn from many; NaN of one alone.
     known : how many annotators rate an item together with others.
     taken : whether the ratings that were fitted are without them; see `Ratings.without_offsets`.
@@ -159,9 +163,7 @@ class Offsets(NamedTuple):
     @property
     def condition(self) -> str:
         """Say under which condition certainties hold: none of them knows of offsets."""
-        if self.taken:
-            return f"of the mean by {self.these}"
-        return "which takes annotators for alike"
+        return f"of the mean by {self.these}" if self.taken else "if annotators are alike"
 
     @property
     def finding(self) -> list[str]:
@@ -172,10 +174,9 @@ class Offsets(NamedTuple):
             return []
         low, high = (float(end[one]) for end in self.ends())
         _, *texts = within(self.mean[one], *sorted((abs(low), abs(high))))
-        others, all_ = (_higher(float(own[one]), decimals(low, high)) for own in (self.mean, self.from_all))
         return [
-            f"“{self.names[one]}” rates {others} than the others on the same items ({' to '.join(texts)}, 95 %, over "
-            f"many such items), and {all_} than the mean of all annotators; the model does not correct for that."
+            f"“{self.names[one]}” rates {_higher(float(self.mean[one]), decimals(low, high))} than the others on the "
+            f"same items ({' to '.join(texts)}, 95 %). The model does not correct for that."
         ]
 
     @property
@@ -183,10 +184,8 @@ class Offsets(NamedTuple):
         """Say what means of items are of where offsets were taken off."""
         all_ = f" With others like them all means would move up or down together, by up to {_short(self.half)} (95 %)."
         return (
-            "The offsets of annotators, how much higher than the others each one rates, were taken off the ratings "
-            "before the fit. So means of items, their intervals and their sides are of the mean by "
-            f"{self.these}, and take these offsets for known."
-            f"{all_ * bool(np.isfinite(self.half))}"
+            "How much higher than the others each annotator rates was taken off the ratings before the fit, so means "
+            f"are by {self.these}.{all_ * bool(np.isfinite(self.half))}"
         )
 
 
@@ -208,18 +207,12 @@ def sides_words(fit: Any, best: Score, offsets: Offsets) -> str:
     """
     frame, threshold = fit.table("means"), float(fit.options["threshold"])
     mean = frame["mean"].to_numpy()
-    above, sure = mean >= threshold, np.round(best.items, 3) >= SURE
-    ends = [int(np.argmax(mean)), int(np.argmin(mean))]
-    high, low = (
-        "“{}” ({}; {} to {}, 95 %)".format(row["item"], *within(*row[["mean", "lower", "upper"]]))
-        for _, row in frame.iloc[ends].iterrows()
-    )
+    above, sure = int((mean >= threshold).sum()), int((np.round(best.items, 3) >= SURE).sum())
     return (
-        f"{above.sum():,} of {counted(len(mean), 'items')} {'is' if above.sum() == 1 else 'are'} above "
-        f"{threshold:g} and {(~above).sum():,} below, by their estimated "
-        f"means{_moved_together(mean, threshold, offsets)}; {(above & sure).sum():,} above and "
-        f"{(~above & sure).sum():,} below with a certainty of {SURE} or more, {offsets.condition}. The lowest "
-        f"estimate is that of {low}, the highest that of {high}.{_extremes(fit, *ends, taken=offsets.taken)}"
+        f"{above:,} of {counted(len(mean), 'items')} {'is' if above == 1 else 'are'} above {threshold:g} and "
+        f"{len(mean) - above:,} below, by their estimated means; {sure:,} of these sides "
+        f"{'is' if sure == 1 else 'are'} at least {100 * SURE:.0f} % certain, {offsets.condition}."
+        f"{_moved_together(mean, threshold, offsets)}"
     )
 
 
@@ -228,8 +221,22 @@ def _moved_together(mean: np.ndarray, threshold: float, offsets: Offsets) -> str
     if offsets.taken or not np.isfinite(offsets.half):
         return ""
     low, high = (int((mean + moved >= threshold).sum()) for moved in (-offsets.half, offsets.half))
-    so = f"if all are off together by as much as their mean may be, ± {_short(offsets.half)}"
-    return f" ({low:,} to {high:,} above, {so})" * (low < high)
+    so = f" All means may be off together by up to {_short(offsets.half)} (95 %): then {low:,} to {high:,} are above."
+    return so * (low < high)
+
+
+def extremes_words(fit: Any, offsets: Offsets) -> str:
+    """Name the items with the lowest and the highest estimate, and say how probably they are what they seem."""
+    frame = fit.table("means")
+    ends = [int(at(frame["mean"].to_numpy())) for at in (np.argmax, np.argmin)]
+    high, low = (
+        "“{}” ({}; {} to {}, 95 %)".format(row["item"], *within(*row[["mean", "lower", "upper"]]))
+        for _, row in frame.iloc[ends].iterrows()
+    )
+    return (
+        f"The lowest estimate is that of {low}, the highest that of {high}."
+        f"{_extremes(fit, *ends, taken=offsets.taken)}"
+    )
 
 
 def _extremes(fit: Any, high: int, low: int, *, taken: bool) -> str:
@@ -298,13 +305,13 @@ def offsets_of(data: Any) -> Offsets:
     return Offsets(names[there], number[there], mean[there], error, from_all[there], half, known, taken is not None)
 
 
-def rating_numbers(fit: Fit, top: Score, offsets: Offsets, without: Without | None, *, systems: bool) -> dict[str, Any]:
-    """Return the key figures of ratings: their mean with other annotators, and how sure sides are of whose mean.
+def rating_numbers(fit: Fit, top: Score, offsets: Offsets, spread: Spread, *, systems: bool) -> dict[str, Any]:
+    """Return the key figures of ratings: their mean with other annotators, how sure sides are, and their reliability.
 
     Parameters
     ----------
     fit, top : and the certainties of its sides.
-    offsets, without : of annotators, and what would follow without them.
+    offsets, spread : of annotators, and of the ratings.
     systems : whether figures of systems follow, so that there is no place for a third one.
     """
     middle, half = float(fit.table("means")["mean"].mean()), offsets.half
@@ -315,14 +322,12 @@ def rating_numbers(fit: Fit, top: Score, offsets: Offsets, without: Without | No
     if offsets.taken:
         like = f", of the mean by {offsets.these}, offsets taken off"
     else:
-        like = "" if offsets.furthest is None else ", which takes annotators for alike"
-    side = f"have a side of {fit.options['threshold']:g}, the threshold, that is less than 90 % certain"
+        like = "" if offsets.furthest is None else ", if annotators are alike"
+    side = f"whose side of {fit.options['threshold']:g}, the threshold, is less than 90 % certain"
     numbers |= {f"of {counted(len(top.items), 'items')} {side}{like}": below(top)}
     if systems:
         return numbers
-    if without is not None:
-        like += f"; {without.top.value:.3f} of the mean of {offsets.these}, offsets taken off"
-    return numbers | {f"mean certainty of the side{like}": f"{top.value:.3f}"}
+    return numbers | {f"mean certainty of the side{like}": f"{top.value:.3f}"} | spread.figure
 
 
 def unchecked(offsets: Offsets) -> str:
@@ -331,11 +336,8 @@ def unchecked(offsets: Offsets) -> str:
         return "nothing here checks the fit"
     if offsets.taken:
         return "nothing here checks the means, or that the offset of an annotator is the same on every item"
-    holds = "may hold" if offsets.furthest is None else "does not hold"
-    return (
-        "nothing here checks the means. Only one supposition of the model is checked, that annotators are alike: it "
-        f"{holds} (see Annotator offsets)"
-    )
+    alike = "they may be" if offsets.furthest is None else "they are not"
+    return f"nothing here checks the means. The model takes annotators for alike, which {alike} (see Annotator offsets)"
 
 
 class Without(NamedTuple):
@@ -354,13 +356,21 @@ class Without(NamedTuple):
     top: Score
     extremes: tuple[str, str]
 
+    def gain(self, fit: Any, best: Score) -> str:
+        """Say how many sides would change, and how many more would be sure."""
+        frame, threshold = fit.table("means"), float(fit.options["threshold"])
+        crossed = int(((frame["mean"].to_numpy() >= threshold) != (self.mean >= threshold)).sum())
+        return (
+            f"{crossed:,} of {counted(len(frame), 'items')} would change sides, and {below(self.top):,} instead of "
+            f"{below(best):,} would have a side less than 90 % certain"
+        )
+
     def words(self, fit: Any, best: Score) -> str:
         """Say what would change in a fit with these certainties of the side."""
         frame = fit.table("means")
-        mean, number, threshold = frame["mean"].to_numpy(), len(frame), float(fit.options["threshold"])
+        mean = frame["mean"].to_numpy()
         digits = decimals(0.0, float((frame["upper"] - frame["lower"]).median()))
         most = written(float(np.abs(self.mean - mean).max()), f".{digits}f")
-        crossed = int(((mean >= threshold) != (self.mean >= threshold)).sum())
         leads = " and ".join(
             f"“{then}” would {'still ' * (first == then)}be the {which} (with probability {sure})"
             for which, first, then, sure in (
@@ -369,10 +379,9 @@ class Without(NamedTuple):
             )
         )  # fmt: skip
         return (
-            f"With the offsets from the mean of all taken off, means of items would move by up to {most}, {crossed:,} "
-            f"of {counted(number, 'items')} would change sides, {leads}, and {below(self.top):,} instead of "
-            f"{below(best):,} would have a side less than 90 % certain. Those would be means by these annotators, and "
-            "not by others like them."
+            f"With the offsets taken off, means of items would move by up to {most}, {self.gain(fit, best)}; the mean "
+            f"certainty of the side would be {self.top.value:.3f}, and {leads}. Those would be means by these "
+            "annotators, and not by others like them."
         )
 
 
@@ -395,7 +404,7 @@ _MEASURED = (
 )
 
 
-def _offsets(fit: Fit, found: Offsets) -> Section:
+def _offsets(fit: Fit, best: Score, found: Offsets, without: Without | None) -> Section:
     import pandas
 
     low, high = found.ends()
@@ -406,12 +415,14 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
         mean, *ends = map(float, numbers)
         text = "{} ({} to {})".format(*(written(one, form) for one in (mean, *ends)))
         rows.append(Bar(str(name), mean, text, interval=(ends[0], ends[1])))
+    taken = "was taken off the ratings before the fit" if found.taken else "can be taken off the ratings"
     words = (
-        "How much higher each annotator rates than the others do on the same items, with the 95 % interval of that "
-        "average over many such items. "
+        "The gap of an annotator is how much higher the annotator rates than the others do on the same items, with the "
+        "95 % interval of that average over many such items. The offset is how much higher than the mean of all "
+        f"annotators, by least squares. As a rule it is smaller, as the annotator counts in that mean. It {taken}."
     )
-    words += (
-        "The latter was taken off the ratings before the fit. At the top of the page the interval of the mean of all "
+    held = (
+        "At the top of the page the interval of the mean of all "
         f"items is one with other annotators like these; no other interval is. {_MEASURED} these annotators in "
         f"{_HELD[True]} % of cases, and that of the mean of all items held it with others like them in 96 %."
         if found.taken else
@@ -420,31 +431,30 @@ def _offsets(fit: Fit, found: Offsets) -> Section:
         f"{_MEASURED} annotators like these in {_HELD[False]} % of cases. But misses come together, as one set of "
         "annotators shifts all bars alike: in 7 % of the simulations fewer than 80 % of the intervals did."
     )  # fmt: skip
-    before = ", before they were taken off" * found.taken
-    caption = f"Offset of each annotator from the others{before}, the highest first."
-    taken = "which was taken off" if found.taken else "which is taken off"
-    blocks: list[Any] = [words, Bars(rows, caption, ("annotator", "offset", "mean (95 %)"))]
-    both = {"from the others": found.mean, f"from the mean of all, {taken}": found.from_all}
+    before = ", before offsets were taken off" * found.taken
+    caption = f"Gap of each annotator to the others{before}, the highest first."
+    blocks: list[Any] = [words, Bars(rows, caption, ("annotator", "gap", "mean (95 %)")), held]
+    both = {"gap to the others": found.mean, "offset from the mean of all": found.from_all}
     frame = pandas.DataFrame({"annotator": found.names, "ratings": found.number, **both})
     texts = {name: [written(one, form) for one in values] for name, values in both.items()}
-    blocks.append(Table(frame, "Both offsets of each annotator, the second by least squares.", texts=texts))
+    blocks.append(Table(frame, "Gap and offset of each annotator.", texts=texts))
+    blocks += [] if without is None else [without.words(fit, best)]
     if found.furthest is not None:
         blocks += [
-            f"To fit again{'' if by_command(fit) else ' in Python'} with the offsets from the mean of all annotators "
-            "taken off the ratings:",
+            f"To fit again{'' if by_command(fit) else ' in Python'} with the offsets taken off the ratings:",
             Code(_lines_without_offsets(fit), "To take the offsets off"),
         ]
-    gist = f"{apart} of {len(found.mean):,} annotators off on average"
+    gist = f"{apart} of {len(found.mean):,} annotators rate{'s' * (apart == 1)} higher or lower than the others"
     return Section("Annotator offsets", blocks, f"{gist}, taken off before the fit" if found.taken else gist)
 
 
-def to_take_off(fit: Any, found: Offsets) -> list[Action]:
+def to_take_off(fit: Any, best: Score, found: Offsets, without: Without | None) -> list[Action]:
     """Return the advice to fit without offsets, where an annotator surely has one."""
-    if (one := found.furthest) is None:
+    if found.furthest is None:
         return []
     how = "" if by_command(fit) else " in Python"
-    words = f"Fit again{how} with the offset of “{found.names[one]}”, and of the others, taken off the ratings, to "
-    words += f"compare items by {found.these} alone"
+    words = f"Fit again{how} with the offsets of annotators taken off, to compare items by {found.these} alone"
+    words += "" if without is None else f"; {without.gain(fit, best)}"
     if not how:
         return [Action(f"{words}:", _command_without_offsets(fit))]
     return [Action(words, section="Annotator offsets")]

@@ -276,7 +276,7 @@ def line_of(fit: Fit) -> str:
         called = f"model {fit.member.name} ({re.split('[:,]', fit.member.title)[0]})"
         how = "" if is_counted(fit) else f" · {called}, by {method}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
-        from_ += ", whose offsets were taken off" * (asked == "rating" and bool(fit.data.after_reading))
+        from_ += fit.data.changed_in_words
         return f"From {from_}: {words}{how} · {today()}"
     return f"{', '.join(named.values())} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"
 

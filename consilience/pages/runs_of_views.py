@@ -40,10 +40,26 @@ def how_chains_moved(fit: Any) -> str:
     begun = f"{counted(number, 'times')} a grouping" if number else "No grouping"
     return (
         f"The sampler ran {counted(len(trips), 'rows')} of chains. The first chain of a row ignores the answers and "
-        "tries any grouping of the experts; each next one believes the answers more, and the last in full; neighbours "
-        f"swap their groupings, so that the last need not stay where it began. {begun} begun in a first chain came to "
-        "the last; few do where the grouping is sure, and then it tells more whether the rows agree, which begin at "
-        "random or where the best of several searches ended."
+        "tries any grouping of the experts. Each next one believes the answers more, and the last in full. Neighbours "
+        f"swap their groupings, so that new ones can reach the last. {begun} that began in a first chain came to the "
+        "last. Few do where the grouping is sure. Then it tells more whether the rows agree, which begin at random or "
+        "where the best of several searches ended."
+    )
+
+
+def passes(fit: Any) -> int | None:
+    """Return how many groupings came from a chain that ignores the answers to the last; None without such chains."""
+    trips = _ladders(fit)
+    return int(trips.sum()) if len(trips) else None
+
+
+def missed(fit: Any) -> str:
+    """Say that other numbers of views may have been missed, where none came, with a space behind it; else nothing."""
+    if passes(fit) != 0:
+        return ""
+    return (
+        "No grouping came all the way from a chain that ignores the answers to the last one, which believes them in "
+        "full, so the sampler may have missed other numbers of views. "
     )
 
 

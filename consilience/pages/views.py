@@ -12,7 +12,7 @@ import numpy as np
 from consilience import views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
-from consilience.pages import SURE, Action, Heading, Page, Section, Table
+from consilience.pages import SURE, Action, Heading, Page, Section, Table, gains
 from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert, tile_of_most
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
 from consilience.pages.clusters_apart import most_apart, most_telling
@@ -28,7 +28,7 @@ from consilience.pages.items_of_views import (
 )
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
-from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, restart_words
+from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, missed, passes, restart_words
 from consilience.pages.systems import in_words
 from consilience.pages.views_measured import MEASURED_AT, TRUST, not_sure, trust_of
 from consilience.printing import counted, numbered, percent
@@ -41,11 +41,6 @@ _MOST_UNSURE = 20    # Items in doubt that are drawn.
 _MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_SIZES = 5       # Of clusters in a key figure.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
-_EVEN = math.log(2)           # Nats that settle an even question.
-_LEAST_GAIN = 0.01 * _EVEN    # Below, another answer tells next to nothing.
-_WORTH = 0.1 * _EVEN          # Below, an answer is not called worth asking.
-_SETTLES = "what settles an open pair"
-_OPEN_PAIR = "as probably together as apart"
 _TO_ASK = (
     ("Answers worth asking again", "Ask again where answers contradict the others"),
 )
@@ -66,15 +61,13 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     return Page(
         f"Views of {counted(fit.data.num_experts, 'experts')}", line_of(fit), parts, numbers=_numbers(found),
         findings=[
-            f"{_how_many(found)}. A view is one way to sort the items into clusters. {_without_view(found)}All "
-            "probabilities, those of items and sizes too, come from this model with at most "
-            f"{counted(fit.truth.most_clusters, 'clusters')} a view, and are not checked against known groupings.",
+            f"{_how_many(found)}. {missed(fit)}{_without_view(found)}".strip(),
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
             + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND)
-            + f" A sure cluster is one with a stated probability of {SURE} or more.",
-            f"{clusters_allowed(fit)}.",
-            *_mute(found),
-            _contrary(found) + _surer(found),
+            + f" A sure cluster has a stated probability of {SURE} or more.",
+            f"{clusters_allowed(fit)}. All probabilities, those of items and sizes too, come from the model, and are "
+            "not checked against known groupings.",
+            " ".join([*_mute(found), *_contrary(found), gains.surer(found.asked, found.open)][:2]),
         ],
         actions=[
             *_more_draws(fit),
@@ -82,7 +75,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             *_check(found),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
-              if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= _WORTH)),
+              if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= gains.WORTH)),
             *_other_clusters(fit),
             Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
             Action("See which items belong together", section=f"View {numbered(0)}"),
@@ -98,9 +91,9 @@ class _Found:
     def __init__(self, fit: Any) -> None:
         self.fit, self.count, self.experts = fit, fit.num_views(), fit.table("experts")
         self.against = fit.table("contradictions", limit=_LOOKED_AT)
-        again = self.against[self.against["gain"] >= _LEAST_GAIN]
+        again = self.against[self.against["gain"] >= gains.LEAST]
         self.again = again.sort_values("gain", ascending=False, kind="stable")
-        self.worth = int((again["gain"] >= _WORTH).sum())
+        self.worth = int((again["gain"] >= gains.WORTH).sum())
         # Not counted where not all are known.
         self.of_whom = by_expert(self.experts, self.against if len(self.against) < _LOOKED_AT else self.against[:0])
         self.asked = fit.table("questions")
@@ -118,7 +111,8 @@ def _numbers(found: _Found) -> dict[str, Any]:
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     sure = int((~not_sure(found.experts["probability"])).sum())
     named = counted(found.most, "views").partition(" ")[2]
-    numbers: dict[str, Any] = {f"{named}, with probability {_share_of(found)}{spread}": f"{found.most:,}"}
+    meant = f"({'one way' if found.most == 1 else 'ways'} to sort the items into clusters)"
+    numbers: dict[str, Any] = {f"{named} {meant}, {_how_surely(found)}{spread}": f"{found.most:,}"}
     most = f"given at most {fit.truth.most_clusters} clusters of a view"
     if sure == number and not found.open and len(held) == 1:
         sizes = [size for size, _ in sizes_of_clusters(fit.truth, held[0]).values()]
@@ -144,9 +138,9 @@ def _ask_again(found: _Found) -> list[Action]:
 
 def _check(found: _Found) -> list[Action]:
     """Return the advice to check clusters by what is known, where more answers would tell next to nothing."""
-    if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= _WORTH):
+    if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= gains.WORTH):
         return []
-    words = "By this model no more answers are needed; check some items against a grouping that is known"
+    words = "Check some items against a grouping that is known, as nothing here does"
     return [Action(words, section=title_of_items(0))]
 
 
@@ -161,6 +155,12 @@ def _share_of(found: _Found) -> str:
     return probability(np.mean(drawn == found.most), 2 + (len(drawn) >= 10_000), draws)
 
 
+def _how_surely(found: _Found) -> str:
+    """Say how probable that number is; only in which share of draws, where no chain went all the way."""
+    share = in_words(_share_of(found))
+    return f"in a share {share} of the draws" if passes(found.fit) == 0 else f"with probability {share}"
+
+
 def _called(found: _Found) -> str:
     """Say what of the answers against the others is counted: those worth asking again, where there are any."""
     if found.worth:
@@ -173,7 +173,7 @@ def _how_many(found: _Found) -> str:
     (low, high), number = found.count.interval, found.fit.data.num_experts
     spread = "" if low == high else f" (in 95 % of draws {low:,.0f} to {high:,.0f})"
     who = "The expert has" if number == 1 else f"The {number:,} experts have"
-    return f"{who} {counted(found.most, 'views')} in mind, with probability {in_words(_share_of(found))}{spread}"
+    return f"{who} {counted(found.most, 'views')} in mind, {_how_surely(found)}{spread}"
 
 
 def _without_view(found: _Found) -> str:
@@ -188,40 +188,12 @@ def _without_view(found: _Found) -> str:
     return f"{who} an uncertain view (probability below {SURE}): {'; '.join(texts[:_MOST_FOUND])}{more}. "
 
 
-def _contrary(found: _Found) -> str:
+def _contrary(found: _Found) -> list[str]:
     """Say whose answers go against the others, where one expert has clearly more of them; empty otherwise."""
     if not (who := most_contrary(found.of_whom)):
-        return ""
-    return (
-        f"{len(found.against):,} of {counted(found.fit.data.num_constraints, 'answers')} go against what all together "
-        f"say; {who}. "
-    )
-
-
-def _surer(found: _Found) -> str:
-    """Say which answers would make clusters surer, as far as the model tells."""
-    best = found.asked.head(1)
-    if best.empty or best["gain"].iloc[0] < _LEAST_GAIN:
-        return (
-            "By this model no further answer makes clusters much surer: none on the random pairs looked at is expected "
-            f"to tell even {_share_of_even(_LEAST_GAIN)} of {_SETTLES}, one that is {_OPEN_PAIR}."
-        )
-    one = best.iloc[0]
-    if not found.open and one["gain"] < _WORTH:
-        return (
-            "By this model little is left to gain by more answers: the best one on the pairs looked at is expected to "
-            f"tell {_share_of_even(one['gain'])} of {_SETTLES}, one that is {_OPEN_PAIR}."
-        )
-    return (
-        f"What would make clusters surer is to ask more: of the pairs looked at, the answer of {one['expert']} on "
-        f"{one['item_a']} and {one['item_b']} is expected to tell most, {_share_of_even(one['gain'])} of {_SETTLES}, "
-        f"one that is {_OPEN_PAIR}."
-    )
-
-
-def _share_of_even(gain: float) -> str:
-    """Write what an answer is expected to tell as a share of what settles an even question."""
-    return f"{100 * gain / _EVEN:.0f} %"
+        return []
+    of = counted(found.fit.data.num_constraints, "answers")
+    return [f"{len(found.against):,} of {of} go against what all together say; {who}."]
 
 
 def _other_clusters(fit: Any) -> list[Action]:
@@ -285,7 +257,7 @@ def _number(found: _Found) -> Section:
     fit, count, restarts = found.fit, found.count, found.fit.table("restarts")
     words = (
         "Counted are the views that some expert has, in each draw of the posterior; the share of draws is the "
-        "probability, as far as the model holds."
+        "probability, as far as the model holds and the sampler missed no other number."
     )
     low, high = count.interval
     blocks: list[Any] = [words if low == high else f"{_how_many(found)}. {words}"]
@@ -302,7 +274,7 @@ def _number(found: _Found) -> Section:
         blocks.append(f"{clusters_allowed(fit)}. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
     else:
         blocks += evidence(fit)
-    gist = f"{found.most:,} with probability {in_words(_share_of(found))}"
+    gist = f"{found.most:,} {_how_surely(found)}"
     return Section("How many views", [*blocks, *([drawn] if drawn else [])], gist)
 
 
@@ -490,9 +462,9 @@ def _contradictions(found: _Found) -> Section:
     least = "At least " if len(table) == _LOOKED_AT else ""
     words = (
         f"{least}{len(table):,} of {counted(number, 'answers')} ({percent(len(table) / number)}) "
-        f"{'goes' if len(table) == 1 else 'go'} against what all answers together, these among them, more probably "
-        "say: so often experts err, if that is right. “Probability” is that of the answer as it stands, from this "
-        "expert, who errs at times; “together” that the two items are in one cluster of this expert's view."
+        f"{'goes' if len(table) == 1 else 'go'} against what all answers together make more probable. If that is "
+        "right, so many are errors. “Probability” is how probably this expert, who errs at times, gives this answer; "
+        "“together” is how probably the two items are in one cluster of this expert's view."
     )
     listed, of = table, ""
     if most_contrary(found.of_whom):
@@ -507,11 +479,11 @@ def _contradictions(found: _Found) -> Section:
         return Section(title, [words, *whose, which, first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
-        f"“Gain” is what another answer is expected to tell of the pair, in per cent of {_SETTLES} ({_OPEN_PAIR}). It "
+        f"“Gain” is how much another answer is expected to tell of the pair; {gains.SCALE}. It "
         f"is that of the best expert of the view, as if asked anew, with an error of its own. Of {looked} answers "
-        f"{found.worth:,} {'has' if found.worth == 1 else 'have'} a gain of {_share_of_even(_WORTH)} or more; where it "
-        "is less the others have all but settled the matter. "
-        f"{_the('with the largest gain', again['gain'] / _EVEN, 'gain')}:"
+        f"{found.worth:,} {'has' if found.worth == 1 else 'have'} a gain of {gains.in_per_cent(gains.WORTH)} or more; "
+        "where it is less the others have all but settled the matter. "
+        f"{_the('with the largest gain', again['gain'] / gains.EVEN, 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
     return Section(title, [words, *whose, gain, most, which, first], gist)
@@ -530,19 +502,18 @@ def _the(which: str, values: Any, what: str) -> str:
 def _questions(found: _Found) -> list[Section]:
     table = found.asked
     title = "Pairs to ask next"
-    if not len(table) or table["gain"].max() < _LEAST_GAIN:
+    if not len(table) or table["gain"].max() < gains.LEAST:
         return []  # the findings say so
-    shown = _without_repeats(table[table["gain"] >= _LEAST_GAIN])
+    shown = _without_repeats(table[table["gain"] >= gains.LEAST])
     words = (
         "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
-        "are in one cluster of this view, and “gain” what the answer is expected to tell of that, in per cent of "
-        f"{_SETTLES} ({_OPEN_PAIR}). Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that "
+        "are in one cluster of this view, and “gain” how much the answer is expected to tell of that; "
+        f"{gains.SCALE}. Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that "
         f"were found {'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item "
         "comes twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, "
-        f"with the gain in nats ({_EVEN:.2f} nats are 100 %)."
+        f"with the gain in nats ({gains.EVEN:.2f} nats are 100 %)."
     )
-    best = _share_of_even(table["gain"].max())
-    gist = f"the best answer is expected to tell {best} of {_SETTLES}"
+    gist = f"the best answer has a gain of {gains.in_per_cent(table['gain'].max())}"
     return [Section(title, [words, _shown_pairs(found, shown, "Pairs of which an answer tells most.")], gist)]
 
 
@@ -564,7 +535,7 @@ def _shown_pairs(found: _Found, table: Any, caption: str) -> Table:
     names = [name for name in ("probability", "together") if name in table]
     texts = {name: [probability(one, draws=found.draws) for one in table[name]] for name in names}
     if "gain" in table:
-        texts["gain"] = [percent(one / _EVEN) for one in table["gain"]]
+        texts["gain"] = [percent(one / gains.EVEN) for one in table["gain"]]
     return Table(_shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
 
 

@@ -31,7 +31,10 @@ NO_EVIDENCE = "no evidence that "
 ERRORS = "errors of annotators"
 """What remarks are about that follow from one cause: what a model takes annotators' errors to be."""
 
-_BLIND, _OPPOSED = 2.0, -3.0
+BLIND = 2.0
+"""The z of an annotator below which nothing tells of a look at the items."""
+
+_OPPOSED = -3.0
 _NAMED = 5  # annotators in one sentence
 
 # More annotators are not looked at pair by pair: one pair of 1275 cannot carry the signal unseen.
@@ -81,7 +84,7 @@ class Signal:
     @property
     def blind(self) -> Bool[np.ndarray, " annotator"]:
         """Who does not agree with the others more than chance, so that nothing tells of a look at the items."""
-        return self.annotator_z < _BLIND
+        return self.annotator_z < BLIND
 
     @property
     def weak(self) -> bool:
@@ -268,7 +271,7 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
     if blind:
         who = f"{_listed(blind)} look{'s' if len(blind) == 1 else ''}"
         low, high = (f"{end:.1f}" for end in (z[chosen[0]].min(), z[chosen[0]].max()))
-        chance = f"z = {low if low == high else f'{low} to {high}'}, below {_BLIND:.0f}"
+        chance = f"{low if low == high else f'{low} to {high}'} standard errors above it, less than {BLIND:.0f}"
         yield Note(Level.note, f"{NO_EVIDENCE}{who} at the items: agreement with the others may be chance ({chance})")
     if opposed:
         agree = "agrees" if len(opposed) == 1 else "agree"

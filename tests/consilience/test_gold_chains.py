@@ -1,5 +1,6 @@
 """Systems beside gold chains and annotators beside gold labels of mentions, on the page of coreference."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from consilience.evaluation.reliability import reliability_table
 from consilience.pages import More
 from consilience.pages.beside_a_vote import voted
 from consilience.pages.chains import chain_scores, chain_sections, what_to_read
+from consilience.pages.classes import _by_gold
 from consilience.pages.crowd import _clash
 from consilience.pages.gold import beside_gold, gold_section
 from consilience.pages.gold_chains import (
@@ -223,7 +225,7 @@ def test_wrong_labels_are_named_in_words_where_the_text_is_known(tmp_path):
     cs.report(links, text=text, path=tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text()
     named = ", ".join(f"w{data.start[place]} ({data.mentions[place]})" for place in wrong)
-    assert f"; wrong: {named}." in html
+    assert f" Wrong, with the certainty of the label: {named}" in re.sub(r" \(\d\.\d+\)", "", html)
 
 
 def three_annotators():
@@ -238,12 +240,12 @@ def three_annotators():
 def test_what_gold_labels_say_of_annotators_stands_beside_the_doubt_about_them():
     fit = three_annotators()
     assert right_by_annotator(fit, ["eve", "ann"]) == (
-        " By gold 2 of 3 labels of ann are right (0.67 [0.21, 0.94]), 2 of 3 of eve (0.67 [0.21, 0.94])."
+        " By gold 2 of 3 labels of ann are right, 0.67 (0.21 to 0.94, 95 %), 2 of 3 of eve, 0.67 (0.21 to 0.94)."
     )
     assert right_by_annotator(fit, ["nobody"]) == ""
     labels = {"item": list("aabb"), "annotator": list("xyxy"), "label": list("pqpp"), "gold": list("ppqq")}
     of_labels = cs.fit("majority-vote", cs.read_annotations(labels))
-    assert right_by_annotator(of_labels, ["x"]).startswith(" By gold 1 of 2 labels of x are right (0.50 [")
+    assert right_by_annotator(of_labels, ["x"]).startswith(" By gold 1 of 2 labels of x are right, 0.50 (")
     used = cs.fit("majority-vote", cs.read_annotations(labels), gold="use")
     assert right_by_annotator(used, ["x"]) == ""
 
@@ -260,3 +262,24 @@ def test_what_to_read_is_what_is_uncertain_or_wrong(certainties, said):
     fit = three_annotators()
     top = SimpleNamespace(items=np.array(certainties, float))
     assert what_to_read(fit.truth, top, fit.data) == said
+
+
+@pytest.mark.parametrize(
+    ("items", "right", "certainty", "said"),
+    [
+        (21, 20, 0.97, "is right on 20 of 21, 20.4 expected. That is as expected, but 21 gold labels tell no more than "
+         "that 0.77 to 0.99 of the leading labels are right (95 %)."),
+        (400, 380, 0.95, "but 400 gold labels tell no more than that 0.924 to 0.967 of the leading labels are right"),
+        (100, 60, 0.95, "the fit is too sure: the leading label is right on 60 of 100, 95.0 expected."),
+        (5, 5, 0.97, "is right on 5 of 5, 4.8 expected."),
+    ],
+)  # fmt: skip
+def test_gold_labels_tell_no_more_than_their_number_does(items, right, certainty, said):
+    fit = three_annotators()
+    gold = beside_gold(fit)
+    score = gold.score._replace(items=items, right=right / items, certainty=certainty, fitted_on=0)
+    found = SimpleNamespace(unit="mention", halves=None)
+    told = _by_gold(found, gold._replace(score=score, vote=None, voted=None, wrong=[]), fit.truth)
+    assert said in told
+    assert ("That is as expected" in told) is (items >= 20 and certainty < right / items + 0.1)
+    assert "hold up" not in told

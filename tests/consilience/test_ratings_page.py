@@ -8,6 +8,7 @@ import pytest
 
 import consilience as cs
 from consilience.cli import main
+from consilience.evaluation.variance_components import ratings_needed, variance_components
 from consilience.pages.next_steps import fit_again
 from consilience.pages.ratings import offsets_of, without_offsets_code
 from consilience.pages.run import reproduction
@@ -50,14 +51,18 @@ def test_the_page_of_a_fit_that_was_saved_says_of_whom_its_means_are(apart, tmp_
     middle = fit.means()["mean"].mean()
     low, high = map(float, re.search(r"\(([\d.]+) to ([\d.]+), 95 %, with other", first).groups())
     np.testing.assert_allclose([low, high], [middle - half, middle + half], atol=0.06)
+    *tiles, icc = tiles
     assert all(one.endswith("of the mean by these 5 annotators, offsets taken off") for one in tiles)
+    _, low, high = variance_components(data).single(offsets=False)
+    assert icc.endswith(f" offsets taken off, is between items: the intraclass correlation ICC(3,1) ({low:.2f} to "
+                        f"{high:.2f}, 95 %)")
     assert "by 5 annotators, whose offsets were taken off: the mean of each item" in html
     assert f"all means would move up or down together, by up to {half:.1f} (95 %)." in html
     assert "by these 5 annotators, whose offsets are taken for known (in simulation 94 % held it). Thin lines" in html
     assert "alike" not in words(section(page, "Items")).replace("are alike in", "")
     assert "nothing here checks the means, or that the offset of an annotator is the same on every item" in html
     assert "Fit again with the offset" not in html
-    assert "before they were taken off, the highest first." in html
+    assert "before offsets were taken off, the highest first." in html
     assert "cs.read_ratings(…).without_offsets()" in html
 
 
@@ -92,7 +97,7 @@ def test_the_lines_that_take_offsets_off_make_that_page(apart, tmp_path, monkeyp
     exec(without_offsets_code(fit), own)
     np.testing.assert_allclose(own["data"].offset, fit.data.without_offsets().offset)
     page = words((tmp_path / "without_offsets.html").read_text(encoding="utf-8"))
-    assert "each one rates, were taken off the ratings before the fit. So means of items" in page
+    assert "each annotator rates was taken off the ratings before the fit, so means are by these 5 annotators." in page
     assert "cs.read_ratings('ratings.csv').without_offsets()" in page
 
 
@@ -124,7 +129,7 @@ def test_the_advice_of_a_saved_fit_is_a_command_that_runs(folder, monkeypatch, c
     monkeypatch.chdir(folder)
     page = cs.report(cs.load_fit(folder / "run"), path=folder / "page.html").read_text(encoding="utf-8")
     html = words(page)
-    command = re.search(r"by these 5 annotators alone: (consilience fit .*? -o without-offsets)", html)[1]
+    command = re.search(r"by these 5 annotators alone; [^:]*: (consilience fit .*? -o without-offsets)", html)[1]
     assert "in Python with the offset" not in html
     lines = words(section(page, "Annotator offsets"))
     assert f"{command} consilience report without-offsets -o without-offsets.html" in lines
@@ -145,10 +150,10 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("without", "sure", "drawn", "below"),
     [
-        (False, "0.9 or more, which takes annotators for alike. The",
+        (False, "at least 90 % certain, if annotators are alike. ",
          "posterior, which takes annotators for alike too, “",
          "they hold if it does. The fit takes annotators for alike."),
-        (True, "0.9 or more, of the mean by these 5 annotators. The", "from the posterior “",
+        (True, "at least 90 % certain, of the mean by these 5 annotators. ", "from the posterior “",
          "they hold if it does. They are of the mean by these 5 annotators."),
     ],
 )  # fmt: skip
@@ -162,7 +167,7 @@ def test_certainties_stand_beside_what_they_take_for_granted(apart, tmp_path, wi
     assert ("if they were alike (in simulation with offsets 91 % held it)" in html) is not without
     mean, half = fit.means()["mean"], offsets_of(fit.data).half
     low, high = ((mean + moved >= 50).sum() for moved in (-half, half))
-    told = f" ({low} to {high} above, if all are off together by as much as their mean may be, ± "
+    told = f" All means may be off together by up to {half:.1f} (95 %): then {low} to {high} are above."
     assert low < high
     assert (told in html) is not without
 
@@ -197,3 +202,33 @@ def test_intervals_hold_as_often_as_pages_say():
     assert 0.01 < (np.array(with_offsets) < 0.8).mean() < 0.15
     assert 0.91 < np.mean(of_items) < 0.96
     assert np.mean(of_all) >= 0.88  # of 60; by the spread of what is left it would be 0.1
+
+
+def test_the_parts_of_the_spread_stand_on_the_page_and_tell_how_many_ratings_to_ask_for(apart, tmp_path):
+    found = variance_components(apart)
+    page = cs.report(fitted(apart), path=tmp_path / "page.html").read_text(encoding="utf-8")
+    html, spread = words(page), words(section(page, "Spread of the ratings"))
+    value, low, high = found.single(offsets=True)
+    said = f"({low:.2f} to {high:.2f}, 95 %)"
+    assert f"intraclass correlation ICC(2,1) {said} {value:.2f} " in html  # the key figure
+    assert f"correlation ICC(2,1), {value:.2f} {said}: how well one rating" in spread
+    cells = words(section(page, "Spread of the ratings"), "td")
+    assert [f"{one:.2f}" for one in found.shares[:, 0]] == cells[3:18:6]
+    single = [found.single(offsets=one) for one in (True, False)]
+    counts = [[f"{ratings_needed(one, wanted):.0f}" for one in (mid, up, down)]
+              for wanted in (0.8, 0.9) for mid, down, up in single]
+    assert [f"{mid} ({least} to {most})" for mid, least, most in counts] == [*cells[19:21], *cells[22:24]]
+    now = 4 * value / (1 + 3 * value)
+    assert "Items have 4.0 ratings on average; of the means of so many, by different annotators, " in spread
+    assert f"{now:.2f} of the variance is between items" in spread
+    said = r"Ask for about (\d+) ratings of each item by different annotators \(.*? rise from (\S+) to (\S+)"
+    asked = re.search(said, html).groups()
+    wanted = 0.8 if now < 0.8 else 0.9
+    assert asked == (f"{ratings_needed(value, wanted):.0f}", f"{now:.2f}", f"{wanted:g}")
+
+
+def test_ratings_whose_parts_cannot_be_told_apart_have_no_table_of_them(tmp_path):
+    data = cs.Ratings.from_codes([0, 0, 1, 1, 2, 2], range(6), [1.0, 2, 5, 6, 9, 9.5])
+    page = cs.report(fitted(data), path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Spread of the ratings" not in page
+    assert "ICC" not in page

@@ -1,12 +1,13 @@
-"""What a page of views asks for, and what it tells only where it holds."""
+"""What a page of views asks for, what it tells only where it holds, and which items it lists."""
 
 import numpy as np
 import pytest
 
 from consilience import views_figures
+from consilience.models.posterior import Draws
 from consilience.pages import Table
 from consilience.pages.views import views_page, views_sections
-from tests.consilience.test_views_page import drawn, made, sampled, section, words
+from tests.consilience.test_views_page import drawn, fitted, made, sampled, section, tables, words
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +60,53 @@ def test_what_was_measured_is_told_where_it_was_measured(clusters, measured):
     said = words(section(views_sections(sampled(made(clusters=clusters))), "View 1"))
     assert ("2,076 of 2,086 items" in said) is measured
     assert ("was not measured for views of at most 4 clusters" in said) is not measured
+
+
+@pytest.mark.parametrize(("unsure", "said"), [
+    (0, "All 30 items have their cluster with a probability above 0.99"),
+    (2, "28 of 30 items have their cluster with a probability above 0.99"),
+    (20, "The 15 least sure of the others:"),
+])  # fmt: skip
+def test_items_that_are_as_sure_as_most_are_told_in_a_line(unsure, said):
+    judged = len(made(num_views=1, num_items=30, num_features=0, judged=30).truth.judged)
+    cluster = np.tile([0.99999, 5e-6, 5e-6], (judged, 1, 1))
+    cluster[:unsure] = [0.8, 0.1, 0.1]
+    one = made(num_views=1, num_items=30, num_features=0, judged=30, cluster_probability=cluster)
+    part = section(views_sections(one), "View 1")
+    assert said in words(part)
+    listed = [table for table in tables(part) if "probability" in table]
+    assert [len(table) for table in listed] == [min(unsure, 15)] * (unsure > 0)
+    assert (" to " in part.gist) is (unsure > 0)  # sizes of which draws differ are ranges
+    listed = tables(section(views_sections(one), "Items of view 1"))
+    if 2 * unsure > 30:  # most are not told by one number
+        assert [len(table) for table in listed] == [30]
+    else:
+        surest, *others = listed
+        assert surest["number"].tolist() == [30 - unsure]
+        assert surest["items"].tolist() == [", ".join(f"item {place}" for place in range(unsure, 30))]
+        assert [len(table) for table in others] == [unsure] * (unsure > 0)
+        text = words(section(views_sections(one), "Items of view 1"))
+        which = f"{30 - unsure} of" if unsure else "All"
+        assert f"{which} 30 items are in their most probable cluster with a probability above 0.99" in text
+
+
+def test_the_least_sure_of_very_many_items_are_listed():
+    one = made(num_features=0, num_items=700, judged=600, num_experts=30)
+    part = section(views_sections(one), "Items of view 1")
+    listed, sure = tables(part)[0], one.truth.cluster_probability[:, 0].max(axis=1)
+    assert f"The 500 least sure of {len(sure):,} items" in words(part)
+    np.testing.assert_array_equal(np.sort(listed["probability"]), np.sort(sure)[:500])
+
+
+@pytest.mark.parametrize(("trips", "doubted"), [([0, 0], True), ([1, 0], False), (None, False)])
+def test_a_number_of_views_that_no_chain_was_free_to_leave_is_no_probability(fit, trips, doubted):
+    """What may be wrong with the headline stands beside it: at the key figure, and in the first finding."""
+    base = sampled(fit)
+    hidden = {} if trips is None else {"ladder_trips": np.array(trips)}
+    one = fitted(base.data, Draws(base.posterior.chains, hidden), 3, 2, "gibbs")
+    page = views_page(one, {}, risk=None)
+    known = "in a share above 0." if doubted else "with probability above 0."
+    assert f", {known}" in next(iter(page.numbers))
+    assert f" views in mind, {known}" in page.findings[0]
+    assert ("may have missed other numbers of views." in page.findings[0]) is doubted
+    assert known in section(page.sections, "How many views").gist

@@ -8,9 +8,12 @@ import pytest
 
 import consilience as cs
 from consilience.evaluation.silver import silver_chains
+from consilience.models.crowd.gate import signal
+from consilience.models.majority_vote import as_annotations
 from consilience.models.truth.chains import DrawnChains
-from consilience.pages.chains import _spans, chain_sections, worded
+from consilience.pages.chains import _spans, chain_scores, chain_sections, worded
 from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
+from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.whole_chains import Whole, exactly_these, of_whole_chains, whole_chains
 from tests.golden.cases import mentions
 
@@ -58,7 +61,7 @@ def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
         assert row[-1] == pytest.approx(share)
         assert len(row.mentions.split(", ")) == row.number
     unsure = int((table.frame["probability of exactly these"].round(3) < 0.9).sum())
-    assert any(name.endswith(f"; as a whole {unsure} of {chains.num_entities} chains") for name in numbers)
+    assert any(name.endswith(f"; and {unsure} of {chains.num_entities} chains as a whole") for name in numbers)
 
 
 def test_a_chain_is_no_surer_than_its_draws_can_show(fit):
@@ -133,3 +136,34 @@ def test_probabilities_of_readings_are_written_with_the_digits_that_are_asked_fo
     place = int(np.argmin(cs.certainty(fit).items))
     (two,), (three,) = (leading_classes(fit.truth, np.array([place]), digits=digits) for digits in (2, 3))
     assert re.findall(r"\((0\.\d+)\)", three)[0] == f"{re.findall(r'[(](0[.][0-9]+)[)]', two)[0]}0"
+
+
+def test_the_first_system_is_ahead_of_the_second_and_nothing_says_how_surely(fit):
+    board = cs.compare(fit, mentions().systems, metric="conll").table
+    found = chain_scores(fit, mentions().systems, [], singletons=True)
+    said = r" It is ahead of “poor” by (0\.(\d+)); no interval of that is known to hold\."
+    gap, digits = re.search(said, found.findings[0]).groups()
+    assert gap == f"{board['value'][0] - board['value'][1]:.{len(digits)}f}"
+    shown = next(one.frame for one in found.sections[0].blocks if getattr(one, "caption", "").startswith("CoNLL of"))
+    assert list(shown) == ["system", "CoNLL", "nominal 95 % from", "to"]
+
+
+def test_the_agreement_of_annotators_with_the_others_is_tabulated(fit):
+    z = signal(as_annotations(fit.data)).annotator_z
+    (part,) = agreement_with_others(fit)
+    table = part.blocks[1]
+    np.testing.assert_allclose(table.frame["z"], np.sort(z))
+    assert table.frame["annotator"].tolist() == fit.data.annotators[np.argsort(z)].tolist()
+    assert table.frame["labels"].tolist() == [16] * 5
+    assert part.gist == f"{(z < 2).sum()} of 5 annotators below 2"
+
+
+def test_who_may_agree_by_chance_is_a_link_to_the_evidence(tmp_path):
+    """Two say one of two labels of each mention, and a third the same each time but for a few."""
+    said = np.array([["DN", "DN", "DO(m0)", "DN"] * 4, ["DN", "DN", "DO(m0)", "DN"] * 4, ["DN"] * 15 + ["NR"]])
+    who = np.repeat(["a", "b", "c"], 16).tolist()
+    rows = {"mention_id": [f"m{place}" for place in range(16)] * 3, "annotator_id": who}
+    data = cs.read_mentions(rows | {"annotation": said.ravel().tolist()})
+    fit = cs.fit("mpa", data, coreference="links", method="cavi")
+    html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert re.search(r'<a href="#\d+-agreement-with-the-others"[^>]*>Look at c: labels that may agree', html)

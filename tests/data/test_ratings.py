@@ -77,6 +77,7 @@ def test_ratings_without_offsets_are_other_data_and_know_their_file(tmp_path):
     data = read_ratings(file)
     left = data.without_offsets()
     assert (left.file, data.after_reading, left.after_reading) == ("ratings.csv", "", ".without_offsets()")
+    assert (data.changed_in_words, left.changed_in_words) == ("", ", whose offsets were taken off")
     assert data.fingerprint() != left.fingerprint()
     read = read_ratings(file, without_offsets=True)
     assert (read.file, read.after_reading) == ("ratings.csv", ".without_offsets()")

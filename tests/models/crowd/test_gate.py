@@ -235,7 +235,7 @@ def test_a_copied_annotator_does_not_make_signal():
     )
     assert [note.text for note in rest] == [
         "no evidence that Ann looks at the items: agreement with the others may be chance "
-        f"(z = {found.annotator_z[0]:.1f}, below 2)"
+        f"({found.annotator_z[0]:.1f} standard errors above it, less than 2)"
     ]
 
 
@@ -257,7 +257,7 @@ def test_noise_is_said_in_red():
     shown = low if low == high else f"{low} to {high}"
     assert note.text == (
         "no evidence that Ann, Bob, Cem look at the items: agreement with the others may be chance "
-        f"(z = {shown}, below 2)"
+        f"({shown} standard errors above it, less than 2)"
     )
 
 
