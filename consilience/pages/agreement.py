@@ -134,10 +134,17 @@ def _of_alpha(
 
 def _by_weights(found: Agreement) -> str:
     """Say whether the agreement hangs on how many annotations items have, and which value to use then."""
-    said = str(found.dependence)
-    if found.weights != "flat" and not _alike(found.schemes()):
-        said += f" The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
-    return said
+    if not found.dependence.of_agreement:
+        return str(found.dependence)
+    way = "more" if found.dependence.z > 0 else "less"
+    if found.weights == "flat":
+        return f"Items with more annotations agree {way}: weights of items would change what is estimated."
+    value, *ends = within(found.flat.value, found.flat.lower, found.flat.upper)
+    return (
+        f"Items with more annotations agree {way}, so that the numbers above hang on the weights of items. The one to "
+        f"use is SPA with all items alike: {value} ({ends[0]} to {ends[1]}, {100 * found.level:g} % for "
+        f"{_whose(found)})."
+    )
 
 
 def _by_convention(alpha: float) -> str:

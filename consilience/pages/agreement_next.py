@@ -15,7 +15,7 @@ from consilience.pages import Action, Section
 from consilience.pages.agreement_by_gold import known_gold
 from consilience.pages.agreement_planned import narrower
 from consilience.pages.annotators_alike import differ
-from consilience.printing import counted, percent
+from consilience.printing import percent
 
 LABELS, LEAST = "Agreement by label", "Items that agree least"
 
@@ -43,21 +43,21 @@ def _infer(found: Agreement) -> Action:
     known, gold = bool(data is not None and data.num_annotators), int(known_gold(found).sum())
     name = shlex.quote(file) if file else "labels.csv"
     command = f"consilience fit {FIRST[known]} {name} -o run && consilience report run -o labels.html"
-    words = "Infer the labels"
+    words = f"Infer the labels{'' if file else ' from the table of annotations in labels.csv'}"
     words += ", counting annotators the more the fewer errors they seem to make" * differ(found)
     words += f"; the report sets them beside {'the one gold label' if gold == 1 else f'the {gold:,} gold labels'}" * (
         gold > 0
     )
-    return Action(f"{words}{'' if file else ', from the table of annotations in labels.csv'}:", command)
+    return Action(f"{words}:", command)
 
 
 def _gold(found: Agreement) -> list[Action]:
     """Advise to have items decided, where no gold label says how often annotators are right."""
     if known_gold(found).any():
         return []
-    number = min(LEAST_ITEMS, found.counts.num_items)
+    which = f"{LEAST_ITEMS} random items" if found.counts.num_items > LEAST_ITEMS else "the items"
     words = (
-        f"Have {counted(number, 'random items')} decided for certain and give their labels in a column gold: then this "
+        f"Have {which} decided for certain and give their labels in a column gold: then this "
         "page says how often annotators are right, which agreement cannot tell"
     )
     return [Action(words)]
