@@ -15,7 +15,7 @@ def counts_of(data):
 
 
 def crowd(random, apart=0.0, gold=20):
-    """Label 60 items, hard and easy ones, four of eight annotators each; of these four are right less often, by a share."""
+    """Label 60 items, four of eight annotators each; the first four annotators are right less often, by a share."""
     who = np.concatenate([random.permutation(8)[:4] for _ in range(60)])
     item, truth = np.arange(60).repeat(4), random.integers(0, 3, 60)
     right = random.random(240) < random.beta(9 if apart else 3, 1, 60)[item] * np.where(who < 4, 1 - apart, 1.0)
