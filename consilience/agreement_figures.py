@@ -27,10 +27,16 @@ from consilience.evaluation.agreement import PosteriorAgreement
 # A matrix of more annotators cannot be read; those who share most items with others are drawn.
 MOST_ANNOTATORS = 16
 
+FEW_ITEMS = 10
+"""Common items of two annotators, of which fewer say little about how often they agree."""
+
+_MUTED = 0.65  # of the ink; on white this has the contrast that texts need
+
 
 @styled
 def agreement_by_name(
-    frame: Any, name: str, value: str, title: str, ax: Any = None, *, most: int = 30, chance: str = ""
+    frame: Any, name: str, value: str, title: str, ax: Any = None, *, most: int = 30, chance: str = "",
+    whose: str = "",
 ) -> Any:  # fmt: skip
     """Draw values with their intervals, one row each: schemes, labels or annotators.
 
@@ -42,6 +48,7 @@ def agreement_by_name(
     ax : axes to draw into.
     most : rows to draw; of more, those at equal distances are.
     chance : the column of what labels at random would reach, which is marked.
+    whose : for whom intervals are, such as these annotators; the legend says so.
     """
     frame = frame[frame[value].notna()]
     if len(frame) > most:
@@ -52,9 +59,11 @@ def agreement_by_name(
     ax.hlines(rows, frame["lower"], frame["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     handles = ax.plot(frame[value], rows, "o", color=BLUE, markersize=5)
     ax.set_yticks(rows, names)
+    names = [f"interval for {whose}" if whose else "agreement, with its interval"]
     if chance:
         handles += ax.plot(frame[chance], rows, "|", color=VERMILLION, markersize=11, markeredgewidth=2)
-        legend_below(ax, handles, ["agreement, with its interval", "labels at random"])
+        names.append("labels at random")
+    legend_below(ax, handles, names)
     ax.set(title=title, xlabel="agreement")
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -64,10 +73,10 @@ def agreement_by_name(
 
 @styled
 def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
-    """Draw how often every two annotators agree on the items that both labelled, and below it how many these are.
+    """Draw how often every two annotators agree on the items that both labelled.
 
-    Who agrees least with the others stands first. Ink is agreement and fades as its interval widens, so that cells of
-    few items have little; a dash stands where two share none.
+    Who agrees least with the others stands first. Colour is agreement; where two share fewer than `FEW_ITEMS` items the
+    number is grey and has none, and a dash stands where they share no item.
 
     Parameters
     ----------
@@ -77,7 +86,7 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     """
     both = np.concatenate([pairs["annotator_a"].to_numpy(object), pairs["annotator_b"].to_numpy(object)])
     names, code = np.unique(both.astype(str), return_inverse=True)
-    frame = pairs.assign(ink=pairs["agreement"] * (1 - pairs["upper"] + pairs["lower"]))
+    frame = pairs
     shared, agreed = (
         np.bincount(code, np.tile(one, 2), len(names)) for one in (frame["items"], frame["items"] * frame["agreement"])
     )
@@ -87,19 +96,18 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     place[kept] = np.arange(len(kept))
     first, second = place[code[: len(frame)]], place[code[len(frame) :]]
     drawn = (first >= 0) & (second >= 0)
-    ink, matrix, items = np.full((3, len(kept), len(kept)), np.nan)
-    for cells, column in ((ink, "ink"), (matrix, "agreement"), (items, "items")):
+    matrix, items = np.full((2, len(kept), len(kept)), np.nan)
+    for cells, column in ((matrix, "agreement"), (items, "items")):
         cells[first[drawn], second[drawn]] = cells[second[drawn], first[drawn]] = frame[column].to_numpy()[drawn]
     labels = [shown_name(name) for name in names[kept]]
     side = 1.0 + inches(labels) + 0.46 * len(kept)
     ax = axes_of(ax, side, side)
-    ax.pcolormesh(inked(ink), edgecolors=GRID, linewidth=0.6)
+    ax.pcolormesh(inked(np.where(items >= FEW_ITEMS, matrix, 0)), edgecolors=GRID, linewidth=0.6)
     look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
     for row, column in np.argwhere(~np.eye(len(kept), dtype=bool)):
-        known = np.isfinite(matrix[row, column])
-        texts = (f"{matrix[row, column]:.2f}", f"{items[row, column]:,.0f}") if known else ("–",)
-        for text, down in zip(texts, (0.33, 0.74) if known else (0.5,), strict=True):
-            ax.text(column + 0.5, row + down, text, **look)
+        known, many = np.isfinite(matrix[row, column]), items[row, column] >= FEW_ITEMS
+        text = f"{matrix[row, column]:.2f}" if known else "–"
+        ax.text(column + 0.5, row + 0.5, text, alpha=1.0 if many else _MUTED, **look)
     ax.set_xticks(np.arange(len(kept)) + 0.5, labels, rotation=90)
     ax.set_yticks(np.arange(len(kept)) + 0.5, labels)
     ax.set(aspect="equal", ylim=(len(kept), 0))
@@ -107,7 +115,7 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     ax.spines[:].set_visible(False)
     total = pairs.attrs.get("annotators", len(names))
     which = f" ({len(kept)} of {total:,})" if len(kept) < total else ""
-    ax.set(title=f"Agreement of every two annotators{which}, and number of common items")
+    ax.set(title=f"Agreement of every two annotators{which}")
     return ax
 
 
@@ -149,7 +157,7 @@ def monitoring(frame: Any, ax: Any = None, level: float = 0.95) -> Any:
     ax.set(title="Agreement as items were completed", xlabel="items with two annotations or more", ylabel="agreement")
     count_items(ax.xaxis)
     ax.grid(axis="y")
-    legend_below(ax, [*line, band], ["estimate", f"{100 * level:g} % confidence sequence"])
+    legend_below(ax, [*line, band], ["estimate", f"{100 * level:g} % confidence sequence, for these annotators"])
     return ax
 
 

@@ -13,29 +13,27 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.evaluation.agreement.differences import Lowest, lowest_annotator, lowest_label
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
-from consilience.models import FIRST
-from consilience.pages import Action, Code, Page, Section, Table
-from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, known_gold, right_by_annotator
+from consilience.pages import Code, Page, Section, Table
+from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, right_by_annotator
+from consilience.pages.agreement_next import LABELS, LEAST, MOST_ITEMS, next_steps
+from consilience.pages.agreement_planned import planning
+from consilience.pages.annotators_alike import apart_in_agreement, how_alike
 from consilience.pages.run import IN_CODE, today
-from consilience.printing import counted
-from consilience.rounding import within
+from consilience.printing import counted, joined
+from consilience.rounding import decimals, within, written
 
-_PLANNING, _LEAST = "What more annotations would give", "Items that agree least"
 _PAPER = """@article{norregaard2022sparse,
   title   = {Sparse Probability of Agreement},
   author  = {N{\\o}rregaard, Jeppe and Derczynski, Leon},
   journal = {arXiv preprint arXiv:2208.06161},
   year    = {2022}
 }"""
-_WIDTHS = (0.2, 0.1, 0.05, 0.02)  # of intervals; those that are narrower than the present one are planned for
 
-# A page shows so many rows of a table, and so many items; the library and the command have them all.
-_MOST_ROWS, _MOST_ITEMS = 30, 10
+_MOST_ROWS = 30  # of a table that a page shows; the library and the command have them all
 
 _MOST_NAMED = 3  # of those than whom the lowest is lower
 
-# Where two annotators share fewer items than this, in the median, how often they agree is chance.
-_FEWEST_SHARED = 5
+_THESE, _LIKE_THESE = "these annotators", "annotators like these"  # for whom intervals are
 
 _CONVENTIONS = {
     "bias-reduced": "corrected for the bias of a ratio",
@@ -87,13 +85,13 @@ def agreement_page(found: Agreement) -> Page:
     numbers: dict[str, Any] = {}
     # The wider interval: most readers want to know of other annotators.
     others = found.interval_of_others
-    whose = "annotators like these" if others or found.annotators_random else "these annotators"
+    whose = _whose(found, others)
     (low, high), hold = others or found.interval, f"{100 * found.level:g} %"
     value, *ends = within(found.value, low, high)
     numbers[f"{name}, for {whose} ({ends[0]} to {ends[1]}, {hold})"] = value
     findings = [
-        f"Two annotators give an item the same label with probability {value}, with {hold} between {ends[0]} and "
-        f"{ends[1]} for {whose}."
+        f"Two annotators give an item the same label with probability {value} ({ends[0]} to {ends[1]}, {hold} for "
+        f"{whose})."
     ]
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
@@ -101,31 +99,15 @@ def agreement_page(found: Agreement) -> Page:
         expected = f"{alpha['expected'].iloc[0]:.2f}"
         own = tuple(alpha[["value", "lower", "upper"]].iloc[0])
         numbers["agreement of labels at random, as frequent as these are"] = expected
-        findings[0] += f" Labels at random, as frequent as these are, would agree with probability {expected}."
+        findings[0] += f" Labels at random, as frequent as these are, would with probability {expected}."
         tile, said = _of_alpha(own, found.alpha_interval_of_others, hold)
         numbers |= tile
         findings.append(f"{said} {_by_convention(own[0])}")
     if found.num_usable < counts.num_items:
         numbers["items with two annotations or more"] = found.num_usable
-    findings += [*([] if alike else [_by_weights(found)]), *beside_gold(found)]
-    with contextlib.suppress(UnsupportedRequest):
-        each = found.annotators()
-        if len(each := each[each["pairs"] > 0]) > 1:
-            least = _least(each, "annotator", "", _lowest_annotator(found)).strip()
-            findings.append(f"Who agrees least with the others: {least}.")
-    command = f"consilience fit {FIRST['annotators' in known]} {file or 'labels.csv'} -o run"
-    beside = "; the report sets them beside the gold ones" if known_gold(found).any() else ""
-    command += " && consilience report run -o labels.html" if beside else ""
-    actions = [
-        Action("See which labels agree least", section="Agreement by label"),
-        Action("See the items on which annotators agree least", section=_LEAST),
-        Action("See who agrees least with the others", section="Annotators"),
-        Action("Plan what a narrower interval takes: more items, or more annotators", section=_PLANNING),
-        Action(
-            f"Infer the labels{'' if file else ', from the table of annotations in labels.csv'}{beside}:", command,
-        ),
-    ]  # fmt: skip
+    findings += [*([_by_weights(found)] * found.dependence.found), *beside_gold(found), *_who_agrees_least(found)]
     sections = [*agreement_sections(found, items=True), _run(found)]
+    actions = next_steps(found, sections)
     return Page(title, line, sections, numbers=numbers, findings=findings, actions=actions)
 
 
@@ -144,30 +126,44 @@ def _of_alpha(
     whose = "annotators like these" if others else "these annotators"
     tile = f"Krippendorff's alpha, for {whose} ({low} to {high}, {hold}): 0 is what labels at random reach, 1 is full "
     said = (
-        f"Of what lies between that and full agreement annotators reach {value} (Krippendorff's alpha), with {hold} "
-        f"between {low} and {high} for {whose}"
+        f"Of the way from there to full agreement that is {value} (Krippendorff's alpha: {low} to {high}, {hold} for "
+        f"{whose})."
     )
-    _, low, high = within(*own)
-    said += f", and between {low} and {high} for these annotators" * bool(others)
-    return {f"{tile}agreement": value}, f"{said}."
+    return {f"{tile}agreement": value}, said
 
 
 def _by_weights(found: Agreement) -> str:
     """Say whether the agreement hangs on how many annotations items have, and which value to use then."""
-    said = str(found.dependence)
-    if found.dependence.found and found.weights != "flat":
-        said += f" The one to use is SPA, flat: {_with_ends(found.flat.value, found.flat.lower, found.flat.upper)}."
-    return said
+    if not found.dependence.of_agreement:
+        return str(found.dependence)
+    way = "more" if found.dependence.z > 0 else "less"
+    if found.weights == "flat":
+        return f"Items with more annotations agree {way}: weights of items would change what is estimated."
+    value, *ends = within(found.flat.value, found.flat.lower, found.flat.upper)
+    return (
+        f"Items with more annotations agree {way}, so that the numbers above hang on the weights of items. The one to "
+        f"use is SPA with all items alike: {value} ({ends[0]} to {ends[1]}, {100 * found.level:g} % for "
+        f"{_whose(found)})."
+    )
 
 
 def _by_convention(alpha: float) -> str:
     """Say where a value of alpha stands by the limits that Krippendorff (2004) suggests."""
     low, high = _CUSTOMARY
     where = f"below {low}" if alpha < low else f"between {low} and {high}" if alpha < high else f"{high} or more"
-    return (
-        f"It is {where}: by custom {high} is asked for, and {low} for tentative conclusions; that is a convention and "
-        "no test."
-    )
+    return f"It is {where}: custom, which is no test, asks for {high}, and for {low} where conclusions are tentative."
+
+
+def _who_agrees_least(found: Agreement) -> list[str]:
+    """Say whether annotators differ in how often they agree, and who agrees least; nothing of one, or where unknown."""
+    with contextlib.suppress(UnsupportedRequest):
+        each = found.annotators()
+        if len(each := each[each["pairs"] > 0]) > 1:
+            first, told = _lowest_row(each, "annotator", _lowest_annotator(found))
+            value, *ends = within(first["agreement"], first["lower"], first["upper"])
+            said = f"{value} ({ends[0]} to {ends[1]}, {100 * found.level:g} % for {_THESE})"
+            return [f"{apart_in_agreement(found)}“{first['annotator']}” agrees least with the others, {said}{told}."]
+    return []
 
 
 def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section]:
@@ -185,29 +181,28 @@ def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section
     parts = [
         _schemes(found), _labels(found), _items(found) if items else None,
         _annotators(found, by_gold=items), _arrival(found),
-        _chance(found), _planning(found),
+        _chance(found), planning(found),
     ]  # fmt: skip
     return [part for part in parts if part is not None]
 
 
 def _schemes(found: Agreement) -> Section:
     schemes = found.schemes()
-    gist = _with_ends(found.value, *found.interval)
-    if (others := found.interval_of_others) and not found.annotators_random:
-        gist += f" for these annotators, {_with_ends(found.value, *others).partition(' ')[2]} for others like them"
+    gist = _for_both(found.value, found.interval, None if found.annotators_random else found.interval_of_others)
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. It is called "
         f"sparse as not every annotator need label every item.{_without_weights(found)} Intervals hold "
-        f"{100 * found.level:g} % for items like these "
-        + ("and annotators like these." if found.annotators_random else "and the annotators that are named.")
+        f"{100 * found.level:g} % for items like these and {_whose(found)}."
     )
     said, shown = [words], list[Any]()
     if not _alike(schemes):
         how = "Schemes differ in how much an item counts by its number of annotations; flat counts all items alike."
         said += [how, str(found.dependence)]
         schemes = schemes.assign(weights=schemes["scheme"].map(SCHEME_WORDS))
-        shown = [Table(_words(schemes, found), "Agreement by weighting scheme.")]
-        shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme"))
+        whose = _whose(found)
+        shown = [Table(_words(schemes, found), f"Agreement by weighting scheme, with intervals for {whose}.")]
+        title = "Agreement by weighting scheme"
+        shown.append(agreement_figures.agreement_by_name(schemes, "scheme", "value", title, whose=whose))
     return Section("Agreement", [*said, *shown], f"SPA {gist}")
 
 
@@ -220,7 +215,7 @@ def _usable(found: Agreement) -> str:
 
 def _without_weights(found: Agreement) -> str:
     """Say what SPA is without weights, and whether weights make a difference here."""
-    flat = within(found.flat.value, *found.interval)[0]
+    flat = within(found.flat.value, *(found.interval_of_others or found.interval))[0]
     said = f" Without weights of items it is the percent agreement, {flat}"
     alike = abs(found.flat.value - found.value) < _SAME
     return f"{said}; weights make no difference here." if alike else f"{said} here."
@@ -239,13 +234,14 @@ def _labels(found: Agreement) -> Section:
         "what two annotators who label at random would reach is the share of the label."
     )
     drawn = agreement_figures.agreement_by_name(
-        ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first", chance="share"
-    )
-    table = Table(_words(ordered, found), "Labels, the most frequent first.")
+        ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first", chance="share",
+        whose=_THESE,
+    )  # fmt: skip
+    table = Table(_words(ordered, found), f"Labels, the most frequent first, with intervals for {_THESE}.")
     lowest = lowest_label(found.counts, found._weight(found.weights), found.level)
     gist = _least(labels, "label", "least on", lowest)
     words += f" It is {gist}.{_how_told(found, 'labels')}" * (lowest is not None)
-    return Section("Agreement by label", [words, table, drawn, *_left_out(ordered, "labels")], gist)
+    return Section(LABELS, [words, table, drawn, *_left_out(ordered, "labels")], gist)
 
 
 def _items(found: Agreement) -> Section | None:
@@ -255,7 +251,7 @@ def _items(found: Agreement) -> Section | None:
     usable = usable.sort_values(["agreement", "annotations"], ascending=[True, False], kind="stable")
     if len(usable) < 2:
         return None
-    shown = usable.head(_MOST_ITEMS)
+    shown = usable.head(MOST_ITEMS)
     alike = int(np.isclose(usable["agreement"], shown["agreement"].iloc[-1]).sum())
     beyond = alike - int(np.isclose(shown["agreement"], shown["agreement"].iloc[-1]).sum())
     words = (
@@ -269,7 +265,7 @@ def _items(found: Agreement) -> Section | None:
     none = int((usable["agreement"] == 0).sum())
     full = int((usable["agreement"] == 1).sum())
     gist = f"of {counted(len(usable), 'items')} {full:,} have full agreement" + f", {none:,} none" * bool(none)
-    return Section(_LEAST, [words, Table(frame, "Items, the lowest agreement first.", of="")], gist)
+    return Section(LEAST, [words, Table(frame, "Items, the lowest agreement first.", of="")], gist)
 
 
 def _tallies(found: Agreement, items: np.ndarray) -> list[str]:
@@ -297,28 +293,28 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
         "How often each annotator agrees with the other annotators of the same items, lowest first. An annotator who "
         "agrees with few need not be wrong."
     )
-    title = "Agreement of annotators, lowest first"
-    drawn = [agreement_figures.agreement_by_name(ordered, "annotator", "agreement", title)]
-    if len(pairs) and (median := pairs["items"].median()) >= _FEWEST_SHARED:
+    title, few = "Agreement of annotators, lowest first", agreement_figures.FEW_ITEMS
+    drawn = [agreement_figures.agreement_by_name(ordered, "annotator", "agreement", title, whose=_THESE)]
+    if len(pairs) and (median := pairs["items"].median()) >= few:
         drawn.append(agreement_figures.annotator_matrix(pairs))
-        matrix = "In the matrix, ink is agreement and fades as its interval widens."
+        matrix = f"In the matrix, colour is agreement; grey numbers without it are of fewer than {few} common items."
         if (number := int((annotators["pairs"] > 0).sum())) > (most := agreement_figures.MOST_ANNOTATORS):
             matrix += f" It has the {most} who share most items with others, of {number:,}: more could not be read."
     else:
-        few = f"{median:g} items in common, in the median" if len(pairs) else "no items in common"
-        matrix = f"Two of those who share most items have {few}: too few for a matrix of pairs."
+        shared = f"{median:g} items in common, in the median" if len(pairs) else "no items in common"
+        matrix = f"Two of those who share most items have {shared}: too few for a matrix of pairs."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
-    every = busiest.sort_values("agreement", kind="stable")
-    gist = _least(every, "annotator", "lowest:", _lowest_annotator(found))
-    lowest = _lowest_annotator(found)
+    every, lowest = busiest.sort_values("agreement", kind="stable"), _lowest_annotator(found)
+    gist = _least(every, "annotator", "lowest:", lowest)
     words += f" The lowest is {_least(every, 'annotator', '', lowest).strip()}." * (lowest is not None)
     words += _how_told(found, "annotators") * (lowest is not None)
     right, texts = right_by_annotator(found) if by_gold else (np.zeros(0), {})
     every = every.assign(**{name: right[every.index] for name in texts})
     words += BY_GOLD * bool(texts)
-    texts = {name: [written[code] for code in every.index] for name, written in texts.items()}
-    table = Table(_words(every, found), "Annotators, the lowest agreement first.", texts=texts)
-    return Section("Annotators", [words, matrix, table, *rest, drawn], gist)
+    texts = {name: [of_all[code] for code in every.index] for name, of_all in texts.items()}
+    caption = f"Annotators, the lowest agreement first, with intervals of agreement for {_THESE}."
+    table = Table(_words(every, found), caption, texts=texts)
+    return Section("Annotators", [words, *how_alike(found, by_gold=by_gold), matrix, table, *rest, drawn], gist)
 
 
 def _least(frame: Any, name: str, what: str, lowest: Lowest | None) -> str:
@@ -331,11 +327,15 @@ def _least(frame: Any, name: str, what: str, lowest: Lowest | None) -> str:
     what : before the name of the row.
     lowest : how it was tested.
     """
+    first, told = _lowest_row(frame, name, lowest)
+    return f"{what} “{first[name]}”, {_with_ends(first['agreement'], first['lower'], first['upper'])}{told}"
+
+
+def _lowest_row(frame: Any, name: str, lowest: Lowest | None) -> tuple[Any, str]:
+    """Return the row that agrees least, and than which others it does so; see `_least`."""
     first = frame.loc[frame["agreement"].idxmin()]
-    text = f"{what} “{first[name]}”, {_with_ends(first['agreement'], first['lower'], first['upper'])}"
-    if lowest is None or lowest.group != first.name:
-        return text
-    return f"{text}{_than(lowest, frame[name])}"
+    tested = lowest is not None and lowest.group == first.name
+    return first, _than(lowest, frame[name]) if tested and lowest is not None else ""
 
 
 def _than(lowest: Lowest, names: Any) -> str:
@@ -345,10 +345,11 @@ def _than(lowest: Lowest, names: Any) -> str:
         return f"; that {'the other is' if one else f'the {lowest.others} others are'} higher may be chance"
     if number == lowest.others:
         return f", beyond chance lower than {'the other' if one else f'all {number} others'}"
-    named = f" ({', '.join(f'“{names[code]}”' for code in lowest.below)})" * (number <= _MOST_NAMED)
     rest = lowest.others - number
-    apart = f"from the other{f' {rest}' if rest > 1 else ''} it cannot be told apart"
-    return f", beyond chance lower than {number} of {lowest.others} others{named}; {apart}"
+    if number <= _MOST_NAMED:
+        named = joined([f"“{names[code]}”" for code in lowest.below])
+        return f", beyond chance lower than {named}, but not than {f'the {rest} others' if rest > 1 else 'the other'}"
+    return f", beyond chance lower than {number} of {lowest.others} others"
 
 
 def _lowest_annotator(found: Agreement) -> Lowest | None:
@@ -362,6 +363,19 @@ def _how_told(found: Agreement, what: str) -> str:
         f" This is told by differences over the items: of all pairs of {what}, any is told apart by chance alone in "
         f"about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni, approximate)."
     )
+
+
+def _whose(found: Agreement, others: tuple[float, float] | None = None) -> str:
+    """Say for whom an interval is: that of the headline, or ``others`` for annotators like these."""
+    return _LIKE_THESE if others or found.annotators_random else _THESE
+
+
+def _for_both(value: float, own: tuple[float, float], others: tuple[float, float] | None) -> str:
+    """Write a value with its interval for these annotators and, where it is known, that for others, in like digits."""
+    if not others:
+        return _with_ends(value, *own)
+    text, *ends = (written(one, f"z.{decimals(*others)}f") for one in (value, *own, *others))
+    return f"{text} [{ends[0]}, {ends[1]}] for {_THESE}, [{ends[2]}, {ends[3]}] for others like them"
 
 
 def _with_ends(value: float, low: float, high: float) -> str:
@@ -381,12 +395,15 @@ def _arrival(found: Agreement) -> Section | None:
     if (given := np.isfinite(monitor["lower"])).any():
         drawn.append(agreement_figures.monitoring(monitor, level=found.level))
         words += (
-            f" The confidence sequence, in the second figure, begins at item {monitor['items'][given].iloc[0]:,}. From "
-            "there on it holds at all times at once, approximately and if items come in random order: one may look as "
-            "often as one likes, and stop when it is narrow enough."
+            f" The confidence sequence, in the second figure and for {_THESE}, begins at item "
+            f"{monitor['items'][given].iloc[0]:,}. From there on it holds at all times at once, approximately and "
+            "if items come in random order: one may look as often as one likes, and stop when it is narrow enough."
         )
-    last, known = monitor.tail(1)[["agreement", "lower", "upper"]], len(drawn) > 1
-    gist = f"at the end of the confidence sequence {_with_ends(*last.iloc[0])}" if known else ""
+    last, gist = monitor[["agreement", "lower", "upper"]].iloc[-1], ""
+    if len(drawn) > 1:
+        digits = decimals(*(found.interval_of_others or found.interval))  # as many as the first screen has
+        value, *ends = (written(one, f"z.{digits}f") for one in last)
+        gist = f"at the end of the confidence sequence {value} [{ends[0]}, {ends[1]}], for {_THESE}"
     return Section("As annotations arrived", [words, drawn], gist)
 
 
@@ -402,21 +419,20 @@ def _chance(found: Agreement) -> Section:
     is_alpha = frame["coefficient"].str.contains("alpha")
     words = "Coefficients that set the agreement beside what chance would give."
     alpha = frame.loc[is_alpha, ["value", "lower", "upper"]]
-    gist = f"Krippendorff's alpha {_with_ends(*alpha.iloc[0])}" if len(alpha) else ""
-    if len(alpha) and (ends := found.alpha_interval_of_others):
-        value = alpha["value"].iloc[0]
-        gist += f" for these annotators, {_with_ends(value, *ends).partition(' ')[2]} for others like them"
+    value, *ends = alpha.iloc[0] if len(alpha) else (np.nan,) * 3
+    told = _for_both(value, (ends[0], ends[1]), found.alpha_interval_of_others)
+    gist = f"Krippendorff's alpha {told}" if len(alpha) else ""
     others = (
         "Coefficients differ in what they call chance, as the last table says, and in how they treat items with few "
         "annotations; compare values of one coefficient only."
     )
     meant = Table(_meaning(frame), "What the coefficients are.", of="")
     if not len(alpha):
-        table = Table(_words(frame, found), "Coefficients.")
+        table = Table(_words(frame, found), f"Coefficients, with intervals for {_THESE}.")
         return Section("Corrected for chance", [f"{words} {others}", *map(str, found.notes), table, meant], gist)
-    words += f" {_to_quote(frame, is_alpha)} Intervals of the tables are for these annotators."
-    quoted = Table(_words(frame[is_alpha], found), "The coefficient to quote.")
-    rest = Table(_words(frame[~is_alpha], found), "Other coefficients.")
+    words += f" {_to_quote(frame, is_alpha)}"
+    quoted = Table(_words(frame[is_alpha], found), f"The coefficient to quote, with its interval for {_THESE}.")
+    rest = Table(_words(frame[~is_alpha], found), f"Other coefficients, with intervals for {_THESE}.")
     return Section(
         "Corrected for chance",
         [words, quoted, *map(str, found.notes), others, rest, meant], gist,
@@ -455,83 +471,13 @@ def _meaning(frame: Any) -> Any:
     return pandas.DataFrame(rows, columns=["coefficient", "what it is"]).drop_duplicates()
 
 
-def _planning(found: Agreement) -> Section | None:
-    """Say how many annotations per item, and for each of some widths of the interval how many more in all."""
-    import pandas
-
-    per_item = max(round(found.counts.num_annotations / max(found.counts.num_items, 1)), 2)
-    try:
-        wide = found.plan().current_width
-        plans = {width: found.plan(width=width, per_item=per_item) for width in _WIDTHS if width < wide}
-        lines = [_best_number(found.plan())]
-    except UnsupportedRequest:
-        return None
-    shown = [(width, own) for width, plan in plans.items() for own in (plan.asked, *[plan.best] * _is_better(plan))]
-    designs = [(width, one) for width, one in shown if one is not None]
-    rows = [
-        (f"± {width / 2:g}", one.per_item, one.more_items, one.more_items * one.per_item)
-        for width, one in dict.fromkeys(designs) if one.more_items is not None
-    ]  # fmt: skip
-    if not rows:
-        return Section(_PLANNING, lines)
-    columns = [f"{100 * found.level:g} % interval", "annotations per item", "more items", "more annotations in all"]
-    frame = pandas.DataFrame(rows, columns=columns)
-    told = [f"{number}{' (as now)' if number == per_item else ' (best)'}" for number in frame[columns[1]]]
-    texts = {columns[1]: told} | {name: list(map(_about, frame[name])) for name in columns[2:]}
-    words = (
-        f"The interval for these annotators is ± {wide / 2:.2g} now. More items like these would make it narrower."
-        f"{_more_annotators(found)}"
-    )
-    width, number, _, least = rows[0]
-    gist = f"for these annotators {width} takes about {_about(least)} more annotations, {number} of each new item"
-    table = Table(frame, "What narrower intervals take, about.", texts=texts)
-    return Section(_PLANNING, [*lines, words, table], gist)
-
-
-def _more_annotators(found: Agreement) -> str:
-    """Say what narrows the interval for annotators like these, with a space in front; empty where none is known.
-
-    Both parts of its variance, of items and of annotators, are as small as these are many: it is half as wide with four
-    times as many of either, and with more labels by the same annotators the part of the annotators stays.
-    """
-    others = found.interval_of_others
-    if not others or found.annotators_random:
-        return ""
-    both, half = found.two_way, (others[1] - others[0]) / 2
-    if not both.sd:  # all annotators always agree
-        return ""
-    stays = float(np.sqrt(max(1 - (both.item_sd / both.sd) ** 2, 0.0))) * half
-    hardly = f"would leave about ± {stays:.2g}" if stays >= 0.01 * half else "would make that narrower too"
-    return (
-        f" For annotators like these it is ± {half:.2g}; any number of further items, labelled by the same "
-        f"{both.num_annotators:,}, {hardly}. To halve it takes about four times as many annotators, "
-        f"{4 * both.num_annotators:,}, and four times as many items."
-    )
-
-
-def _is_better(plan: Any) -> bool:
-    """Return whether another number of annotations per item is surely better than the one that was asked about."""
-    asked = plan.asked.per_item
-    return bool(plan.optimum_lower > asked or plan.optimum_upper < asked)
-
-
-def _best_number(plan: Any) -> str:
-    """Say how many annotations of a new item make the most of a budget; no guess where the data give no upper end."""
-    if not np.isinf(plan.optimum_upper) or np.isinf(plan.optimum):
-        return str(plan)
-    return (
-        "How many annotations of each new item make the most of a budget cannot be told from these items: with "
-        f"{100 * plan.level:g} % it is {np.floor(plan.optimum_lower):.0f} or more, and they give no upper end."
-    )
-
-
 def _run(found: Agreement) -> Section:
     """Return the section on what was run, with the lines that do it again."""
     import pandas
 
     told = {name: value for name, value in found.told.items() if name != "file"}
     given = "".join(f", {name}={value!r}" if np.isscalar(value) else f", {name}=…" for name, value in told.items())
-    whose = "these annotators" if not found.annotators_random else "annotators like these"
+    whose = _whose(found)
     whose += "; on the first screen for annotators like these" if found.interval_of_others else ""
     rows = [
         ("measure", "sparse probability of agreement (SPA)", ""),
@@ -551,11 +497,6 @@ def _run(found: Agreement) -> Section:
         "What was run", [table, "To reproduce it:", code, "Please cite:", Code(_PAPER, "To cite it")],
         f"SPA by consilience {__version__}",
     )
-
-
-def _about(number: int) -> str:
-    """Write a number that is planned with three digits; more of them are worth nothing."""
-    return f"{int(float(f'{number:.3g}')):,}"
 
 
 def predictive_section(found: PosteriorAgreement, dependence: Any = None) -> Section:

@@ -16,7 +16,6 @@ import numpy as np
 
 from consilience.errors import UnsupportedRequest
 from consilience.models.truth.partitions import pairs_together
-from consilience.pages import Action
 from consilience.pages.links_found import pairs_of_records
 from consilience.printing import counted, joined
 
@@ -102,27 +101,18 @@ def _pairs(fit: Any) -> int:
     return {"none": between + within, "within": within, "across": between}[restriction]
 
 
-def surer_links(fit: Any, own: Weighed) -> list[str]:
-    """Say which links are surer than is said, as fewer pairs are equal by chance, and of which that rests on a few."""
+def surer_links(own: Weighed) -> list[str]:
+    """Say which links are surer than is said, as fewer pairs are equal by chance, and that all numbers inherit it.
+
+    In which direction they are off is not known: links with equal values are surer, and of how much a difference
+    speaks against a link the model has little but its prior.
+    """
     return [
-        f"Links with equal “{one.field}” are surer than their probability says{_doubted(fit, one.place)}: the model "
-        f"expects {one.expected:,.0f} pairs of records that are no links to be equal in it by chance, and finds "
-        f"{_found(one)}.{_in_doubt_alone(own, one.field)}"
+        f"The model expects {one.expected:,.0f} pairs that are no links to be equal in “{one.field}” by chance, and "
+        f"finds {_found(one)}: links with equal “{one.field}” are surer than it says. The numbers above inherit that; "
+        "whether they are too low or too high is not known."
         for one in own.overstated[:1]
     ]
-
-
-def _in_doubt_alone(own: Weighed, field: str) -> str:
-    """Say that no sure link differs in a field, with a space in front; empty where one does, or none may."""
-    if field not in own.unsure:
-        return ""
-    share = float(own.differing.set_index("field")["links"][field])
-    makes = "makes" if own.unsure[field] == 1 else "make"
-    number = f", {share:.3f}," * (share >= 0.0005)
-    return (
-        f" No link of {_SURE} or more differs in “{field}”: {counted(own.unsure[field], 'pairs')} in doubt {makes} up "
-        f"the share of links that do{number or ','} which rests on the prior."
-    )
 
 
 def only_unsure(own: Weighed) -> str:
@@ -157,35 +147,22 @@ def _near(data: Any, place: int, first: np.ndarray, second: np.ndarray) -> np.nd
     return np.isin(low.astype(np.int64) * data.num_values + high, near[:, 0] * data.num_values + near[:, 1])
 
 
-def in_detail(own: Weighed) -> list[str]:
-    """Say why the model expects so much agreement by chance, and what to do."""
+def in_detail(fit: Any, own: Weighed) -> list[str]:
+    """Say why the model expects so much agreement by chance, and what follows for links."""
     told = [
-        f"“{one.field}” is expected to be equal by chance in {one.expected:,.0f} pairs ({one.share:.3f} of them), and "
-        f"is in {_found(one)}; even of {one.values:,} equally common values two are the same in 1 of {one.values:,} "
-        "pairs"
+        f"“{one.field}” is expected to be equal by chance in {one.expected:,.0f} pairs ({one.share:.4f} of them), and "
+        f"is in {_found(one)}{_doubted(fit, one)}; 1 over its {one.values:,} values is {1 / one.values:.4f}"
         for one in own.overstated
     ]
     if not told:
         return []
     return [
-        f"The model expects more agreement by chance than there is: {'; '.join(told)}. It learns how common values are "
-        "from all records, of which two may be of one entity, and knows of no value that no record has. So equal "
-        "values there add less than the two shares would say. Of parts that repeat, such as year, month and "
-        "day, it can learn how often they are equal by chance."
+        f"The model expects more agreement by chance than there is: {'; '.join(told)}. It takes the value of each "
+        "entity to be one of those that the files have: a value that nobody in the files has is not in its dictionary. "
+        "Two values that are drawn from so many are the same at least as often as 1 over their number, and more often "
+        "where some are common. So equal values there add less than the two shares would say. Of parts that repeat, "
+        "such as year, month and day, it can learn how often they are equal by chance."
     ]
-
-
-def split_dates(own: Weighed, kinds: Mapping[str, str]) -> list[Action]:
-    """Return the advice to compare the parts of dates, where the model expects too many of them to be equal by chance.
-
-    Parameters
-    ----------
-    own : what fields weigh.
-    kinds : the types of the fields.
-    """
-    dates = [f"“{one.field}”" for one in own.overstated if kinds.get(one.field) == "date"]
-    words = f"Write year, month and day of {' and '.join(dates)} into columns of their own, and link by these"
-    return [Action(words, section="Match weights")] * bool(dates)
 
 
 def _found(one: Chance) -> str:
@@ -193,10 +170,13 @@ def _found(one: Chance) -> str:
     return f"about {one.found:,.0f}" if one.found >= _HALF else "hardly any"
 
 
-def _doubted(fit: Any, field: int) -> str:
-    """Say how many of the links that are least sure are equal in a field."""
+def _doubted(fit: Any, chance: Chance) -> str:
+    """Say how many of the links that are least sure are equal in a field, and so surer; empty where none is."""
     one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
     unsure = fit.truth.pairs().of(one, other) < _SURE
-    value = np.asarray(fit.data.value)[field]
+    value = np.asarray(fit.data.value)[chance.place]
     equal = ((value[one] == value[other]) & (value[one] >= 0))[unsure]
-    return f" ({equal.sum():,} of the {counted(len(equal), 'links')} below {_SURE})" if equal.any() else ""
+    if not equal.any():
+        return ""
+    links = counted(len(equal), "links")
+    return f" ({equal.sum():,} of the {links} below {_SURE} are equal in it, and surer than that)"

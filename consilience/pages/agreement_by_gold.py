@@ -8,11 +8,12 @@ import numpy as np
 
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.agreement.jackknife import jackknife_of_ratios, ratio, wilson, wilson_interval
+from consilience.pages.annotators_alike import apart_by_gold
 from consilience.printing import counted, percent, percents
 
 BY_GOLD = (
     " The last column has how many of the annotator's labels are the gold label, of items that have one, with 95 % "
-    "(Wilson)."
+    "for that annotator (Wilson)."
 )
 
 
@@ -28,14 +29,15 @@ def beside_gold(found: Agreement) -> list[str]:
     _, unit = np.unique(np.asarray(data.item)[own], return_inverse=True)
     top, number = np.bincount(unit, right * weight), np.bincount(unit, weight)
     value, sd = (float(one[0]) for one in jackknife_of_ratios(np.zeros(len(top), int), top, number, 1))
-    said = f"{percent(value)} of their {counted(int(number.sum()), 'annotations')} are the gold label"
+    items = "the one item" if known.sum() == 1 else f"the {int(known.sum()):,} items"
+    said = (
+        f"Agreement is not accuracy: of {counted(int(number.sum()), 'annotations')} of {items} with a gold label "
+        f"{percent(value)} are right"
+    )
     if np.isfinite(sd) and sd > 0:
         low, high = wilson_interval(value, sd, number.sum() ** 2 / (number**2).sum(), found.level)
-        said += f" ({percents(float(low), float(high))}, {100 * found.level:g} % for items like these)"
-    return [
-        f"The data have gold labels of {int(known.sum()):,} of {counted(len(known), 'items')}, which agreement does "
-        f"not use: annotators can agree and be wrong. {said}."
-    ]
+        said += f" ({percents(float(low), float(high))}, {100 * found.level:g} % for these annotators)"
+    return [f"{said}.{apart_by_gold(found)}"]
 
 
 def right_by_annotator(found: Agreement) -> tuple[np.ndarray, dict[str, list[str]]]:

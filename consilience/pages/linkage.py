@@ -22,9 +22,10 @@ from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.notes import Remedy
 from consilience.pages import Action, Page, Section, Table
-from consilience.pages.agreement_by_chance import Weighed, split_dates, surer_links, weighed
+from consilience.pages.agreement_by_chance import Weighed, surer_links, weighed
+from consilience.pages.dates_in_parts import split_dates
 from consilience.pages.links_found import among, found_of_all
-from consilience.pages.links_within import between_and_within, in_doubt, rarely_within, within_too
+from consilience.pages.links_within import across_files, between_and_within, in_doubt, pairs_in_doubt, rarely_within
 from consilience.pages.record_pairs import fields_section, review_list
 from consilience.pages.run import changed, kinds_of, line_of
 from consilience.pages.typing_errors import Typos, typing_errors
@@ -45,7 +46,6 @@ _LINKS = {
 _MOST_CLUSTERS = 10
 _SIMILAR = {"category": "string", "date": "date"}  # types of fields, and by what their values may be nearly equal
 _COMPARED = {"category": "texts", "date": "dates"}
-_ONE_ENTITY = "an entity (such as a person)"
 _COUNTS = ("merge-moves", "merge-pairs")
 
 
@@ -68,8 +68,8 @@ def linkage_page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
         findings=[
-            *_by_known(fit), _account(fit), *surer_links(fit, own), *between_and_within(fit),
-            *in_doubt(fit, typos),
+            *_by_known(fit), _account(fit), *surer_links(own), *between_and_within(fit),
+            *in_doubt(fit),
         ],
         actions=_actions(fit, own, typos),
     )  # fmt: skip
@@ -92,15 +92,14 @@ def _actions(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
     words = "With same or different in its column answer, link again:"
     answered = [Action(words, f"consilience link {files}{flags} --labels review.csv -o decided")]
     answered *= fit.method == "em" and "labels" not in fit.attributes
-    words = f"If no file has {_ONE_ENTITY} twice, link only between files:"
-    across = Action(words, f"consilience link {files}{flags} --restriction across -o linked-across")
-    first, later = ([across], []) if within_too(fit) and rarely_within(fit) else ([], [across] * within_too(fit))
+    across = across_files(fit, f"consilience link {files}{flags}")
+    first, later = (across, []) if rarely_within(fit) else ([], across)
     return [
         *first,
         *(similar if typos.number else []),
-        *split_dates(own, kinds),
-        Action("Decide on the least certain pairs by hand; a list to answer:", "consilience review RUN -o review.csv",
-               "Review list"),
+        *split_dates(fit, own, kinds, flags),
+        Action(f"Decide on pairs by hand, the least certain first{pairs_in_doubt(fit)}; a list to answer:",
+               "consilience review RUN -o review.csv", "Review list"),
         *answered,
         *later,
         *([] if typos.number else similar),
@@ -124,7 +123,8 @@ def _by_similarity(kinds: Mapping[str, str], typos: Typos, link: str) -> list[Ac
         return []
     what = " and ".join(words for kind, words in _COMPARED.items() if kind in map(kinds.get, fields))
     what = joined(f"“{name}”" for name in typos.fields) if typos.fields else what
-    words = f"Compare {what} by similarity, so that typing errors count less:"
+    why = f": {typos.words}" if typos.number else ", so that typing errors count less"
+    words = f"Compare {what} by similarity{why}:"
     names = ",".join(f"{name}={_SIMILAR[kinds[name]]}" for name in fields)
     return [Action(words, f"{link} --similar {names} -o linked-by-similarity")]
 
@@ -133,10 +133,9 @@ def _numbers(fit: Any) -> dict[str, Any]:
     """Return the key figures: the interval of the entities only where it is one."""
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
-    known, value = _known_interval(count), linkage_figures.mean_number(count)
-    spread = f"entities in 95 % of draws, {value} on average" if known else "entities expected"
-    written_ = f"; the estimate that is written has {count.point:,.0f}" if f"{count.point:,.0f}" != value else ""
-    numbers: dict[str, Any] = {f"{spread}{written_}": f"{low:,.0f} to {high:,.0f}" if known else value}
+    known = _known_interval(count)
+    spread = f" ({low:,.0f} to {high:,.0f} in 95 % of the model's draws)" * known
+    numbers: dict[str, Any] = {f"entities in the estimate that is written{spread}": f"{count.point:,.0f}"}
     if not expected.predicted_pairs:
         return numbers | {"links": 0}
     links = "the one link is" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links are"
@@ -253,7 +252,7 @@ def _account(fit: Any) -> str:
         return "The estimate joins no records."
     mean, low, high = _shares_of_draws(fit)[0] if _known_interval(count) else _UNKNOWN
     expect = percent(mean if np.isfinite(low) else expected.precision)
-    spread = f", and {percents(low, high)} in 95 % of its draws" if np.isfinite(low) else ""
+    spread = f" ({percents(low, high)} in 95 % of its draws)" if np.isfinite(low) else ""
     doubt = f": {count.doubt}" if count.doubt else ""
     checked = "" if fit.data.entity is not None else " No known link checks that."
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
@@ -318,7 +317,8 @@ def _number(fit: Any) -> Section:
             f"fields add, and the {fit.draws:,} draws under “What was run”, on which systems are scored."
         )
     drawn = linkage_figures.entity_histogram(count, known)
-    return Section("Clusters", [words, drawn, shown, *least], f"{mean} entities, {low:,.0f} to {high:,.0f}")
+    gist = f"{count.point:,.0f} entities in the estimate, {low:,.0f} to {high:,.0f} in 95 % of draws"
+    return Section("Clusters", [words, drawn, shown, *least], gist)
 
 
 def _by_pairs(fit: Any) -> str:
@@ -370,8 +370,7 @@ def _thresholds(fit: Any) -> Section | None:
         }
     shown = _rows_that_differ(table[columns].rename(columns={"clusters": "entities"}), texts)
     even = table.loc[(table["threshold"] - _EVEN).abs().idxmin()]
-    gist = f"above {even['threshold']:g}, {percent(even['precision'])} right and {percent(even['recall'])} found, "
-    gist += f"of the links {among(fit)}"
+    gist = f"above {even['threshold']:g}, {percent(even['precision'])} of the pairs are right"
     gist = gist if even["pairs"] else f"no pair has a probability of {even['threshold']:g} or more"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 

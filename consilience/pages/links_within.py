@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from consilience.models.truth.partitions import pairs_together
+from consilience.pages import Action
 from consilience.pages.links_found import pairs_of_records
-from consilience.pages.record_pairs import DOUBTFUL, doubtful_records, most_in_doubt
-from consilience.pages.typing_errors import Typos
-from consilience.printing import counted
+from consilience.pages.record_pairs import DOUBTFUL, SHOWN, doubtful_records, most_in_doubt
+from consilience.printing import counted, joined
 from consilience.rounding import probability
 
 _RARE = 0.1  # Of the rate of links between files: links within a file that are as rare may be chance.
@@ -28,19 +28,37 @@ def between_and_within(fit: Any) -> list[str]:
         return []
     (between, of_between), (within, of_within) = counts = _counted(fit, *linked)
     said = (
-        f"Links between two files: {between:,} of {counted(of_between, 'pairs')} of records; links within one file: "
-        f"{within:,} of {of_within:,}"
+        f"Between files {between:,} of {counted(of_between, 'pairs')} of records {_are(between)} linked, within a file "
+        f"{within:,} of {of_within:,}. Before it compares them the model takes either kind to be a link as often"
     )
-    if 0 < within <= _MOST_NAMED:
-        source, names = np.asarray(fit.data.source), np.asarray(fit.data.records, object)
-        own = source[linked[0]] == source[linked[1]]
-        one, other = (records[own] for records in linked)
-        named = zip(names[one], names[other], fit.truth.pairs().of(one, other), strict=True)
-        said += f" ({'; '.join(f'{a} and {b} with {probability(p, 2)}' for a, b, p in named)})"
-    said += ". Before it compares them the model takes either kind of pair to be a link as often"
     if _is_rare(*counts):
         said += ", though links within are far rarer here"
     return [f"{said}."]
+
+
+def across_files(fit: Any, link: str) -> list[Action]:
+    """Return the advice to link only between files, with the links that this would part; none where no other may be.
+
+    ``link`` is the command, with the files and the options of the run.
+    """
+    if not within_too(fit):
+        return []
+    words = f"If no file has an entity (such as a person) twice, link only between files{_parted(fit)}:"
+    return [Action(words, f"{link} --restriction across -o linked-across")]
+
+
+def _parted(fit: Any) -> str:
+    """Say which links are within a file, with a semicolon in front; empty of none."""
+    source, names = np.asarray(fit.data.source), np.asarray(fit.data.records, object)
+    one, other = _linked(fit)
+    own = source[one] == source[other]
+    number = int(own.sum())
+    if not number:
+        return ""
+    if number > _MOST_NAMED:
+        return f"; that parts the {number:,} links within a file"
+    named = zip(names[one[own]], names[other[own]], fit.truth.pairs().of(one[own], other[own]), strict=True)
+    return f"; that parts {joined(f'{a} and {b} (linked with {probability(p, 2)})' for a, b, p in named)}"
 
 
 def links_and_pairs(fit: Any) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -64,13 +82,17 @@ def rarely_within(fit: Any) -> bool:
     return _is_rare(*links_and_pairs(fit))
 
 
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
 def _is_rare(in_several: tuple[int, int], in_one: tuple[int, int]) -> bool:
     (between, of_between), (within, of_within) = in_several, in_one
     return between > 0 and within * of_between <= _RARE * between * of_within
 
 
-def in_doubt(fit: Any, typos: Typos) -> list[str]:
-    """Say how many records are in doubt, which pair most, and how many of those in ``typos`` only for an error."""
+def in_doubt(fit: Any) -> list[str]:
+    """Say how many records are in doubt, and which pair most."""
     number = len(doubtful_records(fit))
     pairs = fit.truth.pairs()
     if not number or not len(pairs.probability):
@@ -78,7 +100,14 @@ def in_doubt(fit: Any, typos: Typos) -> list[str]:
     one, other = (np.array([record]) for record in most_in_doubt(fit))
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
     return [
-        f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} an entity with a "
-        f"certainty below {DOUBTFUL}. Most in doubt are {names[one[0]]} and {names[other[0]]}, "
-        f"of one entity with probability {probability(of_both, 2)}.{typos.words}"
+        f"For {number:,} of {counted(fit.data.num_records, 'records')} it is in doubt which others are of the same "
+        f"entity (certainty below {DOUBTFUL}). Most in doubt are {names[one[0]]} and {names[other[0]]}, which are one "
+        f"entity with probability {probability(of_both, 2)}."
     ]
+
+
+def pairs_in_doubt(fit: Any) -> str:
+    """Say in brackets how many pairs are in doubt, with a space in front; empty of none."""
+    chance = fit.truth.pairs().probability
+    number = int(((chance > SHOWN) & (chance < DOUBTFUL)).sum())
+    return f" ({number:,} {'has' if number == 1 else 'have'} a probability from {SHOWN} to {DOUBTFUL})" * bool(number)

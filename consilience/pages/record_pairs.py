@@ -17,8 +17,10 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.readings import range_text
 from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
-from consilience.pages import Bar, Bars, Section, Table
+from consilience.pages import Bar, Bars, More, Section, Table
 from consilience.pages.agreement_by_chance import Weighed, in_detail, only_unsure
+from consilience.pages.dates_in_parts import lines_that_split
+from consilience.pages.run import kinds_of
 from consilience.pages.systems import in_words
 from consilience.printing import counted
 from consilience.rounding import probability, written
@@ -53,14 +55,20 @@ def review_list(fit: Any) -> Section | None:
         "it is exactly these records. ≠ marks a value that is not that of the first record."
     )
     how = (
-        "How the probability of a pair comes about: its log odds begin with those of any two records before their "
-        "fields are compared, if neither belongs with a third one; each field adds to them. Before what it "
-        "adds stand two shares, among links and among other pairs whose first record has this value: how often the "
-        "second has it too or, where the two differ, has another one. Added is the logarithm of the one share over the "
-        f"other. {_LOG_ODDS} The sum is of the two records by themselves. A third record that may belong with one of "
-        "them, and what else is known, such as that no entity is twice in a file, move the probability from there: "
-        "where they do, both stand above the bars."
+        "Read the bars from the top: log odds begin with those of any two records, each field moves them, and the last "
+        "bar is their sum. The two shares before each number say how often the outcome of the field is "
+        f"seen among links and among other pairs. {_LOG_ODDS}"
     )
+    in_full = [
+        "The log odds begin with those of two records before their fields are compared, if neither belongs with a "
+        "third one.",
+        "The two shares are those among links, and among other pairs whose first record has this value: how often the "
+        "second has it too or, where the two differ, has another one. Added is the logarithm of the one share over the "
+        "other.",
+        "The sum is of the two records by themselves. A third record that may belong with one of them, and what else "
+        "is known, such as that no entity is twice in a file, move the probability from there: where they do, both "
+        "stand above the bars.",
+    ]
     more = (
         f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
         f"certainty below {DOUBTFUL}: see “consilience table RUN entities”."
@@ -73,8 +81,9 @@ def review_list(fit: Any) -> Section | None:
     pairs = _distinct([most_in_doubt(fit), *pairs])[:_MOST_WATERFALLS]
     middle = _distinct([*pairs, *middle_link(fit)])[len(pairs) :]
     bars = _waterfalls(fit, pairs, middle)
-    how += " The last pair is a usual link: half of all links are as sure or surer." * bool(middle)
-    blocks = [words, shown, *([more] if left_out else []), *([how] if bars else []), *bars]
+    in_full += ["The last pair is a usual link: half of all links are as sure or surer."] * bool(middle)
+    told = [how, More("How the bars are computed", in_full)] if bars else []
+    blocks = [words, shown, *([more] if left_out else []), *told, *bars]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} with an entity of certainty below {DOUBTFUL}"
     gist += f"; what each field adds, for {counted(len(bars), 'pairs')}" * bool(bars)
     return Section("Review list", blocks, gist)
@@ -279,7 +288,8 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
-    notes = [*_of_model(weights), *in_detail(own), *_by_prior(own)]
+    kinds = kinds_of(fit.attributes.get("fields", ""))
+    notes = [*_of_model(weights), *in_detail(fit, own), *lines_that_split(fit, own, kinds), *_by_prior(own)]
     return [how, linkage_figures.weights_of_fields(weights), table, *notes]
 
 

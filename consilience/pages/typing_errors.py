@@ -32,14 +32,14 @@ class Typos(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Say so, with a space in front; empty of none."""
+        """Say so, as the gain of comparing by similarity; empty of none."""
         if not self.number:
             return ""
-        are, errors = ("is", "a typing error") if self.number == 1 else ("are", "typing errors, one in a text,")
+        are, errors = ("is", "a typing error") if self.number == 1 else ("are", "typing errors")
         one, other = self.example
         return (
-            f" {self.number:,} of {counted(self.of, 'pairs')} in doubt (probability {SHOWN} to {DOUBTFUL}) {are} equal "
-            f"but for {errors} as of “{one}” and “{other}”."
+            f"{self.number:,} of {counted(self.of, 'pairs')} in doubt, of a probability from {SHOWN} to {DOUBTFUL}, "
+            f"{are} equal but for {errors} (such as “{one}” and “{other}”)"
         )
 
 

@@ -118,7 +118,12 @@ class Dependence(NamedTuple):
     @property
     def found(self) -> bool:
         """Whether there is a sign of dependence."""
-        return abs(self.z) > _MOST_Z or self.single_p < 0.01
+        return self.of_agreement or self.single_p < 0.01
+
+    @property
+    def of_agreement(self) -> bool:
+        """Whether items with more annotations agree more, or less, so that weights change what is estimated."""
+        return abs(self.z) > _MOST_Z
 
     def __repr__(self) -> str:
         return str(self)
@@ -134,7 +139,7 @@ class Dependence(NamedTuple):
             return f"Weights make no difference: items that count are annotated, or agree, equally often.{single}"
         if np.isnan(self.z):
             return f"Too few items tell whether the number of annotations depends on the agreement; use flat.{single}"
-        if abs(self.z) > _MOST_Z:
+        if self.of_agreement:
             way = "more" if self.z > 0 else "less"
             return (
                 f"Items with more annotations agree {way} (edge - flat = {self.difference:+.4f}, z = {self.z:+.1f}): "

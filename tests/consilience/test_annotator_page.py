@@ -218,17 +218,22 @@ def test_texts_of_figures_stay_inside_and_apart(name):
             assert not any(box.overlaps(other) for other in boxes[:place])
 
 
-def test_agreement_of_pairs_has_less_ink_where_they_share_few_items_and_a_dash_where_none():
+def test_agreement_of_pairs_has_no_colour_where_they_share_few_items_and_a_dash_where_none():
+    """Colour is agreement alone: of 10 items and of 20 it is the same."""
     pairs = pandas.DataFrame({
-        "annotator_a": ["a", "a", "b"], "annotator_b": ["b", "c", "d"], "items": [1, 20, 8], "agreement": [1, 1, 0.5],
-        "lower": [0.2, 0.85, 0.2], "upper": [1.0, 1.0, 0.8],
+        "annotator_a": ["a", "a", "b", "c"], "annotator_b": ["b", "c", "d", "d"], "items": [9, 20, 30, 10],
+        "agreement": [1, 0.9, 0.5, 0.9], "lower": 0.0, "upper": 1.0,
     })  # fmt: skip
     axes = drawn(agreement_figures.annotator_matrix(pairs))
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["d", "b", "a", "c"]  # the least agreeing first
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert names[0] in "bd"  # the least agreeing first
+    a, b, c, d = (names.index(name) for name in "abcd")
     ink = axes.collections[0].get_facecolor()[:, 3].reshape(4, 4)
-    assert ink[2, 3] == ink[3, 2] > ink[1, 2] > ink[0, 2] == 0
-    assert words(axes).count("–") == 6
-    assert words(axes).count("20") == 2
+    assert ink[a, c] == ink[c, d] > ink[b, d] > ink[a, b] == 0
+    muted = {text.get_text() for text in axes.texts if text.get_alpha() < 1}
+    assert muted == {"1.00", "–"}
+    assert words(axes).count("–") == 4
+    assert words(axes).count("0.90") == 4
 
 
 def test_many_classes_are_a_table_of_confusions_and_names_stay_as_they_are(tmp_path):

@@ -17,15 +17,14 @@ from consilience.models.truth.partitions import pairs_together
 from consilience.notes import IN_DETAILS
 from consilience.pages.agreement_by_chance import (
     Weighed,
-    _in_doubt_alone,
     _in_doubt_by_field,
     _near,
     in_detail,
     only_unsure,
-    split_dates,
     surer_links,
     weighed,
 )
+from consilience.pages.dates_in_parts import lines_that_split, split_dates
 from consilience.pages.linkage import (
     _actions,
     _by_threshold,
@@ -36,7 +35,7 @@ from consilience.pages.linkage import (
     expected_words,
     linkage_page,
 )
-from consilience.pages.links_within import between_and_within, links_and_pairs, rarely_within
+from consilience.pages.links_within import across_files, between_and_within, links_and_pairs, rarely_within
 from consilience.pages.record_pairs import (
     _distinct,
     _signed,
@@ -46,7 +45,7 @@ from consilience.pages.record_pairs import (
     most_in_doubt,
     review_list,
 )
-from consilience.pages.run import _diagnosis, findings
+from consilience.pages.run import _diagnosis, findings, kinds_of
 from consilience.pages.typing_errors import Typos, _one_error, typing_errors
 from consilience.printing import percent, percents
 
@@ -70,15 +69,19 @@ def page_of(fit):
     return linkage_page(fit, {}, metric=None, risk=None, singletons=True, provenance=None, text=None)
 
 
+def in_full(part):
+    """Return the texts of a section, with those that open on a click."""
+    blocks = [inner for block in part.blocks for inner in getattr(block, "blocks", [block])]
+    return " ".join(block for block in blocks if isinstance(block, str))
+
+
 def test_the_tile_of_entities_is_an_interval_and_says_what_is_written(fit):
     count = cs.num_entities(fit)
     low, high = count.interval
     name, value = next(iter(page_of(fit).numbers.items()))
     written = len(np.unique(fit.truth.estimate()))
-    assert (value, written) == (f"{low:.0f} to {high:.0f}", count.point)
-    mean = f"{count.value:.1f}"  # the interval is a few wide
-    assert f"{written}" != mean
-    assert name == f"entities in 95 % of draws, {mean} on average; the estimate that is written has {written}"
+    assert (value, written) == (f"{written}", count.point)
+    assert name == f"entities in the estimate that is written ({low:.0f} to {high:.0f} in 95 % of the model's draws)"
 
 
 @pytest.mark.parametrize(
@@ -92,8 +95,8 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     together = entity[first] == entity[second]
     within = int((together & (source[first] == source[second])).sum())
     pairs = [int((source[first] != source[second]).sum()), int((source[first] == source[second]).sum())]
-    said = f"Links between two files: {together.sum() - within} of {pairs[0]:,} pairs of records; links within one file"
-    found = [text for text in page_of(one).findings if text.startswith(f"{said}: {within} of {pairs[1]:,}")]
+    said = f"Between files {together.sum() - within} of {pairs[0]:,} pairs of records are linked, within a file "
+    found = [text for text in page_of(one).findings if text.startswith(f"{said}{within} of {pairs[1]:,}. ")]
     assert len(found) == told
     actions = _actions(one, weighed(one), typing_errors(one))
     offered = [action.command for action in actions if action.words.startswith("If no file has an entity")]
@@ -117,8 +120,9 @@ def of_entities(entity, source, probability=0.7):
 
 @pytest.mark.parametrize(
     ("linked_within", "rare", "named"),
-    [(0, True, ""), (1, True, " (r0 and r1 with 0.70)"), (2, False, " (r0 and r1 with 0.70; r2 and r3 with 0.70)"),
-     (3, False, "")],
+    [(0, True, ""), (1, True, "; that parts r0 and r1 (linked with 0.70)"),
+     (2, False, "; that parts r0 and r1 (linked with 0.70) and r2 and r3 (linked with 0.70)"),
+     (3, False, "; that parts the 3 links within a file")],
 )  # fmt: skip
 def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, rare, named):
     """Of 20 records in each of two files, 12 are in both: 12 of 400 pairs, and as many as given of 2 × 190."""
@@ -129,8 +133,10 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
     assert links_and_pairs(fit) == ((12, 400), (linked_within, 380))
     assert rarely_within(fit) is rare
     (said,) = between_and_within(fit)
-    assert said.startswith("Links between two files: 12 of 400 pairs of records; links within one file: ")
-    assert f" {linked_within} of 380{named}. Before" in said
+    assert said.startswith("Between files 12 of 400 pairs of records are linked, within a file ")
+    assert f" {linked_within} of 380. Before" in said
+    (step,) = across_files(fit, "consilience link FILES")
+    assert step.words == f"If no file has an entity (such as a person) twice, link only between files{named}:"
     assert ("though links within are far rarer here" in said) is rare
 
 
@@ -163,7 +169,8 @@ def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
     pairs = fit.truth.pairs()
     least = np.abs(pairs.probability - 0.5).argmin()
     one, other = (fit.data.records[codes[least]] for codes in (pairs.first, pairs.second))
-    said = f"{number} of 200 records have an entity with a certainty below 0.99. Most in doubt are {one} and {other}, "
+    begun = f"For {number} of 200 records it is in doubt which others are of the same entity (certainty below 0.99). "
+    said = f"{begun}Most in doubt are {one} and {other}, which are one entity with probability "
     assert page_of(fit).findings[-1].startswith(said)
 
 
@@ -214,8 +221,7 @@ def test_log_odds_of_nothing_have_no_sign(value, text):
 def test_the_threshold_in_the_headline_is_the_even_one(fit):
     table = fit.thresholds().set_index("threshold")
     drawn = _by_threshold(fit, np.array([0.5]))
-    right, found = (percent(drawn[name][0]) for name in ("precision", "recall"))
-    assert _thresholds(fit).gist.startswith(f"above 0.5, {right} right and {found} found, of the links")
+    assert _thresholds(fit).gist == f"above 0.5, {percent(drawn['precision'][0])} of the pairs are right"
     assert (table["precision"] + table["recall"]).idxmax() != 0.5  # else the test tells nothing
 
 
@@ -245,9 +251,7 @@ def test_links_that_are_no_candidates_are_said_as_links(fit, corrected, said, mo
 
 def test_log_odds_begin_where_no_third_record_is(fit):
     """A cluster of s records weighs m s! μ_s: of three records, their five partitions."""
-    assert "before their fields are compared, if neither belongs with a third one" in " ".join(
-        block for block in review_list(fit).blocks if isinstance(block, str)
-    )
+    assert "before their fields are compared, if neither belongs with a third one" in in_full(review_list(fit))
     begun = fit.explain(*fit.data.records[:2])["log_odds"].iloc[0]
     parameters, _ = learned(fit.posterior, fit.resolved)
     one, two, three = parameters.intensity * np.array([1, 2, 6]) * parameters.size_share[:3]
@@ -282,9 +286,13 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     assert shares.frame.columns.tolist() == ["what", "mean of draws", "95 % of draws"]
     (mean, *_), (of_all, *_) = _shares_of_draws(fit)
     assert shares.frame["mean of draws"].tolist()[::3] == [percent(mean), percent(of_all)]
-    value = mean_number(cs.num_entities(fit))
-    assert f", {value} on average; " in next(iter(page_of(fit).numbers))
-    assert sections["Clusters"].gist.startswith(f"{value} entities, ")
+    count = cs.num_entities(fit)
+    value, (low, high) = mean_number(count), count.interval
+    assert sections["Clusters"].gist == (
+        f"{count.point:.0f} entities in the estimate, {low:.0f} to {high:.0f} in 95 % of draws"
+    )
+    assert value != f"{count.point:.0f}"
+    assert not any(value in text for text in [*page_of(fit).numbers, *page_of(fit).findings])  # once, where explained
     assert f" there are {value} entities on average" in sections["Clusters"].blocks[0]
     pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
     own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
@@ -340,19 +348,27 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert (chance.field, chance.place, chance.values) == ("born", 2, 40)
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
-    (said,) = surer_links(one, own)
+    (said,) = surer_links(own)
     estimate = np.asarray(one.truth.estimate())
     unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
     same = born[first] == born[second]
-    count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99)" * bool((unsure & same).any())
-    begun = f"Links with equal “born” are surer than their probability says{count}: the model expects {expected:,.0f} "
-    assert said.startswith(begun)
-    assert said.count(". ") <= 1  # two sentences
+    about = f"about {found:,.0f}" if found >= 0.5 else "hardly any"
+    assert said == (
+        f"The model expects {expected:,.0f} pairs that are no links to be equal in “born” by chance, and finds "
+        f"{about}: links with equal “born” are surer than it says. The numbers above inherit that; whether they are "
+        "too low or too high is not known."
+    )
     assert said in page_of(one).findings
-    assert "two are the same in 1 of 40 pairs" in in_detail(own)[0]
-    asked = [action.words for action in page_of(one).actions if "columns of their own" in action.words]
-    assert asked == ["Write year, month and day of “born” into columns of their own, and link by these"]
-    assert not split_dates(own, {"born": "category"})
+    (told,) = in_detail(one, own)
+    count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 are equal in it, and surer than that)"
+    assert (count in told) is bool((unsure & same).any())
+    assert f"({chance.share:.4f} of them)" in told
+    assert "; 1 over its 40 values is 0.0250. " in told
+    assert "a value that nobody in the files has is not in its dictionary" in told
+    (asked,) = (action for action in page_of(one).actions if "columns of their own" in action.words)
+    assert asked.words == "Write year, month and day of “born” into columns of their own, and link by these"
+    assert (asked.command, lines_that_split(one, own, {"born": "date"})) == ("", [])  # made of no files
+    assert not split_dates(one, own, {"born": "category"})
     how, _, table, *_ = fields_section(one, own).blocks
     ends = table.frame.set_index(["field", "outcome"])[["95 % from", "to"]]
     assert ends.loc[("born", "equal")].isna().all()
@@ -380,13 +396,6 @@ def test_where_no_sure_link_differs_that_is_said(chances, told):
     found = _in_doubt_by_field(fit, differing)
     assert found == ({} if told is None else {"born": told})
     own = Weighed(None, [], differing, found)
-    said = _in_doubt_alone(own, "born")
-    makes = f"{told} pairs in doubt make" if told != 1 else "1 pair in doubt makes"
-    assert said == (
-        "" if told is None else
-        f" No link of 0.99 or more differs in “born”: {makes} up the share of links that do, 0.037, which rests on the "
-        "prior."
-    )
     assert ("No link of 0.99 or more differs in “born” (" in only_unsure(own)) is (told is not None)
 
 
@@ -412,8 +421,8 @@ def test_pairs_that_only_typing_errors_part_are_counted_with_what_to_do(fit):
     found = typing_errors(with_typos())
     assert found == Typos(3, 6, ("name",), ("Nils", "Niln"))
     assert found.words == (
-        " 3 of 6 pairs in doubt (probability 0.02 to 0.99) are equal but for typing errors, one in a text, as of "
-        "“Nils” and “Niln”."
+        "3 of 6 pairs in doubt, of a probability from 0.02 to 0.99, are equal but for typing errors (such as “Nils” "
+        "and “Niln”)"
     )
     for without in ({"similar": "name=string"}, {"fields": ""}, {"fields": "name (date), born (date)"}):
         assert typing_errors(with_typos(**without)) == NONE
@@ -423,6 +432,7 @@ def test_pairs_that_only_typing_errors_part_are_counted_with_what_to_do(fit):
         actions = _actions(one, weighed(one), typos)
         (place,) = (place for place, own in enumerate(actions) if "--similar" in own.command)
         assert f"--similar {flags} -o" in actions[place].command
+        assert actions[place].words.endswith(f": {found.words}:" if early else ", so that typing errors count less:")
         assert (place <= 1) is early
 
 
@@ -488,7 +498,7 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
 def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
     own = weighed(fit)
     assert own.overstated == []
-    assert (surer_links(fit, own), in_detail(own)) == ([], [])
+    assert (surer_links(own), in_detail(fit, own)) == ([], [])
     assert "There is none" not in fields_section(fit, own).blocks[0]
 
 
@@ -505,3 +515,48 @@ def test_the_table_of_clusters_says_what_the_command_prints(fit):
     several = (np.unique(fit.truth.estimate(), return_counts=True)[1] > 1).sum()
     assert shown.caption.endswith(f": 10 of the {several} entities with several records.")
     assert every.endswith(f"has a row for each of the {len(fit.table('matching_sets'))} records.")
+
+
+def test_lines_that_part_dates_run_and_what_they_write_is_linked(tmp_path, monkeypatch):
+    """One file has dates with the day first, and others; parts are as often equal by chance as is expected."""
+    monkeypatch.chdir(tmp_path)
+    files = {"a": "a.csv", "b c": "b c.csv"}
+    random = np.random.default_rng(4)
+    year, month, day = 1940 + random.integers(0, 9, 40), 1 + random.integers(0, 12, 40), 13 + random.integers(0, 9, 40)
+    names = pandas.DataFrame({one: random.integers(0, 7, 40).astype(str) for one in ("first", "last")})
+    born = {
+        "a": [f"{y}-{m:02d}-{d}" for y, m, d in zip(year, month, day, strict=True)],
+        "b c": [
+            f"{d}/{m:02d}/{y}" if row % 2 else f"{y}/{m}/{d}"
+            for row, (y, m, d) in enumerate(zip(year, month, day, strict=True))
+        ],
+    }
+    frames = [names.assign(id=[f"{name[0]}{row}" for row in range(40)], born=born[name]) for name in files]
+    for file, frame in zip(files.values(), frames, strict=True):
+        frame.to_csv(file, index=False)
+    one = cs.link(files, draws=50)
+    own, kinds = weighed(one), kinds_of(one.attributes["fields"])
+    assert [chance.field for chance in own.overstated] == ["born"]
+    (step,) = split_dates(one, own, kinds)
+    assert step.command == (
+        "consilience link a-parts.csv 'b c-parts.csv' --fields first,last,born_year,born_month,born_day "
+        "-o linked-by-parts"
+    )
+    said, code = lines_that_split(one, own, kinds)
+    assert said == "These lines write a-parts.csv and b c-parts.csv, with a column for each part:"
+    assert any(getattr(block, "text", "") == code.text for block in fields_section(one, own).blocks)
+    for without in ({"columns": {"a": {"x": "born"}}}, {"files": ["a.csv", "b.parquet"]}, {"files": []}):
+        other = dataclasses.replace(one, attributes=one.attributes | without)
+        assert lines_that_split(other, own, kinds) == []
+        assert split_dates(other, own, kinds)[0].command == ""
+    exec(code.text, {})
+    for name, frame in zip(files, frames, strict=True):
+        parts = pandas.read_csv(f"{name}-parts.csv")
+        assert parts["born_year"].tolist() == year.tolist()
+        assert parts["born_month"].tolist() == month.tolist()
+        assert parts["born_day"].tolist() == day.tolist()
+        assert parts["first"].astype(str).tolist() == frame["first"].tolist()
+        assert "born" not in parts
+    fields = re.search(r"--fields (\S+)", step.command)[1].split(",")
+    parted = cs.link({name: f"{name}-parts.csv" for name in files}, fields=fields, draws=50)
+    assert not {chance.field for chance in weighed(parted).overstated} & {"born_year", "born_month", "born_day"}

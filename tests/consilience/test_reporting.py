@@ -380,7 +380,9 @@ def test_a_page_of_agreement(tmp_path):
     assert page.headings == [*AGREEMENT_PARTS[:2], "Items that agree least", *AGREEMENT_PARTS[2:], "What was run"]
     assert page.tags.count("svg") == 6
     assert f"{found.value:.2f}" in page.text["dd"]  # with the digits of the interval of others like them
-    assert any(text.startswith(str(found.dependence)) for text in page.text["li"])
+    assert str(found.dependence) in page.text["p"]
+    assert not found.dependence.found
+    assert not any(str(found.dependence) in text for text in page.text["li"])  # it is no warning
     monitor = found.monitor()
     first = monitor["items"][np.isfinite(monitor["lower"])].iloc[0]
     said = " ".join(page.text["p"])

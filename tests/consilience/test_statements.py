@@ -304,7 +304,8 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     count = cs.num_entities(fit)
     named = words(html, "dt")
     unsure = bool(count.no_interval or count.links_alone or count.doubt)
-    assert named[0].startswith("entities expected" if unsure else "entities in 95 % of draws, ")
+    assert named[0].startswith("entities in the estimate that is written")
+    assert ("in 95 % of the model's draws" in named[0]) is not unsure
     # What is found is a share of all links, or it says of which.
     found, of = found_of_all(fit)
     assert re.match(r"of the \d+ links are correct, expected by the model", named[1])

@@ -1,0 +1,96 @@
+"""What a page of agreement says of whether annotators differ by more than chance: in agreement, and by gold labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement import Agreement
+from consilience.evaluation.agreement.exchange import Alike, alike_by_gold, alike_in_agreement, right_by_half
+from consilience.models.intervals import LEVEL
+from consilience.models.truth.against_gold import hits
+from consilience.pages import More
+from consilience.printing import counted
+from consilience.rounding import p_value
+
+_HOW = (
+    "All annotators are tested at once, so that nobody is chosen by looking. If they are alike, whoever labels an item "
+    "might have given any of its labels. So the labels of each item are dealt out anew among its annotators, again and "
+    "again, and p is how often annotators then lie as far from what is expected of them, or farther: the sum over "
+    "annotators of the square of that distance over its variance (a permutation test)."
+)
+
+
+def apart_in_agreement(found: Agreement) -> str:
+    """Say whether annotators differ in how often they agree, with a space behind; empty where that cannot be told."""
+    test = _in_agreement(found)
+    if test is None:
+        return ""
+    if test.chance < 1 - LEVEL:
+        return f"Annotators differ in how often they agree, beyond chance ({p_value(test.chance)}). "
+    return f"That annotators differ in how often they agree may be chance ({p_value(test.chance)}). "
+
+
+def apart_by_gold(found: Agreement) -> str:
+    """Say whether annotators differ in how often they are right, with a space in front; empty where nothing tells."""
+    test = _by_gold(found)
+    if test is None:
+        return ""
+    p = p_value(test.chance)
+    if test.chance >= 1 - LEVEL:
+        return f" That some annotators are right more often than others may be chance ({p})."
+    halves = right_by_half(found.counts, found.annotations) if found.annotations is not None else None
+    said = f" Some annotators are right more often than others, beyond chance ({p})"
+    if halves is None:
+        return f"{said}."
+    low, high = halves
+    return (
+        f"{said}: the {low.annotators:,} who agree least on the other items in {hits(low.right)} of "
+        f"{counted(int(low.labels), 'labels')}, the other {high.annotators:,} in {hits(high.right)} of "
+        f"{int(high.labels):,}."
+    )
+
+
+def how_alike(found: Agreement, *, by_gold: bool) -> list[Any]:
+    """Return what a section says of these tests: their results, and how they were done; nothing where there are none.
+
+    Parameters
+    ----------
+    found : the agreement.
+    by_gold : whether to say how often annotators are right.
+    """
+    tests = {"agreement": _in_agreement(found), "gold labels": _by_gold(found) if by_gold else None}
+    said = f"{apart_in_agreement(found)}{apart_by_gold(found) if by_gold else ''}".replace("  ", " ").strip()
+    if not said:
+        return []
+    done = [
+        f"By {name}: {counted(test.annotators, 'annotators')}, {counted(test.items, 'items')} on which they do not all "
+        f"fare alike, labels dealt out {test.draws:,} times."
+        for name, test in tests.items() if test is not None
+    ]  # fmt: skip
+    halves = (
+        " Who agrees least is told on the items without a gold label, so that no label that is counted has a part in "
+        "it."
+    ) * ("agree least on the other items" in said)
+    return [said, More("How this was tested", [f"{_HOW}{halves}", *done])]
+
+
+def differ(found: Agreement) -> bool:
+    """Return whether annotators differ by more than chance, by gold labels where these tell, or else in agreement."""
+    test = _by_gold(found) or _in_agreement(found)
+    return test is not None and test.chance < 1 - LEVEL
+
+
+def _in_agreement(found: Agreement) -> Alike | None:
+    try:
+        return alike_in_agreement(found.counts, found.annotations) if found.annotations is not None else None
+    except UnsupportedRequest:  # nobody knows who gave the labels
+        return None
+
+
+def _by_gold(found: Agreement) -> Alike | None:
+    try:
+        known = found.annotations is not None and found.annotations.gold is not None
+        return alike_by_gold(found.annotations) if known and found.annotations is not None else None
+    except UnsupportedRequest:
+        return None
