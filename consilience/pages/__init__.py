@@ -240,9 +240,11 @@ class Page:
     title : of the page.
     line : what it is about: sizes, model, method, date.
     sections : parts of the page.
+    verdict : what the data allow to say, or not, in one sentence.
     alerts : what to read before anything else.
     numbers : key figures, by what they are; at most four.
     findings : what else there is to know; four are shown.
+    figure : one of some 4.2 by 3 inches, beside the findings.
     actions : what to do next; five are shown, those whose section the page has.
     run : the folder of the fit, for ``RUN`` in commands, where it is known.
     method : what the section on what was run says of the method, beside what it says of every one.
@@ -251,9 +253,11 @@ class Page:
     title: str
     line: str
     sections: Sequence[Section] = ()
+    verdict: str = ""
     alerts: Sequence[Alert] = ()
     numbers: Mapping[str, Any] = field(default_factory=dict)
     findings: Sequence[str] = ()
+    figure: Any = None
     actions: Sequence[Action] = ()
     run: str = ""
     method: str = ""
@@ -310,6 +314,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
         page=page, generator=GENERATOR, script=Markup(script()), digest=digest, links=links,  # noqa: S704
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
         numbers=[(name, _text(value)) for name, value in itertools.islice(page.numbers.items(), _MOST_NUMBERS)],
+        figure=None if page.figure is None else _rendered(page.figure, "", count),
         findings=page.findings[:_MOST_FINDINGS], actions=actions, stand_ins=_stand_ins(actions, page.run),
         sections=sections, colours=["; ".join(f"--{name}: {one}" for name, one in of.items()) for of in _COLOURS],
     )  # fmt: skip
