@@ -232,7 +232,7 @@ def together_words(
     """
     if if_independent is None or not dependence > 0:
         return ""
-    how = _SOURCES.get(source, source)
+    how = SOURCES.get(source, source)
     if learned_from:
         moved = "moved" if f"{dependence:.2f}" != f"{DEFAULT:.2f}" else "not moved"
         how = f"{moved} by {counted(learned_from, 'gold labels')} from a prior of {DEFAULT:.2f}, chosen as {_CROWDS}"
@@ -244,10 +244,11 @@ def together_words(
 
 
 _CROWDS = "nine public crowds have 0.20 to 0.63"
-_SOURCES = {
+SOURCES = {
     "default": f"not learned from these data but assumed: {_CROWDS}",
     "given": "as it was given", "alert": "as nothing tells these labels from chance",
 }  # fmt: skip
+"""How the dependence is known, by its source."""
 
 
 def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None, unnamed: str = "") -> Section:
