@@ -267,7 +267,7 @@ def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str
 # ---- 3: a leaderboard whose truth is known ----
 
 _ALPHA = 0.4
-_PRIORS: dict[str, dict[str, float]] = {DEFAULT_PRIOR: {}, OWN_PRIOR: {"alpha": _ALPHA}, FLAT_PRIOR: {"alpha": 1.0}}
+_PRIORS: dict[str, dict[str, Any]] = {DEFAULT_PRIOR: {}, OWN_PRIOR: {"alpha": _ALPHA}, FLAT_PRIOR: {"alpha": 1.0}}
 
 
 class Simulated(NamedTuple):

@@ -17,7 +17,7 @@ from consilience.pages import SURE, Code, Section, Table
 from consilience.pages.annotators_by_gold import by_gold_blocks
 from consilience.pages.gold_chains import beside_gold_by_class
 from consilience.pages.next_steps import fit_again
-from consilience.pages.run import is_counted
+from consilience.pages.run import TOO_LITTLE_SPREAD, is_approximate, is_counted
 from consilience.printing import counted
 from consilience.rounding import within, written
 
@@ -239,7 +239,7 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         if frame["accuracy_lower"].isna().all():
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
-            less = ", and hold less: coordinate ascent has too little spread" * (fit.method == "cavi")
+            less = f", and hold less: {TOO_LITTLE_SPREAD}" * is_approximate(fit)
             words += f" Intervals are meant to hold 95 %{less}."
     blind, number = _without_evidence(fit)
     if number:

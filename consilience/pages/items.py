@@ -20,7 +20,7 @@ from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Section, Table
 from consilience.pages.run import is_counted, is_vote
 from consilience.printing import article, counted
-from consilience.rounding import probability, within
+from consilience.rounding import probability
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
@@ -494,8 +494,8 @@ def agreement_bars(frame: Any) -> Bars:
     """Draw how often each annotator names what the others put first; ``frame`` is of `agreement_by_annotator`."""
     rows = [
         Bar(
-            str(one.annotator), one.agreement, "{} ({} to {})".format(*within(one.agreement, one.lower, one.upper))
-            + f", {counted(int(one.rankings), 'rankings')}", interval=(one.lower, one.upper),
+            str(one.annotator), one.agreement, f"{one.agreement:.2f} ({one.lower:.2f} to {one.upper:.2f}), "
+            f"{counted(int(one.rankings), 'rankings')}", interval=(one.lower, one.upper),
         )
         for one in frame.sort_values("agreement", kind="stable").head(MOST_BARS).itertuples()
     ]  # fmt: skip

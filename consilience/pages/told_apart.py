@@ -19,6 +19,9 @@ _OPEN = 0.05, 0.95  # of the probability that a system beats another, between wh
 OPEN = "open"
 """What a key figure says in the place of a system that is not told from the next one."""
 
+BY_SOURCE = ", depending on whether it looked at the items itself"
+"""What is said of a score that is a range: the other end is for predictions made from the annotations."""
+
 AT_LEAST = "at least this wide"
 """What is said of an interval that is too narrow by nobody knows how much."""
 
