@@ -86,10 +86,15 @@ class BesideGold(NamedTuple):
     def figures(self) -> dict[str, str]:
         """Key figures of the page."""
         if self.vote is not None:
-            return self.vote.figures(f"{self.first * f', of the first {self.unit}s'}", self.sample)
-        of = f"{counted(self.score.items, 'gold labels')}{self.first * f', of the first {self.unit}s'}"
+            return self.vote.figures(self._which, self.sample)
+        of = f"{counted(self.score.items, 'gold labels')}{self._which}"
         expected = f"{self.sample}; {self.score.certainty:.3f} expected by the fit"
         return tile(f"labels of the fit, right on {of}", self.score.right, *self.interval, expected)
+
+    @property
+    def _which(self) -> str:
+        """Say which gold labels these are, where they are the first."""
+        return f", those of the first {self.score.items:,} {self.unit}s" * self.first
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -419,8 +424,8 @@ class SystemsByGold(NamedTuple):
                 return words
             if self.anchored is not None:
                 return f"{words}. {_told_apart(self.right, brief=True)}"
-            held = "95 % in brackets, if these items are a random sample"
-            return f"{words} ({own}; {held}). {_told_apart(self.right)}"
+            held = "with 95 % in brackets if these items are a random sample"
+            return f"{words} ({own}, {held}). {_told_apart(self.right)}"
         named = [
             f"“{name}” {one.words}{f' ({one})' if self.leads and self.anchored is None else ''}"
             for name, one in itertools.islice(self.right.items(), _MOST_NAMED)
@@ -428,7 +433,7 @@ class SystemsByGold(NamedTuple):
         if not self.leads:
             return f"Right on gold labels: {', '.join(named)}"
         words = f"Right on gold labels: {', '.join(named)}"
-        words += " (95 % in brackets, if these items are a random sample)" * (self.anchored is None)
+        words += ", with 95 % in brackets if these items are a random sample" * (self.anchored is None)
         brief = self.anchored is not None
         return f"{words}. {_told_apart(self.right, brief=brief)}" if len(self.right) > 1 else words
 

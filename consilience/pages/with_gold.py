@@ -14,7 +14,7 @@ from consilience.evaluation.comparison import HELD_FIXED, compare
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.notes import Level
-from consilience.pages import Alert, tile
+from consilience.pages import Alert, capital, tile
 from consilience.pages.run import fit_word, is_vote
 from consilience.pages.told_apart import BY_SOURCE, ahead_by, is_close, open_tile, which_is_better
 from consilience.printing import counted
@@ -104,20 +104,18 @@ def anchored_words(found: Comparison, number: int) -> str:
     found : the systems, by both; their first choices.
     number : of gold labels.
     """
-    texts = list(anchored_texts(found).items())
-    (name, text), *others = texts
+    (name, text), *others = anchored_texts(found).items()
+    by_both, held = f"by {number:,} gold labels and all annotations", " (95 % in brackets)"
     scored = f"the first choice of “{name}” is right on {text} of the {found.unit}s"
-    by_both = f"By {number:,} gold labels and all annotations together (95 % in brackets)"
     if not others:
-        return f"{by_both} {scored}."
+        return f"{capital(by_both)} {scored}{held}."
     second, other = others[0]
     ahead = ahead_by(found)
-    rounded = ", before rounding" * (_number(text) - _number(other) != _number(ahead))
-    rest = f"{scored}, that of “{second}” on {other}, a difference of {ahead}{rounded}"
+    rounded = " before rounding" * (_number(text) - _number(other) != _number(ahead))
+    rest = f"{by_both} {scored}, that of “{second}” on {other}, a difference of {ahead}{rounded}{held}."
     if is_close(found):
-        return f"{by_both} it is open {which_is_better(found)}: {rest}."
-    best = f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}"
-    return f"{by_both} {best}: {rest}."
+        return f"{capital(which_is_better(found))} is open: {rest}"
+    return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"
 
 
 def _number(text: str) -> Decimal:
