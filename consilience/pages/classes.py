@@ -28,7 +28,14 @@ from consilience.pages import SURE, Action, Page, assumed, capital
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
-from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
+from consilience.pages.crowd import (
+    accuracies,
+    annotator_sections,
+    doubtful_annotators,
+    most_worth,
+    next_gain,
+    next_label_sections,
+)
 from consilience.pages.gold import (
     BesideGold,
     SystemsByGold,
@@ -45,6 +52,7 @@ from consilience.pages.items import (
     at_other_dependence,
     below,
     class_word,
+    digits_for,
     effective_draws,
     items_section,
     near_ties,
@@ -134,7 +142,7 @@ def classes_page(
     agreed, unexpected = agreement_parts(fit, found.truth, found.top)
     model_check, unlike = check_section(found.check)
     parts += [*agreed, *model_check]
-    parts += next_label_sections(fit)
+    parts += next_label_sections(fit, found.next_labels)
     mentions = fit.data.unit == "mention"
     task = "coreference" if mentions else _TASK[fit.data.rows]
     title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
@@ -287,6 +295,11 @@ class _Found:
         return choices(self.fit, self.systems, self.policies)
 
     @functools.cached_property
+    def next_labels(self) -> Any:
+        """The items most worth another label; None where that is not known."""
+        return most_worth(self.fit)
+
+    @functools.cached_property
     def check(self) -> FirstChoices | None:
         """Whether a fit of rankings expects how often annotators put the same class first."""
         return checked(self.fit)
@@ -340,7 +353,8 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
             numbers |= {f"{unsure}; on average it is {top.value:.3f}{rests}": below(top)}
         else:
             certain = f"mean certainty of the top {class_word(fit)}{rests}"
-            numbers = {certain: f"{top.value:.{2 if found.at_others else 3}f}", unsure: below(top)}
+            digits = 2 if found.at_others else digits_for(fit, top, truth)
+            numbers = {certain: f"{top.value:.{digits}f}", unsure: below(top)}
     if found.systems:
         board = leaderboard_numbers(found.comparison, fit, found.by_gold)
         return dict(list(numbers.items())[:2]) | board
@@ -467,7 +481,7 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         *[Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")] * bool(blind),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
         Action(f"Look at the {_how_many(fit, found)}{unit}s that are {which}", section=f"{unit.capitalize()}s"),
-        Action("Ask for one more label where it tells most", section="Next labels"),
+        Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     actions = [*(to_take_off(fit, found.offsets) if fit.data.rows == "rating" else []), *actions]

@@ -35,7 +35,7 @@ from consilience.rounding import decimals, within, written
 _EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
-_IF_ONE_KIND = ", if all systems looked or none did"
+_IF_ONE_KIND = ", if all systems looked at the items or none did"
 _BY_FIT = (
     "By the {} alone (the thin lines), the lower end is for predictions made from these annotations, as by training on "
     "them, which are right as often as the annotations make probable; the upper end is for a system that looked at the "

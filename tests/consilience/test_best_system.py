@@ -137,7 +137,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = words(html, "li")[0]
     assert finding.startswith("“first” is the best of 2 systems in top-1 accuracy with probability ")
-    assert ", if all systems looked or none did: in top-1 accuracy (" in finding
+    assert ", if all systems looked at the items or none did: in top-1 accuracy (" in finding
     assert " If predictions were made from the annotations, “both” leads in " in finding
     assert "in top-1 accuracy (how often its first choice is the most plausible class" in finding
     assert " “first” is ahead of “both” by " in finding
@@ -150,7 +150,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     assert "See what rests on" not in words(html)
     # P(best) means on a page what it means in `compare`.
     heads, cells = words(html, "th"), words(html, "td")
-    assert "P(best), if all systems looked or none did" in heads
+    assert "P(best), if all systems looked at the items or none did" in heads
     assert set(cs.compare(fit, systems).p_best_texts) <= set(cells)
     assert "P(best) takes the systems of unknown provenance to be of one kind" in words(html)
     assert "top-1 accuracy alone counts it: cs.compare(fit, predictions, provenance='independent')" in words(html)
