@@ -29,11 +29,10 @@ from consilience.notes import Level
 from consilience.pages import Alert, More, Section, Table, tile
 from consilience.pages.beside_a_vote import Voted, voted
 from consilience.pages.gold_items import if_random, of_the_first
-from consilience.pages.gold_needed import sign_test
 from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
-from consilience.pages.told_apart import mean_interval
+from consilience.pages.told_apart import mean_interval, sign_test
 from consilience.pages.won import Won, wilson_ends, with_interval, won
 from consilience.printing import article, counted
 from consilience.rounding import decimals, p_value, probability, written

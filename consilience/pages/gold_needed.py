@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL, ends
-from consilience.pages.told_apart import is_close
+from consilience.pages.told_apart import is_close, sign_test
 from consilience.printing import counted
 from consilience.rounding import written
 
@@ -73,12 +73,6 @@ def more_gold(fit: Fit, gold: SystemsByGold, comparison: Comparison) -> str:
     else:
         lead, is_told = float(gold.anchored.pairs.iloc[0]["difference"]), not is_close(gold.anchored)
     return "" if is_told else to_tell_apart(own.each, other.each, lead, fit.truth.num_units)
-
-
-def sign_test(own: np.ndarray, other: np.ndarray) -> float:
-    """Return how probably chance alone parts two systems so far on the same gold labels, by the sign test."""
-    more, less = int((own > other).sum()), int((own < other).sum())
-    return float(stats.binomtest(more, more + less).pvalue) if more + less else 1.0
 
 
 def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int) -> str:

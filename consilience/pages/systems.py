@@ -339,7 +339,7 @@ def _what_brackets_are(comparison: Comparison, fit: Fit, opening: str) -> str:
         return f"Brackets are a lower bound of the uncertainty, and not {held}{sure}: {why}."
     if is_approximate(fit):
         return f"Brackets are meant to hold {held}, and may hold less: {TOO_LITTLE_SPREAD}."
-    return f"Brackets hold {held}, if the {fit_word(fit)} does."
+    return f"Brackets are of {held}."
 
 
 def _opening(comparison: Comparison, fit: Fit) -> str:

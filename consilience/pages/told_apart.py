@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from consilience.evaluation.leaderboard import Comparison
 from consilience.models.intervals import ends
@@ -73,3 +73,9 @@ def mean_interval(values: Any) -> tuple[float, float, float] | None:
     mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
     half = special.stdtrit(len(values) - 1, ends()[1]) * error
     return float(mean), float(mean - half), float(mean + half)
+
+
+def sign_test(own: np.ndarray, other: np.ndarray) -> float:
+    """Return how probably chance alone parts two systems so far on the same gold labels, by the sign test."""
+    more, less = int((own > other).sum()), int((own < other).sum())
+    return float(stats.binomtest(more, more + less).pvalue) if more + less else 1.0
