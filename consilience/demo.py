@@ -27,12 +27,16 @@ from consilience.demo_figures import RELIABILITIES, TOY_LABELS
 from consilience.demo_words import (
     CODE,
     COMMANDS,
+    DEFAULT_PRIOR,
     FIRST,
+    FLAT_PRIOR,
+    OWN_PRIOR,
     RELIABILITY,
     YOURS,
     against_the_votes,
     by_priors,
     doubts,
+    in_brackets,
     of_a_vote,
     of_the_prior,
     other_assumptions,
@@ -50,6 +54,7 @@ from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.models.intervals import ends
 from consilience.output import check_output
 from consilience.pages import SURE, Action, Code, Page, Section, Table, capital, write_page
+from consilience.pages.gold import SOURCES
 from consilience.pages.run import METHODS
 from consilience.printing import counted, percent, percents, rows_of, table_text
 from consilience.rounding import at_most, probability
@@ -88,12 +93,9 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(f"\n{number}. {studies[-1].section.title}\n{textwrap.fill(studies[-1].words, 100)}\n")
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
-        "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
-        "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
-        "draws, so that it says how sure one may be. Here are two studies of printed tables, of which nobody knows the "
-        "truth, and four of simulated data, of which it is known. Three of these (leaderboard, ratings, people) draw "
-        "their data from the model that is then fitted: they show what it does where it is right, not that it is right "
-        "of other data."
+        "Six studies that need no data of your own. Nobody knows the truth of the first two, which are printed tables; "
+        "the other four simulate data, so that it is known. Leaderboard, Ratings and People draw their data from the "
+        "model that is then fitted: they show what it does where it is right, not that it is right of other data."
     )
     yours = Section("Now yours", [YOURS, Code("\n".join(COMMANDS.values()), "Commands to begin with")])
     page = Page(
@@ -155,8 +157,8 @@ def anaesthetists() -> Study:
     given = (
         "Two things the model cannot learn here and takes as given. One is the prior, which errors it expects before "
         f"any data: {others.without_prior}. The other is the dependence, how far those who look at one patient err "
-        f"together. It is taken to be {rho:g}; the range of sure grades below is that of the values tried, and no "
-        f"bound. {others.grades}"
+        f"together. It is taken to be {rho:g}, {SOURCES[fit.dependence.source]}; the range of sure grades below is "
+        f"that of the values tried, and no bound. {others.grades}"
     )
     tried = pandas.DataFrame(
         [{"dependence": f"{value:g}{_ABOUT.get(value, '')}{', assumed' * (value == rho)}", "sure grades": every[value]}
@@ -167,7 +169,7 @@ def anaesthetists() -> Study:
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     again, advice = whom_to_look_at(fit.labels(), certainty.items, others)
     section = Section(
-        "Which labels of a crowd can be trusted?",
+        "Anaesthetists: which labels of a crowd can be trusted?",
         [
             words, shown, f"{leaves} {weighs}".strip(), given,
             Table(tried, f"Patients with a sure grade (certainty {SURE} or more), by the dependence."),
@@ -176,13 +178,15 @@ def anaesthetists() -> Study:
         ],
         f"{again} of {size} patients to be looked at again",
     )  # fmt: skip
-    sure = f"of {size} patients have a sure grade (certainty {SURE} or more), at {len(every)} dependences tried"
+    sure = (
+        f"Anaesthetists: of {size} patients have a sure grade (certainty {SURE} or more), by how far graders are taken "
+        "to err together"
+    )
     number = {sure: f"{fewest} to {most}"}
     finding = (
-        f"How many of {size} patients have a sure grade depends on how far looks at one patient err together, which "
-        f"nobody knows: {fewest} to {most} at {len(every)} values tried, which are no bounds. Without a prior (what "
-        f"the model expects of errors before any data) {counted(len(others.changed), 'patients')} would get "
-        "another grade."
+        f"Anaesthetists: {fewest} to {most} of {size} patients have a sure grade, by how far looks at one patient err "
+        f"together ({len(every)} values tried, which are no bounds); the data do not tell. Without a prior, what the "
+        f"model expects of errors before any data, {counted(len(others.changed), 'patients')} would get another grade."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "printed table"))
 
@@ -240,7 +244,7 @@ def dermatologists() -> Study:
     fit = fits["published-code"]
     drawn = [demo_figures.plausibilities(fit, item, place) for place, item in enumerate(cases.items)]
     section = Section(
-        "Three differential diagnoses",
+        "Dermatologists: three differential diagnoses",
         [
             words, shown, drawn,
             "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
@@ -263,7 +267,7 @@ def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str
 # ---- 3: a leaderboard whose truth is known ----
 
 _ALPHA = 0.4
-_FLAT = 1.0
+_PRIORS: dict[str, dict[str, Any]] = {DEFAULT_PRIOR: {}, OWN_PRIOR: {"alpha": _ALPHA}, FLAT_PRIOR: {"alpha": 1.0}}
 
 
 class Simulated(NamedTuple):
@@ -273,17 +277,15 @@ class Simulated(NamedTuple):
     ----------
     data : what the crowd said.
     truth : int, shape ``(item,)``; the label that is most plausible in truth.
-    fit, comparison : what is inferred without it, by the prior that the plausibilities were drawn from.
-    by_flat : the comparison by a flat prior.
-    true_scores : float64, shape ``(system,)``; the share of items on which a system names the true label.
+    fits, comparisons : what is inferred without it, by the name of the prior: the default first, which a user gets.
+    true_scores : by system, the share of items on which it names the true label.
     """
 
     data: Annotations
     truth: np.ndarray
-    fit: Fit
-    comparison: Comparison
-    by_flat: Comparison
-    true_scores: np.ndarray
+    fits: dict[str, Fit]
+    comparisons: dict[str, Comparison]
+    true_scores: dict[str, float]
 
 
 def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
@@ -299,12 +301,11 @@ def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     data, values = dirichlet.simulate(key, priors, num_items=num_items, num_annotators=5, num_labels=4)
     truth = values["plausibility"].argmax(axis=1)
     answers = _answers(data, np.random.default_rng(seed))
-    fit, flat = (cs.fit("dirichlet", data, alpha=alpha) for alpha in (_ALPHA, _FLAT))
     systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
+    fits = {name: cs.fit("dirichlet", data, **given) for name, given in _PRIORS.items()}
     # All that they know is what the crowd said; the true accuracy is that of these items, and so is the score.
-    by_own, by_flat = (cs.compare(one, systems, provenance="annotations").of_these() for one in (fit, flat))
-    true_scores = np.array([(labels == truth).mean() for labels in answers.values()])
-    return Simulated(data, truth, fit, by_own, by_flat, true_scores)
+    found = {name: cs.compare(fit, systems, provenance="annotations").of_these() for name, fit in fits.items()}
+    return Simulated(data, truth, fits, found, {name: (own == truth).mean() for name, own in answers.items()})
 
 
 def _answers(data: Annotations, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -331,24 +332,16 @@ def _as_predictions(data: Annotations, labels: np.ndarray, name: str) -> Predict
 def leaderboard() -> Study:
     """Study a simulated crowd and three simulated systems, whose true accuracy is known."""
     simulated = simulated_leaderboard(seed=0)
-    data, fit, comparison = simulated.data, simulated.fit, simulated.comparison
-    columns = {
-        "system": "system", "true_accuracy": "true accuracy", "value": "estimate", "lower": "95 % from", "upper": "to",
-        "p_best": "P(best)", "point_estimate": "by majority vote",
-    }  # fmt: skip
-    true_scores = simulated.true_scores[comparison.order]
-    table = comparison.table.assign(true_accuracy=true_scores, p_best=comparison.p_best_texts)
-    table = table[list(columns)].rename(columns=columns)
-    table.attrs["numbers"] = ("P(best)",)
-    first, favourite = table.iloc[0], table.loc[table["by majority vote"].idxmax()]
+    data, fit, found = simulated.data, simulated.fits[DEFAULT_PRIOR], simulated.comparisons
+    shown = _scores_by_prior(simulated)
+    table = shown.frame
+    favourite = table.loc[table["by majority vote"].idxmax()]
+    alphas = {name: float(one.resolved.concentration("plausibility")[0, 0]) for name, one in simulated.fits.items()}
     words = (
-        f"A crowd of five labels {data.num_items} items; data and truth are drawn from the model that is fitted, so "
-        "that the true accuracy of three systems that learnt from this crowd is known here. Scoring them against the "
-        "majority vote, as is usual (the point estimate), claims "
-        f"{favourite['by majority vote']:.2f} for the system that "
-        f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
-        f"system that {first['system']} is best on these items with probability {first['P(best)']} (P(best) below). "
-        f"{by_priors(comparison, simulated.by_flat, simulated.true_scores, (_ALPHA, _FLAT))}"
+        f"A crowd of five labels {data.num_items} items, and three systems learn from these labels alone. All of it is "
+        "simulated, so that the true accuracy of each system is known. Scored against the majority vote, as is usual, "
+        f"the system that {favourite['system']} seems to have {favourite['by majority vote']:.2f}; in truth it has "
+        f"{favourite['true accuracy']:.2f}. {by_priors(found, simulated.true_scores, alphas)}"
     )
     known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
     about = (
@@ -356,8 +349,8 @@ def leaderboard() -> Study:
         "picks either of the two leading labels where they are at most one vote apart; "
         "the third repeats the label of one annotator, drawn for "
         "each item. An evaluation against annotators alone gives even a system that knows the truth, and whose true "
-        f"accuracy is 1, no more than {known:.2f}, and so prefers systems that follow the crowd. The comparison is "
-        "told that these systems know nothing but the annotations."
+        f"accuracy is 1, no more than {known:.2f} (by the default prior), and so prefers systems that follow the "
+        "crowd. The comparison is told that these systems know nothing but the annotations."
     )
     target = (
         f"Intervals are of the accuracy on these {data.num_items} items, which is known here. Beside them consilience "
@@ -365,14 +358,32 @@ def leaderboard() -> Study:
     )
     advice = (
         "What to do with this: do not report accuracy against a majority vote as if it were the truth; compare against "
-        "the fit, say where the predictions come from, and have some items labelled by an expert."
+        "the fit, try another prior, say where the predictions come from, and have some items labelled by an expert."
     )
-    shown = Table(table, f"Accuracy on these {data.num_items} items, the best system first.")
-    drawn = demo_figures.with_true_scores(figures.leaderboard(comparison), true_scores)
-    number, finding, gist = of_a_vote(favourite, simulated.by_flat.table.set_index("system").loc[favourite["system"]])
+    drawn = demo_figures.leaderboard_by_priors(found, simulated.true_scores)
+    number, finding, gist = of_a_vote(favourite, {
+        name: own.table.set_index("system").loc[favourite["system"]] for name, own in found.items()
+    })  # fmt: skip
     code = Code(CODE["leaderboard"], "This study in Python")
-    section = Section("A leaderboard whose truth is known", [words, shown, drawn, about, target, code, advice], gist)
+    section = Section(
+        "Leaderboard: systems whose true accuracy is known", [words, shown, drawn, about, target, code, advice], gist
+    )
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 0"))
+
+
+def _scores_by_prior(simulated: Simulated) -> Table:
+    """Tabulate the true accuracy of each system beside what a vote claims and what the model says by each prior."""
+    first, *_ = simulated.comparisons.values()
+    frame, claimed = first.table[["system"]], first.table["point_estimate"]
+    frame = frame.assign(**{"true accuracy": frame["system"].map(simulated.true_scores), "by majority vote": claimed})
+    texts = {name: [f"{one:.2f}" for one in frame[name]] for name in ("true accuracy", "by majority vote")}
+    for prior, comparison in simulated.comparisons.items():
+        own = comparison.table.assign(p_best_text=comparison.p_best_texts).set_index("system").loc[frame["system"]]
+        column, best = f"{prior} [95 %]", f"P(best), {prior}"
+        frame[column], texts[column] = own["value"].to_numpy(), [in_brackets(row) for row in own.itertuples()]
+        frame[best], texts[best] = own["p_best"].to_numpy(), own["p_best_text"].tolist()
+    caption = f"Accuracy on these {simulated.data.num_items} items, the best system by the {DEFAULT_PRIOR} first."
+    return Table(frame, caption, texts=texts)
 
 
 # ---- 4: how far to trust an annotator ----
@@ -429,7 +440,7 @@ def toy() -> Study:
     texts = {name: list(map(probability, table[name])) for name in map(str, table) if name.startswith("γ")}
     shown = Table(table, "Certainty of the top condition, by reliability.", texts=texts)
     section = Section(
-        "How much is an annotator to be trusted?",
+        "Reliability: how much is an annotator to be trusted?",
         [
             words, shown, list(demo_figures.certainty_over(x, frequency @ certainty.T, plausibility)), triangles,
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
@@ -483,10 +494,10 @@ def ratings() -> Study:
         f"{percent(worst[3])} ({percents(*worst[4:])}, 95 %) on the right side, before you act on them."
     )
     gist = f"of {data.num_items} items {share}{spread} have their true mean in its 95 % interval"
-    section = Section("Ratings on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
-    number = {f"of rated items have their true mean in its 95 % interval{spread}": share}
+    section = Section("Ratings: on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
+    number = {f"Ratings: of {data.num_items} items have their true mean in its 95 % interval{spread}": share}
     finding = (
-        f"Of {data.num_items} rated items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
+        f"Ratings: of {data.num_items} items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 4"))
 
@@ -543,11 +554,11 @@ def people() -> Study:
         "and look yourself at pairs that are neither surely one person nor surely two."
     )
     gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
-    section = Section("Two files of the same people", [words, shown, drawn, *doubts(fit), how, advice], gist)
-    number = {f"people in two files, on average over draws ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": mean}
+    section = Section("People: two files of the same ones", [words, shown, drawn, *doubts(fit), how, advice], gist)
+    number = {f"People: in two files, on average ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": mean}
     finding = (
-        f"Two files of {size:,} records with errors hold {mean} people on average over draws, with 95 % between "
-        f"{low:,.0f} and {high:,.0f}; in truth they are {known:,}, and {to_one_side(known, count)}."
+        f"People: two files of {size:,} records with errors hold {mean} people on average, with 95 % between "
+        f"{low:,.0f} and {high:,.0f}; in truth {known:,}. {capital(to_one_side(known, count))}."
     )
     return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)})
 

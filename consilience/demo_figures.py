@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from consilience import figures
-from consilience.drawing import BLUE, GREEN, INK, VERMILLION, axes_of, styled
+from consilience.drawing import (
+    BLUE,
+    GREEN,
+    INK,
+    VERMILLION,
+    axes_of,
+    folded,
+    legend_below,
+    room_for,
+    shown_name,
+    styled,
+)
+from consilience.evaluation.leaderboard import Comparison
 
 TOY_LABELS = ("Benign 1", "Benign 2", "Cancer")
 RELIABILITIES = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -34,12 +47,35 @@ def plausibilities(fit: Any, item: Any, place: int) -> Any:
 
 
 @styled
-def with_true_scores(ax: Any, scores: np.ndarray) -> Any:
-    """Mark the true accuracy of each system, best first, in the figure of a leaderboard."""
-    for row, score in enumerate(scores):
-        ax.plot(score, row - 0.18, "v", color=INK, markersize=6)
-        ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8.5)
-    ax.set_ylim(len(scores) - 0.4, -0.7)
+def leaderboard_by_priors(found: Mapping[str, Comparison], true: Mapping[str, float]) -> Any:
+    """Draw what the model says of each system by each prior, beside the truth and what a majority vote claims.
+
+    Parameters
+    ----------
+    found : comparisons of the same systems, by the name of the prior; systems stand in the order of the first.
+    true : accuracy of each system.
+    """
+    first, *_ = found.values()
+    systems = first.table["system"].tolist()
+    rows = np.arange(len(systems), dtype=float)
+    names = [folded(shown_name(name)) for name in systems]
+    ax = axes_of(None, room_for(names), 2.0 + 0.75 * len(systems))
+    for place, (prior, comparison) in enumerate(found.items()):
+        table, at = comparison.table.set_index("system").loc[systems], rows + 0.22 * (place - (len(found) - 1) / 2)
+        ax.hlines(at, table["lower"], table["upper"], color=_COLOURS[place], linewidth=2.6, alpha=0.55)
+        label = f"{prior}, with 95 % interval"
+        ax.plot(table["value"], at, "osD"[place], color=_COLOURS[place], markersize=5, label=label)
+    points = first.table.set_index("system").loc[systems, "point_estimate"]
+    ax.plot(points, rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6, label="against the majority vote")
+    for row, name in zip(rows, systems, strict=True):
+        ax.vlines(true[name], row - 0.36, row + 0.36, color=INK, linewidth=1.4, label="truth" if not row else None)
+    ax.set_yticks(rows, names)
+    ax.set_ylim(len(systems) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="x")
+    ax.set(title=f"Leaderboard: {first.title}, {first.num_items} items", xlabel=first.title)
+    legend_below(ax, *ax.get_legend_handles_labels())
     return ax
 
 

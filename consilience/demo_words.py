@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import consilience as cs
 from consilience.errors import ConsilienceWarning
 from consilience.notes import Level
 from consilience.pages import SURE, capital
-from consilience.printing import counted, percent
+from consilience.printing import counted, joined, percent
 from consilience.rounding import at_least, probability
 
 FIRST = 4
@@ -41,8 +41,9 @@ fit = cs.fit("prirn", cases, reliability=30, rank_weights="published-code", draw
 print(cs.evaluate(fit, systems["A"], "top-3", missing="drop").table)""",
     "leaderboard": """from consilience.demo import simulated_leaderboard
 found = simulated_leaderboard(seed=0)
-table, order = found.comparison.table, found.comparison.order
-print(table.assign(true_accuracy=found.true_scores[order]))""",
+for prior, comparison in found.comparisons.items():
+    table = comparison.table
+    print(prior, table.assign(true_accuracy=table["system"].map(found.true_scores)))""",
     "toy": """import consilience as cs
 votes = [[0, 0, 5], [1, 2, 2], [1, 1, 3]]
 data = cs.Annotations.from_counts(votes, labels=["Benign 1", "Benign 2", "Cancer"])
@@ -151,56 +152,66 @@ def same_grades(grades: Sequence[Any]) -> str:
     return f"The grades are the same at all {number}."
 
 
-def by_priors(drawn: Any, other: Any, true: np.ndarray, alphas: tuple[float, float]) -> str:
-    """Say how many true accuracies the intervals hold by the prior of the simulation, and how many by another one.
+DEFAULT_PRIOR, OWN_PRIOR, FLAT_PRIOR = "default prior", "prior of the simulation", "flat prior"
+"""Of the leaderboard: what a user gets who sets nothing, what the data were drawn from, and another one."""
+
+
+def by_priors(found: Mapping[str, Any], true: Mapping[str, float], alphas: Mapping[str, float]) -> str:
+    """Say what the model supposes, how many true accuracies intervals hold by each prior, and which system leads.
 
     Parameters
     ----------
-    drawn, other : comparisons of the same systems, by the one prior and the other.
+    found : comparisons of the same systems, by the name of the prior, the default first.
     true : accuracies of the systems.
-    alphas : the two priors.
+    alphas : the number that each prior adds to every label.
     """
-    held = []
-    for one in (drawn, other):
-        own = one.table.assign(true=true[one.order])
+    held, first = [], []
+    for one in found.values():
+        own = one.table.assign(true=one.table["system"].map(true))
         held.append(int(own["true"].between(own["lower"], own["upper"]).sum()))
-    same = [drawn.systems[place] for place in drawn.order] == [other.systems[place] for place in other.order]
-    follow = "in the same order" if same else "in another order"
+        first.append(f"“{own['system'].iloc[0]}”")
+    default, own_, flat = (f"{alphas[name]:g}" for name in (DEFAULT_PRIOR, OWN_PRIOR, FLAT_PRIOR))
+    leads = f"By each of them {first[0]} is first" if len(set(first)) == 1 else f"First are, in turn, {joined(first)}"
     return (
-        f"The 95 % intervals hold the true accuracy of {held[0]} of {len(true)} systems by the prior that the data "
-        f"were drawn from (Dirichlet, {alphas[0]:g}), and of {held[1]} by a flat one ({alphas[1]:g}), which puts them "
-        f"{follow}."
+        "Before any label the model supposes how plausible several labels of one item are: its prior, a Dirichlet "
+        f"distribution. Three are tried: the {DEFAULT_PRIOR} ({default} for each label), which a user gets who sets "
+        f"nothing; the {OWN_PRIOR} ({own_}), from which the data were drawn and which nobody knows of real data; and a "
+        f"{FLAT_PRIOR} ({flat}). Their 95 % intervals hold the true accuracy of {joined([str(one) for one in held])} "
+        f"of {len(true)} systems. {leads}. One data set does not show whether such intervals hold as often as they say."
     )
 
 
-def of_a_vote(system: Any, by_flat: Any) -> tuple[dict[str, str], str, str]:
-    """Return the key figure, the finding and the gist on the system that a vote likes best: by a flat prior first.
+def in_brackets(row: Any) -> str:
+    """Write the score of a system with its interval."""
+    return f"{row.value:.2f} [{row.lower:.2f}, {row.upper:.2f}]"
+
+
+def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str], str, str]:
+    """Return the key figure, the finding and the gist on the system that a vote likes best.
 
     Parameters
     ----------
-    system : its row of the table on the page, by the prior of the simulation.
-    by_flat : its row of the comparison by a flat prior, which is what a user has.
+    system : its row of the table on the page.
+    by_prior : its row of the comparison by each prior, by name; that which a user gets first.
     """
-    names = ("by majority vote", "true accuracy", "estimate", "95 % from", "to")
-    claimed, true, value, low, high = (f"{system[name]:.2f}" for name in names)
-    flat, flat_low, flat_high = (f"{by_flat[name]:.2f}" for name in ("value", "lower", "upper"))
-    held = [lower <= system["true accuracy"] <= upper for lower, upper in (
-        (by_flat["lower"], by_flat["upper"]), (system["95 % from"], system["to"]),
-    )]  # fmt: skip
-    of_flat, of_own = ("holds" if one else "misses" for one in held)
+    claimed, true = f"{system['by majority vote']:.2f}", f"{system['true accuracy']:.2f}"
+    user, flat = by_prior[DEFAULT_PRIOR], by_prior[FLAT_PRIOR]
+    of_user, of_flat = (
+        "holds" if one.lower <= system["true accuracy"] <= one.upper else "misses" for one in (user, flat)
+    )  # fmt: skip
+    value = f"{user.value:.2f}"
     number = {
-        f"accuracy of a system by a flat prior ({flat_low} to {flat_high}, 95 %), which {of_flat} the true "
-        f"{true}; by the prior of the simulation {value} ({low} to {high}), by a vote {claimed}": flat
+        f"Leaderboard: accuracy of a system by the {DEFAULT_PRIOR}, which a user gets ({user.lower:.2f} to "
+        f"{user.upper:.2f}, 95 %); in truth {true}; a majority vote claims {claimed}": value
     }
     finding = (
-        f"A majority vote claims an accuracy of {claimed} for a system that repeats the crowd; in truth it has {true}. "
-        f"By a flat prior, as users have one, the model says {flat}, with 95 % between {flat_low} and {flat_high}, "
-        f"which {of_flat} it; by the prior that the data were drawn from {value}, with 95 % between {low} and {high}, "
-        f"which {of_own} it."
+        f"Leaderboard: a majority vote claims an accuracy of {claimed} for a system that repeats the crowd; in truth "
+        f"it has {true}. By the {DEFAULT_PRIOR} the model says {in_brackets(user)}, which {of_user} it (95 % in "
+        f"brackets); by a {FLAT_PRIOR} {in_brackets(flat)}, which {of_flat} it."
     )
     gist = (
-        f"a vote claims {claimed} for a system that has {true}; by a flat prior the model says {flat} [{flat_low}, "
-        f"{flat_high}], by that of the simulation {value} [{low}, {high}]"
+        f"a vote claims {claimed} for a system that has {true}; by the {DEFAULT_PRIOR} the model says "
+        f"{in_brackets(user)}, by a {FLAT_PRIOR} {in_brackets(flat)}"
     )
     return number, finding, gist
 

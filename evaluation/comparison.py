@@ -73,12 +73,12 @@ _DEPENDENT_LEFT_OUT = (
 )
 _READINGS = (
     "These annotations do not tell whether the systems looked at the items themselves. Lower: predictions made from "
-    "these annotations, as by training on them; they are right as often as the annotations make probable. Upper: an "
-    "own look with errors independent of the annotators'. If you know which, say so (option “provenance”){}."
+    "these annotations, as by training on them; they are right as often as the annotations make probable. Upper: they "
+    "looked, and their errors are independent of the annotators'. If you know which, say so (option “provenance”){}."
 )
 ONE_KIND = (
-    "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all with an "
-    "own look. “mixed” takes each for itself, and gives a range."
+    "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all "
+    "looked at the items. “mixed” takes each for itself, and gives a range."
 )
 """What is said of P(best) where it supposes that."""
 _ANCHOR = (
@@ -102,13 +102,13 @@ _NO_WITNESS = ' responses="annotator" also counts each system as a witness.'
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
 HELD_FIXED = (
-    "Own look: the annotators' errors are held fixed; systems that are said to be “independent” have the annotators "
-    "fitted anew with each."
+    "Of systems that looked themselves: the annotators' errors are held fixed; systems that are said to be "
+    "“independent” have the annotators fitted anew with each."
 )
 """What is said of an own look that was not fitted."""
 TOO_NARROW = (
-    "Own look: what items share, such as the annotators' errors, is held fixed, as there is no fit of annotators; the "
-    "interval is too narrow."
+    "Of systems that looked themselves: what items share, such as the annotators' errors, is held fixed, as there is "
+    "no fit of annotators; the interval is too narrow."
 )
 """What is said of an own look that no fit of annotators stands behind."""
 _UNPAIRED = "Each system was fitted by itself: differences between them are unpaired, which makes them wider."

@@ -75,14 +75,15 @@ def _of_rankings(fit: Fit, first: str, value: float, several: int) -> tuple[str,
     beside, each = naming(data, weights), agreement_by_annotator(data, weights)
     least, most = (f"{end:.1f}" for end in (each.classes.min(), each.classes.max()))
     named = f"{least} to {most}" if least != most else f"{least} each"
-    gist = f"same first choice as the others {beside.first:.3f} ({beside.first_at_random:.2f} at random)"
+    gist = f"same first choice as the others {beside.first:.2f} ({beside.first_at_random:.2f} at random)"
+    gist += f", named at all {value:.2f} ({beside.at_random:.2f})"
     words = (
-        f"An annotator's first choice, alone or tied, is the class {first}, in {beside.first:.3f} of the rankings; at "
+        f"An annotator's first choice, alone or tied, is the class {first}, in {beside.first:.2f} of the rankings; at "
         f"random it would be in {beside.first_at_random:.2f}. Leave-one-out agreement is how often an annotator names "
-        f"that class at all; where several lead, any of them counts. It is {value:.3f} on average over "
+        f"that class at all; where several lead, any of them counts. It is {value:.2f} on average over "
         f"{counted(several, 'items')} with two annotators or more, and high by chance where rankings are long: who "
         f"names as many classes at random, out of {data.num_classes:,}, would name a single leading one with "
-        f"probability {beside.at_random:.2f}."
+        f"probability {beside.at_random:.2f}. The rest of this section is about this agreement."
     )
     how = "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
     return gist, words, [f"{how}name {named}.", agreement_bars(each)]

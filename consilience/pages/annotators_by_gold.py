@@ -68,7 +68,7 @@ class Halves(NamedTuple):
             return ""
         low, high = (f"{one.right / one.labels:.2f}, {one.expected / one.labels:.2f} expected" for one in self[:2])
         return (
-            f" {capital(self.doubt)}, one of several tests, uncorrected: the "
+            f"{capital(self.doubt)}, one of several tests, uncorrected: the "
             f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high}. {self._so}"
         )
 

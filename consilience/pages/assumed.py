@@ -109,19 +109,15 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
     meant, _, _ = settings["reliability"]["help"].partition(":")
     words = (
-        f"The reliability of annotators, {fit.options['reliability']:g} ({meant}), is assumed and not learned, and "
-        "intervals leave that out"
+        f"The reliability of annotators, {fit.options['reliability']:g} ({meant}), is assumed and not learned, which "
+        "intervals leave out"
     )
     if not found:
         return f"{words}. All certainties and scores rest on it: fit with {_to_try(fit):g}, say, to see how far."
     top, of = own.top, counted(len(own.top.items), "items")
-    told = [
-        f"at {one.reliability:g} the mean certainty of the top {class_word(fit)} would be {one.top.value:.2f} and "
-        f"{below(one.top):,} of {of} uncertain (below {SURE})" if not place else
-        f"at {one.reliability:g} it would be {one.top.value:.2f} and {below(one.top):,}"
-        for place, one in enumerate(found)
-    ]  # fmt: skip
-    return f"{words}: {'; '.join(told)}; here it is {top.value:.2f} and {below(top):,}.{_order(own, found, metrics)}"
+    told = joined([f"at {one.reliability:g} they would be {below(one.top):,}" for one in found])
+    here = f"{below(top):,} of {of} have a certainty below {SURE}"
+    return f"{words}: {here}; {told}.{_order(own, found, metrics)}"
 
 
 def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:

@@ -16,6 +16,7 @@ from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.certainties import certainty
 from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import compare
+from consilience.evaluation.first_choices import FirstChoices
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
@@ -27,7 +28,14 @@ from consilience.pages import SURE, Action, Page, assumed, capital, who_agrees
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
 from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
-from consilience.pages.crowd import accuracies, annotator_sections, doubtful_annotators, next_label_sections
+from consilience.pages.crowd import (
+    accuracies,
+    annotator_sections,
+    doubtful_annotators,
+    most_worth,
+    next_gain,
+    next_label_sections,
+)
 from consilience.pages.gold import (
     BesideGold,
     SystemsByGold,
@@ -37,16 +45,16 @@ from consilience.pages.gold import (
     right_by_gold,
     together_words,
 )
-from consilience.pages.gold_items import compared_with_others
+from consilience.pages.gold_items import compared_with_others, if_random
+from consilience.pages.gold_needed import more_gold
 from consilience.pages.groups import risk_section
 from consilience.pages.items import (
     at_other_dependence,
     below,
     class_word,
+    digits_for,
     effective_draws,
     items_section,
-    leading_classes,
-    named_items,
     near_ties,
     too_high,
 )
@@ -54,6 +62,8 @@ from consilience.pages.looked import Choices, choices
 from consilience.pages.next_steps import compare_again, decided, fit_again, whose_columns
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
+from consilience.pages.ranking_check import check_section, checked
+from consilience.pages.ranking_check import in_words as in_pairs
 from consilience.pages.ratings import (
     Offsets,
     Without,
@@ -80,6 +90,8 @@ from consilience.printing import counted
 from consilience.rounding import probability, within
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
+
+_BY_DEPENDENCE = "depending on how often annotators make the same errors"
 
 _MOST_NAMED = 3  # annotators to look at, and wrong labels
 
@@ -124,20 +136,22 @@ def classes_page(
         said = gold_alerts(fit, found.gold, found.comparison, systems, found.metrics[0], policies)
         board = leaderboard_section(
             found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads.words,
+            found.said,
         )
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
     parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
     parts += agreement_with_others(fit) if fit.data.unit == "mention" else []
     agreed, unexpected = agreement_parts(fit, found.truth, found.top)
-    parts += agreed
-    parts += next_label_sections(fit)
+    model_check, unlike = check_section(found.check)
+    parts += [*agreed, *model_check]
+    parts += next_label_sections(fit, found.next_labels)
     mentions = fit.data.unit == "mention"
     task = "coreference" if mentions else _TASK[fit.data.rows]
     title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
     return Page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
-        alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *scored.alerts],
+        alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
         findings=[*scored.findings, *_findings(found, named)], actions=_actions(fit, found, named),
     )  # fmt: skip
@@ -288,6 +302,16 @@ class _Found:
         """What the systems say of items first."""
         return choices(self.fit, self.systems, self.policies)
 
+    @functools.cached_property
+    def next_labels(self) -> Any:
+        """The items most worth another label; None where that is not known."""
+        return most_worth(self.fit)
+
+    @functools.cached_property
+    def check(self) -> FirstChoices | None:
+        """Whether a fit of rankings expects how often annotators put the same class first."""
+        return checked(self.fit)
+
     @property
     def by_group(self) -> dict[str, Score]:
         """The first metric of each system by group: from draws, so that nothing else of these is for the page."""
@@ -331,13 +355,14 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         rests = assumed.assumed_words(fit, found.at_others)
         of = counted(truth.num_units, f"{fit.data.unit}s")
         ends = found.unsure_at_others
-        spread = f" ({min(ends):,} to {max(ends):,}, by how far annotators err together)" if ends else ""
+        spread = f" ({min(ends):,} to {max(ends):,}, {_BY_DEPENDENCE})" if ends else ""
         unsure = f"of {of} with a certainty below {SURE}{spread or assumed.unsure_words(found.at_others)}"
         if numbers:
             numbers |= {f"{unsure}; on average it is {top.value:.3f}{rests}": below(top)}
         else:
             certain = f"mean certainty of the top {class_word(fit)}{rests}"
-            numbers = {certain: f"{top.value:.{2 if found.at_others else 3}f}", unsure: below(top)}
+            digits = 2 if found.at_others else digits_for(fit, top, truth)
+            numbers = {certain: f"{top.value:.{digits}f}", unsure: below(top)}
     if found.systems:
         board = leaderboard_numbers(found.comparison, fit, found.by_gold)
         return dict(list(numbers.items())[:2]) | board
@@ -356,17 +381,15 @@ def _findings(found: _Found, named: Any) -> list[str]:
     if found.fit.data.rows == "rating":
         said = [sides_words(found.fit, found.top, found.offsets), *found.offsets.finding]
     beside = [f"{found.by_gold}."] * found.by_gold.leads
-    said += [] if found.by_gold.anchored is not None else beside
+    said += beside * (found.by_gold.anchored is None)  # else the leaderboard has it
     if found.systems:
-        said.append(verdict(found.comparison, found.fit, found.by_gold, found.other_leads, found.said))
-        said += [one for one in beside if one not in said]
+        said += verdict(found.comparison, found.fit, found.by_gold, found.other_leads)
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
         said.append(
             f"For {below(found.top):,} of {counted(truth.num_units, 'items')} it is open which class is the most "
             f"plausible: the leading one has a probability below {SURE} of being so. The least certain is "
-            f"“{names[least]}”, where {_surely_leads(found, least)}; mean plausibilities are "
-            f"{leading_classes(truth, np.array([least]))[0]}.{_ties(found)}"
+            f"“{names[least]}”, where {_surely_leads(found, least)}."
         )
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation":
@@ -374,8 +397,8 @@ def _findings(found: _Found, named: Any) -> list[str]:
         unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}"
         if others := found.unsure_at_others:
             one = "" if found.decisive is None else found.decisive.in_finding(truth.names())
-            unsure += f" ({min(others):,} to {max(others):,}, by how far annotators err together{one})"
-        unsure += "."
+            unsure += f" ({min(others):,} to {max(others):,}, {_BY_DEPENDENCE}).{one}"
+        unsure += "" if unsure.endswith(".") else "."
         told = is_vote(found.fit) or found.unit == "mention"  # a box, or a key figure, has it
         said += [] if told else [unsure]
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
@@ -386,12 +409,15 @@ def _findings(found: _Found, named: Any) -> list[str]:
             f"There are no gold labels that the {fit_word(found.fit)} did not use: nothing here checks {checks}."
             if found.fit.data.rows == "annotation" else f"No item is known for certain: {fit_unchecked}."
         )
+        if found.check is not None:
+            pairs = capital(in_pairs(found.check))
+            said[-1] = f"No item is known for certain: only the rankings check the fit. {pairs}."
         if (one := truth.dependence) is not None:
             said[-1] += together_words(
                 found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
             )  # fmt: skip
     elif gold.vote is None:  # of a vote the box above has what gold labels say
-        said.append(_by_gold(found, gold, named))
+        said += [_by_gold(found, gold, named), *_of_halves(found)]
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said
@@ -402,12 +428,6 @@ def _surely_leads(found: _Found, item: int) -> str:
     classes, code = found.truth.ids.get("class"), int(found.truth.lead.label[item])
     sure = probability(float(found.top.items[item]), 2, effective_draws(found.fit, found.top))
     return f"{code if classes is None else classes[code]} is the most plausible class with probability {in_words(sure)}"
-
-
-def _ties(found: _Found) -> str:
-    """Say of which items the draws do not tell which of two classes leads."""
-    named = named_items(found.truth, found.tied, found.unit)
-    return f" For {named} two classes lead equally often, as far as the draws tell." if named else ""
 
 
 def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
@@ -423,9 +443,7 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     if (vote := gold.voted) is not None:  # the text marks what is wrong
         beside = f"; a majority vote is right on {vote.right:,}, with {counted(len(vote.tied), 'ties')}"
     of = counted(gold.score.items, f"{found.unit}s")
-    used = "which the fit did not use"
-    if gold.score.fitted_on:
-        used = "from which the fit learned only how much annotators err together"
+    used = "" if gold.score.fitted_on else ", which the fit did not use"
     off, tells = "", ""
     if gold.checked and gold.beside:
         off = f"{gold.checked}: "
@@ -435,17 +453,25 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
             f" That is as expected, but {counted(gold.score.items, 'gold labels')} tell no more than that {low} to "
             f"{high} of the leading labels are right (95 %)."
         )
-    differ = "" if found.halves is None else found.halves.finding
+    supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)  # the first finding has it
     return (
-        f"On gold labels of {of}, {used}, {off}the leading label is right on {gold.counts}"
-        f"{'' if off else gold.beside}{beside}.{tells}{differ}"
+        f"On gold labels of {of}{used}, {off}the leading label is right on {gold.counts}"
+        f"{'' if off else gold.beside}{beside}.{tells}{supposed}"
     )
+
+
+def _of_halves(found: _Found) -> list[str]:
+    """Say whether annotators are as the fit says, by gold labels; nothing where that may be chance."""
+    return [found.halves.finding] if found.halves is not None and found.halves.told else []
 
 
 def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
-    better = "says how sure it is of each label" if is_counted(fit) else "avoids this"
+    better = "avoids this"
+    if is_counted(fit):
+        weighs = ", and weighs annotators by how they err" * (fit.data.rows == "annotation")
+        better = f"says how sure it is of each label{weighs}"
     others = [
         Action(f"Fit {note.model} instead, which {better}:", fit_again(fit, note.model, output=note.model))
         for note in fit.findings() if note.model
@@ -469,29 +495,51 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         *others,
         *[Action(f"Look at {blind}: labels that may agree by chance alone", section=tests)] * bool(blind),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
-        Action(f"Look at the {unit}s that are {which}", section=f"{unit.capitalize()}s"),
-        Action("Ask for one more label where it tells most", section="Next labels"),
+        Action(f"Look at the {_how_many(fit, found)}{unit}s that are {which}", section=f"{unit.capitalize()}s"),
+        Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating":
         off = to_take_off(fit, found.top, found.offsets, found.without_offsets)
         actions = [*off, *found.spread.actions(), *actions]
     actions += assumed.actions(fit, found.at_others)
-    if found.systems and is_open(found.comparison):
-        systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
-        alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
-        words = f"If systems looked at the items themselves, say so{alone}{whose_columns(fit, systems)}:"
-        open_ = [Action(words, compare_again(fit, systems, provenance="independent"))]
-        if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
-            open_.insert(0, Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
-        if fit.data.rows != "annotation":  # of which no reader takes gold labels
-            open_.append(Action(decided(fit, found.truth.num_units)))
-        actions[len(others) : len(others)] = open_
+    of_systems = _actions_on_systems(fit, found)
+    if is_vote(fit):  # by which more than that is doubtful
+        of_systems, last = of_systems[:-1], of_systems[-1:]
+        longer = [*last, *longer]
+    actions[len(others) : len(others)] = of_systems
     if not found.systems and unit == "item":
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer
+
+
+def _how_many(fit: Fit, found: _Found) -> str:
+    """Say how many items are tied or uncertain; empty where that is none, or nothing says how sure labels are."""
+    if found.truth.num_draws == 1:
+        return ""
+    number = below(found.top, 1) if is_vote(fit) else below(found.top)
+    return f"{number:,} " if number > 1 else ""
+
+
+def _actions_on_systems(fit: Fit, found: _Found) -> list[Action]:
+    """Say what would tell more of the systems; last, of where their predictions come from, where nobody said."""
+    if not found.systems:
+        return []
+    more = more_gold(fit, found.by_gold, found.comparison)
+    actions = [Action(more)] * bool(more)
+    if not is_open(found.comparison):
+        return actions
+    systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
+    alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
+    anchored_ = "; scores with gold labels do not depend on it" * (found.by_gold.anchored is not None)
+    words = f"If systems looked at the items themselves, say so{alone}{anchored_}{whose_columns(fit, systems)}:"
+    if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
+        actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
+    if fit.data.rows != "annotation":  # of which no reader takes gold labels
+        actions.append(Action(decided(fit, found.truth.num_units)))
+    return [*actions, Action(words, compare_again(fit, systems, provenance="independent"))]
 
 
 def _worst(fit: Fit, annotators: Any, blind: str) -> str:

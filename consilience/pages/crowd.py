@@ -17,7 +17,7 @@ from consilience.pages import SURE, Code, Section, Table
 from consilience.pages.annotators_by_gold import by_gold_blocks
 from consilience.pages.gold_chains import beside_gold_by_class
 from consilience.pages.next_steps import fit_again
-from consilience.pages.run import is_counted
+from consilience.pages.run import TOO_LITTLE_SPREAD, is_approximate, is_counted
 from consilience.printing import counted
 from consilience.rounding import within, written
 
@@ -31,6 +31,7 @@ _FEWEST_ANNOTATIONS = 10  # of a true label, of which fewer leave the prior to s
 _OF_MENTIONS = {"DN": "discourse-new", "DO": "discourse-old", "PR": "property", "NR": "non-referring"}
 
 _MOST_ITEMS = 25
+_LEAST_GAIN = 0.05  # of labels, that is written with a digit
 
 
 def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
@@ -116,13 +117,34 @@ def _without_evidence(fit: Fit) -> tuple[int, int]:
     return int(found.blind.sum()), int(np.isfinite(found.annotator_z).sum())
 
 
-def next_label_sections(fit: Fit) -> list[Section]:
-    """Return the section on the items most worth another label; none where the model does not know the annotators."""
+def next_gain(fit: Fit, found: Any) -> str:
+    """Say what one more label of each of the items most worth it would gain; empty where nothing, or not known.
+
+    ``found`` is what `most_worth` returns.
+    """
+    gain = 0.0 if found is None else float(found["gain"].head(_MOST_ITEMS).sum())
+    number = 0 if found is None else int((found["gain"].head(_MOST_ITEMS) > 0).sum())
+    if gain < _LEAST_GAIN:
+        return ""
+    of = counted(number, f"{fit.data.unit}s")
+    return f": one for each of {of} is expected to make {gain:.1f} more leading labels right"
+
+
+def most_worth(fit: Fit) -> Any:
+    """Return the table of `next_labels`; None where the model does not know the annotators, or no item is left."""
     try:
         found = next_labels(fit)
     except UnsupportedRequest:
-        return []
-    if not len(found):
+        return None
+    return found if len(found) else None
+
+
+def next_label_sections(fit: Fit, found: Any) -> list[Section]:
+    """Return the section on the items most worth another label; none where the model does not know the annotators.
+
+    ``found`` is what `most_worth` returns.
+    """
+    if found is None:
         return []
     truth: Any = fit.truth
     unit, known = fit.data.unit, len(found) < truth.num_units  # the others have a gold label
@@ -239,7 +261,7 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         if frame["accuracy_lower"].isna().all():
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
-            less = ", and hold less: coordinate ascent has too little spread" * (fit.method == "cavi")
+            less = f", and hold less: {TOO_LITTLE_SPREAD}" * is_approximate(fit)
             words += f" Intervals are meant to hold 95 %{less}."
     blind, number = _without_evidence(fit)
     if number:

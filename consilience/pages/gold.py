@@ -8,13 +8,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from consilience import figures
 from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
-from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import (
     LEAST_PROBABILITY,
@@ -26,21 +24,21 @@ from consilience.evaluation.reliability import (
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.dependence import DEFAULT
 from consilience.models.intervals import LEVEL
-from consilience.models.truth.against_gold import LEAST_ITEMS, AgainstGold, against_gold, hits
+from consilience.models.truth.against_gold import LEAST_ITEMS, against_gold, hits
 from consilience.notes import Level
 from consilience.pages import Alert, More, Section, Table, tile
 from consilience.pages.beside_a_vote import Voted, voted
+from consilience.pages.gold_items import if_random, of_the_first
 from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
-from consilience.pages.told_apart import mean_interval
+from consilience.pages.told_apart import mean_interval, sign_test
+from consilience.pages.won import Won, wilson_ends, with_interval, won
 from consilience.printing import article, counted
-from consilience.rounding import decimals, p_value, probability, within, written
+from consilience.rounding import decimals, p_value, probability, written
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
-
-_TIE = 1e-9  # of a certainty of 1
 
 _FEWEST_OUTSIDE = 5  # labels with a certainty that is not in the fullest bin
 
@@ -66,6 +64,8 @@ class BesideGold(NamedTuple):
     vote : what is right of labels that won a vote, where it is one.
     voted : what a majority vote makes of the same items; None where that is not asked.
     in_table : certainties of the wrong labels that the table of items has, in which their gold labels may have a part.
+    sample : what its interval supposes, where not all have a gold label.
+    first : whether those that have are the first of the data.
     """
 
     score: CalibrationScore
@@ -78,25 +78,32 @@ class BesideGold(NamedTuple):
     vote: Won | None = None
     in_table: tuple[float, ...] = ()
     voted: Voted | None = None
+    sample: str = ""
+    first: bool = False
 
     @property
     def figures(self) -> dict[str, str]:
         """Key figures of the page."""
         if self.vote is not None:
-            return self.vote.figures
-        of = counted(self.score.items, "gold labels")
-        expected = f"; {self.score.certainty:.3f} expected by the fit"
+            return self.vote.figures(self._which, self.sample)
+        of = f"{counted(self.score.items, 'gold labels')}{self._which}"
+        expected = f"{self.sample}; {self.score.certainty:.3f} expected by the fit"
         return tile(f"labels of the fit, right on {of}", self.score.right, *self.interval, expected)
+
+    @property
+    def _which(self) -> str:
+        """Say which gold labels these are, where they are the first."""
+        return f", those of the first {self.score.items:,} {self.unit}s" * self.first
 
     @property
     def interval(self) -> tuple[float, float]:
         """Of the share that is right (Wilson, 95 %), as far as items with a gold label stand for all."""
-        return _wilson(self.score.right, self.score.items)
+        return wilson_ends(self.score.right, self.score.items)
 
     @property
     def right_text(self) -> str:
         """The share that is right, with its interval."""
-        return _with_interval(self.score.right, self.score.items)
+        return with_interval(self.score.right, self.score.items)
 
     @property
     def beside(self) -> str:
@@ -129,71 +136,6 @@ class BesideGold(NamedTuple):
         return f"On gold items {self.checked} ({hits(right)} right, {expected:.1f} expected)" if self.checked else ""
 
 
-class Won(NamedTuple):
-    """Labels that won a vote beside gold labels; ties have no label that won, and are not scored.
-
-    Parameters
-    ----------
-    right : of each untied item with a gold label, whether the label that won is the gold label.
-    share : of the votes, of each of these labels.
-    ties : how many more items with a gold label are tied.
-    held : in how many of these the gold label is one of the tied ones.
-    by_chance : how many of the tied items would be right, were one of their labels taken at random.
-    """
-
-    right: np.ndarray
-    share: np.ndarray
-    ties: int
-    held: int
-    by_chance: float = 0.0
-
-    @property
-    def figures(self) -> dict[str, str]:
-        """The key figure of the page: ties count by their share, as in what a fit prints first."""
-        value = (self._won + self.by_chance) / self._number
-        of = f"of {counted(self._number, 'gold labels')} won the vote, ties by their share"
-        return tile(of, value, *_wilson(value, self._number), f"; {self._won:,} won, {self._others}")
-
-    @property
-    def won(self) -> str:
-        """How many won, of how many."""
-        return f"{self._won:,} of {self._number:,}"
-
-    @property
-    def _won(self) -> int:
-        return int(self.right.sum())
-
-    @property
-    def _number(self) -> int:
-        return len(self.right) + self.ties
-
-    @property
-    def _others(self) -> str:
-        """How many gold labels are among those that tie, and how many lost."""
-        return f"{self.held:,} {'ties' if self.held == 1 else 'tie'}, {self._number - self._won - self.held:,} lost"
-
-    @property
-    def words(self) -> str:
-        """Say how many gold labels won."""
-        return f"Of {counted(self._number, 'gold labels')} {self._won:,} won the vote; {self._others}"
-
-    def untied(self, unit: str) -> str:
-        """Say how many of the labels that won are right, with an interval; empty where all tie."""
-        if not (number := len(self.right)):
-            return ""
-        of = f"Of the {counted(number, f'{unit}s')} with a gold label whose vote is not tied, the label that won is"
-        return f" {of} right for {self._won:,} ({_with_interval(self.right.mean(), number)}, 95 %)."
-
-
-def _won(fit: Fit, found: AgainstGold) -> Won:
-    """Return what is right of labels that won a vote; of a tie none is stated with certainty."""
-    untied = found.certainty > 1 - _TIE
-    share = fit.table("labels")["share"].to_numpy()[found.item[untied]]
-    tied = ~untied
-    held, by_chance = int((found.right[tied] > 0).sum()), float(found.right[tied].sum())
-    return Won(found.right[untied], share, int(tied.sum()), held, by_chance)
-
-
 def beside_gold(fit: Fit) -> BesideGold | None:
     """Return a fit beside the gold labels that it did not use; None where there are none."""
     if "calibration" not in fit.member.measured_tables:
@@ -209,10 +151,12 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     wrong = tuple(zip(found.item[of_wrong].tolist(), found.certainty[of_wrong].tolist(), strict=True))
     source = "" if truth.dependence is None else truth.dependence.source
     mean = float(truth.lead.certainty.mean())
-    vote = _won(fit, found) if is_vote(fit) else None
+    vote = won(fit, found) if is_vote(fit) else None
     shown = tuple(truth.lead.certainty[found.item[of_wrong]].tolist())
+    sample = " if a random sample" * bool(if_random(fit))
     return BesideGold(
-        score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit)
+        score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit),
+        sample, of_the_first(fit),
     )  # fmt: skip
 
 
@@ -232,7 +176,7 @@ def together_words(
     """
     if if_independent is None or not dependence > 0:
         return ""
-    how = _SOURCES.get(source, source)
+    how = SOURCES.get(source, source)
     if learned_from:
         moved = "moved" if f"{dependence:.2f}" != f"{DEFAULT:.2f}" else "not moved"
         how = f"{moved} by {counted(learned_from, 'gold labels')} from a prior of {DEFAULT:.2f}, chosen as {_CROWDS}"
@@ -244,10 +188,11 @@ def together_words(
 
 
 _CROWDS = "nine public crowds have 0.20 to 0.63"
-_SOURCES = {
+SOURCES = {
     "default": f"not learned from these data but assumed: {_CROWDS}",
     "given": "as it was given", "alert": "as nothing tells these labels from chance",
 }  # fmt: skip
+"""How the dependence is known, by its source."""
 
 
 def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None, unnamed: str = "") -> Section:
@@ -356,23 +301,13 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
     }  # fmt: skip
     table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
     caption = "Labels that won, by their share of the votes, and how many are right."
-    return Section("Against the gold labels", [words, Table(table, caption)], f"{vote.won} won the vote")
+    return Section("Against the gold labels", [words, Table(table, caption)], f"right {vote.won}")
 
 
 def _by_chance(table: Any) -> float:
     """Return the expected calibration error that chance alone would make, by the normal law in each bin."""
     spread = np.sqrt(table["certainty"] * (1 - table["certainty"]) / table["items"] * 2 / np.pi)
     return float(np.average(spread, weights=table["items"]))
-
-
-def _wilson(share: float, number: int) -> tuple[float, float]:
-    low, high = wilson(share, number)
-    return float(low), float(high)
-
-
-def _with_interval(share: float, number: int) -> str:
-    value, low, high = within(share, *_wilson(share, number))
-    return f"{value} [{low}, {high}]"
 
 
 class Right(NamedTuple):
@@ -405,7 +340,7 @@ class Right(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """Of that share (Wilson, 95 %), as far as items with a gold label stand for all."""
-        return _wilson(self.share, self.items)
+        return wilson_ends(self.share, self.items)
 
     @property
     def words(self) -> str:
@@ -413,7 +348,7 @@ class Right(NamedTuple):
         return f"{hits(self.each.sum())} of {self.items:,}"
 
     def __str__(self) -> str:
-        return _with_interval(self.share, self.items)
+        return with_interval(self.share, self.items)
 
 
 _MOST_EQUAL = 2  # systems that are named where they are right as often
@@ -514,7 +449,7 @@ def _told_apart(right: Mapping[str, Right], *, brief: bool = False) -> str:
     more, less = int((own.each > other.each).sum()), int((own.each < other.each).sum())
     if not more + less:
         return f"“{first}” and “{second}” are right on the same ones"
-    chance = stats.binomtest(more, more + less).pvalue
+    chance = sign_test(own.each, other.each)
     words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}"
     if chance >= 1 - LEVEL:
         return f"{words}{': that does not tell which is better' * (not brief)}"

@@ -38,9 +38,31 @@ def compared_with_others(fit: Fit) -> str:
         f"others in {others.mean():.2f} (difference {apart} [{low}, {high}]); {_share(tied[known])} and "
         f"{_share(tied[~known])} tie."
     )
-    if known[: known.sum()].all():
+    if of_the_first(fit):
         words += f" They are the first {int(known.sum()):,} of the data: a random sample only if the order is random."
     return words
+
+
+def of_the_first(fit: Fit) -> bool:
+    """Return whether the items with a gold label that the fit did not use are the first of the data, and not all."""
+    known = _known(fit)
+    return bool(known.any() and known[: known.sum()].all() and not known.all())
+
+
+def _known(fit: Fit) -> np.ndarray:
+    """Return which items have a gold label that the fit did not use; none where no item has."""
+    gold = unused_gold(fit.resolved)
+    return np.zeros(1, bool) if gold is None else gold >= 0
+
+
+def if_random(fit: Fit) -> str:
+    """Say that items with a gold label stand for all if they are a random sample; empty where all have one, or none."""
+    known = _known(fit)
+    if known.all() or not known.any():
+        return ""
+    words = f" That supposes that the {fit.data.unit}s with a gold label are a random sample"
+    first = f"; they are the first {int(known.sum()):,} of the data, so its order has to be random"
+    return f"{words}{first * of_the_first(fit)}."
 
 
 def agreement_of_items(data: Any) -> tuple[np.ndarray, np.ndarray]:

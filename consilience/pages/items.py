@@ -20,7 +20,7 @@ from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Section, Table
 from consilience.pages.run import is_counted, is_vote
 from consilience.printing import article, counted
-from consilience.rounding import probability, within
+from consilience.rounding import probability
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
@@ -80,7 +80,8 @@ def items_section(
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves, unit=unit), figures.certainty_histogram(best, unit=unit)])
         if len(certainties) > 1:
-            blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit))
+            digits = digits_for(fit, best, truth)
+            blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit, digits))
     blocks += more
     blocks += [_KINDS] if unit == "mention" else []
     margins = _margins(fit) if vote else None
@@ -141,8 +142,8 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     sure = f"{below(best, 0.99):,} are below 0.99 and " if effective_draws(fit, best) >= _TELL_99 else ""
     return (
         f"The certainty of {article(unit)} {unit} is {certain}. Of the top {word} it is "
-        f"{best.value:.3f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}{below(best):,} "
-        f"{'' if sure else 'are '}below {SURE}."
+        f"{best.value:.{digits_for(fit, best, truth)}f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}"
+        f"{below(best):,} {'' if sure else 'are '}below {SURE}."
     )
 
 
@@ -228,6 +229,12 @@ def digits_of(best: Score, truth: Any) -> int:
     return 2 if len(best.draws) and truth.num_draws < _MANY_DRAWS else 3
 
 
+def digits_for(fit: Fit, best: Score, truth: Any) -> int:
+    """Return the same of a fit: what was counted, and rests on a reliability that is assumed, has no third one."""
+    assumed = len(best.draws) > 0 and fit.options.get("reliability") is not None
+    return 2 if assumed else digits_of(best, truth)
+
+
 def at_other_dependence(truth: Any, best: Score) -> dict[float, np.ndarray]:
     """Return the certainties of items at the ends of how far annotators may err together, by these; empty where known.
 
@@ -252,8 +259,8 @@ def _by_dependence(truth: Any, best: Score) -> str:
     return f"{words}. Certainties are {best.value:.3f} on average, {below(best):,} below {SURE}; {'; '.join(said)}."
 
 
-def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Table:
-    """Tabulate certainties, a row for each kind of them."""
+def certainty_table(scores: list[Score], caption: str, unit: str = "item", digits: int = 3) -> Table:
+    """Tabulate certainties with so many digits, a row for each kind of them."""
     import pandas
 
     rows = [{
@@ -262,7 +269,8 @@ def certainty_table(scores: list[Score], caption: str, unit: str = "item") -> Ta
         f"{unit}s below 0.99": below(score, 0.99), f"{unit}s below {SURE}": below(score),
     } for score in scores]  # fmt: skip
     frame = pandas.DataFrame(rows)
-    texts = {name: list(map(probability, frame[name])) for name in ("lowest", "median")}  # as the table of items has it
+    texts = {name: [probability(one, digits) for one in frame[name]] for name in ("lowest", "median")}
+    texts |= {f"mean over {unit}s": [f"{one:.{digits}f}" for one in frame[f"mean over {unit}s"]]}
     return Table(frame, caption, texts=texts)
 
 
@@ -285,7 +293,7 @@ def _table(
     columns: dict[str, Any] = {unit: truth.names()[shown].astype(str)}
     leading = "leading labels" if class_word(fit) == "label" else "leading classes"
     share = "" if is_vote(fit) else ", with their " + ("plausibility" if truth.answers(Shares()) else "probability")
-    digits = digits_of(certainties[0], truth)
+    digits = digits_for(fit, certainties[0], truth)
     counted_ = len(certainties[0].draws) > 0  # the leading label and the certainty are then one number
     columns[leading + share] = leading_classes(
         truth, shown, numbers=not is_vote(fit), draws=effective_draws(fit, certainties[0]),
@@ -494,8 +502,8 @@ def agreement_bars(frame: Any) -> Bars:
     """Draw how often each annotator names what the others put first; ``frame`` is of `agreement_by_annotator`."""
     rows = [
         Bar(
-            str(one.annotator), one.agreement, "{} ({} to {})".format(*within(one.agreement, one.lower, one.upper))
-            + f", {counted(int(one.rankings), 'rankings')}", interval=(one.lower, one.upper),
+            str(one.annotator), one.agreement, f"{one.agreement:.2f} ({one.lower:.2f} to {one.upper:.2f}), "
+            f"{counted(int(one.rankings), 'rankings')}", interval=(one.lower, one.upper),
         )
         for one in frame.sort_values("agreement", kind="stable").head(MOST_BARS).itertuples()
     ]  # fmt: skip

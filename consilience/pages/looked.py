@@ -205,12 +205,14 @@ def _so(found: Sequence[Looked], doubt: str) -> str:
     surely = [f"“{one.name}”" for one in found if one.surely]
     if surely:
         return (
-            f"Gold labels suggest an own look of {' and '.join(surely[:_MOST_NAMED])}, {if_holds} and these items are "
+            f"Gold labels suggest that {' and '.join(surely[:_MOST_NAMED])} looked at the items "
+            f"{'themselves' if len(surely) > 1 else 'itself'}, {if_holds} and these items are "
             f"a random sample. They do not tell how independent its errors are.{checked}"
         )
     if any(one.told for one in found):
         return (
-            f"Gold labels suggest an own look, but only {if_holds} and the ones that no annotator gave are right."
+            f"Gold labels suggest that a system looked at the items itself, but only {if_holds} and the ones that no "
+            f"annotator gave are right."
             f"{checked}"
         )
     return "Gold labels do not tell whether systems looked themselves."

@@ -77,7 +77,7 @@ def decided(fit: Fit, number: int) -> str:
     if fit.data.rows == "report":
         return (
             "Have more annotators rank the items: the surer it is which class is the most plausible, the less it "
-            "matters where predictions come from. Or, where one class turns out to be the right one, count for "
+            "matters where predictions come from. Where one class turns out to be the right one, count instead for "
             f"{which} how often each system has it first; their being {left}"
         )
     return (

@@ -53,10 +53,11 @@ class Decisive(NamedTuple):
         )
 
     def in_finding(self, names: Any) -> str:
-        """Say in a clause what that does to the number of uncertain items; empty where it is not far."""
+        """Say what that does to the number of uncertain items; empty where it is not far."""
         if not self.far:
             return ""
-        return f"; one gold label, of “{names[self.item]}”, decides much of this: {self.unsure:,} without it"
+        label = f"One gold label, of “{names[self.item]}”"
+        return f" {label}, decides much of this: without it they would be {self.unsure:,}."
 
 
 def decisive(fit: Fit) -> Decisive | None:

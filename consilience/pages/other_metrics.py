@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from consilience.data import Predictions
@@ -71,28 +71,20 @@ class Leads(NamedTuple):
         return found
 
     @property
-    def nowhere(self) -> bool:
-        """Whether of two systems the second leads in every other metric, and in none clearly."""
-        return 0 < len(self.found) == self.compared and not any(one.is_clear for one in self.found)
-
-    def in_short(self, title: str = "") -> str:
-        """Say in a clause that the metric decides who is first; empty where it does not.
-
-        ``title`` is of the metric of the leaderboard, where that does not tell who is better either.
-        """
+    def in_short(self) -> str:
+        """Say in a clause that the metric decides who is first; empty where it does not."""
         if not self.found:
             return ""
         (name, own), *others = self._of_each.items()
         named = joined([
-            f"“{name}” {'' if title else 'leads '}in {joined([one.metric for one in own])}",
-            *(f"“{other}” in {joined([one.metric for one in leads])}" for other, leads in others),
-        ])  # fmt: skip
+            f"“{name}” leads in {_which(own)}", *(f"“{other}” in {_which(leads)}" for other, leads in others)
+        ])
         clear, number = [one.metric for one in self.found if one.is_clear], len(self.found)
-        so = "none clearly" if title else "not clearly"
+        so = "not clearly"
         if clear:
             so = "clearly" if len(clear) == number else f"only in {joined(clear)} clearly"
-        copied = " if made from the annotations" * self.copied
-        return f"{f'“{self.first}” leads in {title}, and' if title else 'but'}{copied} {named}, {so}"
+        copied = "if predictions were made from the annotations, " * self.copied
+        return f"{copied}{named}, {so}"
 
     @property
     def words(self) -> str:
@@ -109,6 +101,11 @@ class Leads(NamedTuple):
         together = f"{100 * LEVEL:g} %{f' for all {self.compared} comparisons together' * (self.compared > 1)}"
         copied = "If made from the annotations, " * self.copied
         return f"{copied}{named}: {so} ({together})."
+
+
+def _which(leads: Sequence[Lead]) -> str:
+    """Name the metric of a lead; of several, say how many they are."""
+    return leads[0].metric if len(leads) == 1 else f"{len(leads)} other metrics"
 
 
 def other_leads(

@@ -58,7 +58,7 @@ def run_section(
         blocks.append(Table(pandas.DataFrame(own, columns=["of", "belief", IN_CODE]), caption))
     blocks += [_diagnosis(fit), *[method] * bool(method)]
     blocks += [f"To reproduce it{_of_memory(fit)}:", Code(reproduction(fit, systems, asked), "To reproduce it")]
-    if fit.member.paper:
+    if fit.member.paper and not is_counted(fit):  # to count votes is nobody's model
         blocks += ["Please cite:", Code(fit.member.paper, "To cite it")]
     gist = f"{fit.member.name} by {METHODS.get(fit.method, fit.method)}, seed {fit.seed}"
     return Section("What was run", blocks, gist)
@@ -253,6 +253,15 @@ def is_counted(fit: Fit) -> bool:
 def is_vote(fit: Fit) -> bool:
     """Return whether they were, and the winner of each count is taken for certain: not its share for a probability."""
     return is_counted(fit) and fit.options.get("uncertainty") != "shares"
+
+
+TOO_LITTLE_SPREAD = "coordinate ascent has too little spread"
+"""Why intervals of it hold less than they are meant to."""
+
+
+def is_approximate(fit: Fit) -> bool:
+    """Return whether intervals are of coordinate ascent, and so hold less than they are meant to."""
+    return fit.method == "cavi"
 
 
 def fit_word(fit: Fit) -> str:

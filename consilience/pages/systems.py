@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from consilience import figures
 from consilience.evaluation.classes import Metric
 from consilience.evaluation.comparison import ONE_KIND, TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.models.intervals import ends
-from consilience.models.truth import CLASSES, Truth
-from consilience.models.truth.truth import Shares
-from consilience.pages import Alert, Heading, More, Section, Table, capital, tile
+from consilience.models.truth import Truth
+from consilience.pages import Alert, More, Section, Table, capital, tile
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
+from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word, named_items
 from consilience.pages.looked import Choices, looked_blocks
 from consilience.pages.other_metrics import Leads
-from consilience.pages.run import fit_word, is_vote
-from consilience.pages.told_apart import AT_LEAST, ahead_by, apart_on, is_close, open_tile, which_is_better
-from consilience.pages.with_gold import anchored_numbers, anchored_texts, how_anchored, is_open, verdict_with_gold
+from consilience.pages.run import TOO_LITTLE_SPREAD, fit_word, is_approximate, is_vote
+from consilience.pages.system_scores import FROM_ANNOTATIONS, floats, rounded, score_blocks
+from consilience.pages.told_apart import AT_LEAST, BY_SOURCE, ahead_by, apart_on, is_close, open_tile, which_is_better
+from consilience.pages.with_gold import (
+    alone_words,
+    anchored_numbers,
+    anchored_texts,
+    anchored_words,
+    how_anchored,
+    is_open,
+)
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
 _EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
-_FROM_ANNOTATIONS = "if made from the annotations"
 _UNTOLD = "cannot be told"  # of P(best)
-_THESE, _THESE_AT_LEAST = "95 %, these items", f"these items, {AT_LEAST}"
-_IF_ONE_KIND = ", if all come from one kind of source"
-_BY_SOURCE = ", by where predictions come from"
+_IF_ONE_KIND = ", if all systems looked at the items or none did"
 _BY_FIT = (
     "By the {} alone (the thin lines), the lower end is for predictions made from these annotations, as by training on "
     "them, which are right as often as the annotations make probable; the upper end is for a system that looked at the "
@@ -45,7 +45,7 @@ _BY_FIT = (
 
 def leaderboard_section(
     comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
-    metrics: list[Metric], gold: SystemsByGold, ahead: str,
+    metrics: list[Metric], gold: SystemsByGold, ahead: str, choices: Choices | None = None,
 ) -> Section:  # fmt: skip
     """Return the section on systems.
 
@@ -59,6 +59,7 @@ def leaderboard_section(
     metrics : in order.
     gold : of how many gold labels each system hits how many.
     ahead : in which other metrics other systems are ahead of the first.
+    choices : what the systems say first, of each item.
     """
     truth: Truth = fit.truth
     together = gold.anchored
@@ -94,17 +95,25 @@ def leaderboard_section(
     ordered = {name: scores[name] for name in order}
     has_matrix = len(table) > 2 and (together is not None or not is_vote(fit))  # of two P(best) says it
     matrix = [figures.beats_matrix(together or comparison, order=order)] if has_matrix else []
-    made_of = Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *_floats(rest)))
+    made_of = Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *floats(rest)))
     blocks = [
-        *said, Table(shown, _caption(comparison, fit, gold), texts=texts),
+        *said, Table(shown, _caption(comparison, fit, gold), texts=texts), *_side_by_side(comparison, gold, choices),
         [_figure(comparison, fit, gold, order), *matrix], *_read_first(comparison, fit, gold),
         More("How to read these numbers, and what they are made of", [
             *_how_to_read(comparison, top, fit, gold), made_of
         ]),
-        *_scores(ordered, metrics, comparison, truth, ahead, digits, is_vote(fit)),
+        *score_blocks(ordered, metrics, comparison, truth, ahead, digits, is_vote(fit)),
     ]  # fmt: skip
     title = "Leaderboard" if len(table) > 1 else "Score of the system"
     return Section(title, blocks, _gist(table.iloc[0], comparison, fit, gold))
+
+
+def _side_by_side(comparison: Comparison, gold: SystemsByGold, choices: Choices | None) -> list[str]:
+    """Say on how many gold labels each system is right, where no finding does, and how often the first two differ."""
+    by_gold = f"{gold}." if gold.anchored is not None else ""
+    apart = apart_on(choices, gold.order(comparison)) if len(comparison.table) > 1 else ""
+    text = f"{by_gold} {f'{capital(apart)}.' if apart else ''}".strip()
+    return [text] if text else []
 
 
 def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[str]) -> Any:
@@ -147,7 +156,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {gold.labels} [95 %]" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
-        "value_alone": _FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
+        "value_alone": FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
 
@@ -246,7 +255,7 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
     first, (value, low, high) = comparison.table.iloc[0], _score(comparison, fit, leads)
     narrow, held = bool(too_narrow(comparison, fit)), _held(comparison, fit)
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
-    title += _BY_SOURCE if _is_range(value) else ""
+    title += BY_SOURCE if _is_range(value) else ""
     score = {f"{title} ({low} to {high}, {held})": in_words(value)}
     if leads:
         right = gold.right[leads]
@@ -271,7 +280,9 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
 
 def _held(comparison: Comparison, fit: Fit) -> str:
     """Say how probably an interval holds, or that it is too narrow for that."""
-    return AT_LEAST if too_narrow(comparison, fit) else f"{100 * comparison.level:g} %"
+    if too_narrow(comparison, fit):
+        return AT_LEAST
+    return f"{'meant as ' * is_approximate(fit)}{100 * comparison.level:g} %"
 
 
 def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
@@ -287,49 +298,56 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(
-    comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads | None = None, said: Choices | None = None
-) -> str:  # fmt: skip
-    """Say in words whether a system is told to be the best, and how sure that is.
+def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads | None = None) -> list[str]:
+    """Say in words whether a system is told to be the best, and how sure that is, in a finding or two.
 
     Parameters
     ----------
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
     ahead : where other systems are ahead of the first.
-    said : what the systems say first, of each item.
     """
     if gold.anchored is not None:
         name = gold.anchored.table["system"].iloc[0]
         ends = comparison.table.set_index("system").loc[name, ["lower", "upper"]]
-        return verdict_with_gold(comparison, gold, gold.anchored, fit, _digits(fit, *ends))
-    names, why = comparison.table["system"].tolist(), too_narrow(comparison, fit)
+        alone = alone_words(comparison, gold, gold.anchored, fit, _digits(fit, *ends))
+        return [f"{anchored_words(gold.anchored, gold.number)}{if_random(fit)}", *[alone] * bool(alone)]
+    names, several = comparison.table["system"].tolist(), len(comparison.table) > 1
     value, low, high = _score(comparison, fit)
-    meant = "is the most plausible class, the likeliest to be named first" if fit.data.rows == "report" else "is right"
+    meant = "is the most plausible class" if fit.data.rows == "report" else "is right"
     meant = f" (how often its first choice {meant})" if comparison.title == "top-1 accuracy" else ""
     by = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " * gold.leads
-    opening = _opening(comparison, fit, ahead)
-    if opening and gold.leads:
-        opening = f"By the {fit_word(fit)}, {opening[0].lower()}{opening[1:]}"
-    words = f"{opening}{'' if opening else by}“{names[0]}” scores {in_words(value)} [{low}, {high}] in "
-    words += f"{comparison.title}{meant}{_BY_SOURCE * _is_range(value)}"
-    if len(names) > 1:
-        words += f"; it is ahead of “{names[1]}” by {ahead_by(comparison)}{_IF_ONE_KIND * _of_one_kind(comparison)}"
-        apart = apart_on(said, names)
-        words += f", and {apart}" * bool(apart)
+    opening = _opening(comparison, fit)
+    by = f"By the {fit_word(fit)}, {opening[0].lower()}{opening[1:]}" if opening and gold.leads else f"{by}{opening}"
+    scored = f"scores {in_words(value)} [{low}, {high}] in {comparison.title}{meant}{BY_SOURCE * _is_range(value)}"
+    words = f"{by}“{names[0]}” {scored}"
+    if several:
+        ahead_of = f"ahead of “{names[1]}” by {ahead_by(comparison)}{_IF_ONE_KIND * _of_one_kind(comparison)}"
+        words += f"; it is {ahead_of}"
+        if len(names) == 2 and not gold.leads and not is_vote(fit):  # its score is a key figure
+            words = f"{by}in {comparison.title}{meant} “{names[0]}” is {ahead_of}"
+    more = [f"{words}.", _other_orders(comparison, ahead), _what_brackets_are(comparison, fit, opening)]
+    more += [f"{gold}."] * (bool(gold.right) and not gold.leads)
+    return [" ".join(filter(None, more))]
+
+
+def _what_brackets_are(comparison: Comparison, fit: Fit, opening: str) -> str:
+    """Say how probably the brackets of a verdict hold, or why they are too narrow."""
     held = f"{100 * comparison.level:g} %"
-    sure = ", and the probability may be too sure" * ("with probability" in opening)
-    bound = f". Brackets are a lower bound of the uncertainty, and not {held}{sure}: {why}."
-    words += bound if why else f", with {held} in brackets."
-    return words + (f" {gold}." if gold.right and not gold.leads else "")
+    if why := too_narrow(comparison, fit):
+        sure = ", and the probability may be too sure" * ("with probability" in opening)
+        return f"Brackets are a lower bound of the uncertainty, and not {held}{sure}: {why}."
+    if is_approximate(fit):
+        return f"Brackets are meant to hold {held}, and may hold less: {TOO_LITTLE_SPREAD}."
+    return f"Brackets are of {held}."
 
 
-def _opening(comparison: Comparison, fit: Fit, ahead: Leads | None) -> str:
+def _opening(comparison: Comparison, fit: Fit) -> str:
     """Return what a verdict begins with: which system is the best, or that it is not told; empty of one system.
 
     Parameters
     ----------
-    comparison, fit, ahead : as of `verdict`.
+    comparison, fit : as of `verdict`.
     """
     table = comparison.table
     if len(table) < 2:
@@ -338,33 +356,34 @@ def _opening(comparison: Comparison, fit: Fit, ahead: Leads | None) -> str:
     best = in_words(comparison.probability_text(first["p_best_lower"], first["p_best_upper"]))
     copies = ", were all predictions made from these annotations" * comparison.takes_for_copies
     if is_close(comparison):
-        other = "" if ahead is None else ahead.in_short(comparison.title)
-        plain = ahead is not None and ahead.nowhere
-        items = counted(comparison.num_items, f"{comparison.unit}s")
-        these = "These" if plain else f"In {comparison.title} these"
-        words = f"{these} {items} do not tell {which_is_better(comparison)}{copies}"
         if _turns(comparison) and not is_vote(fit):
-            words = (
-                f"Which of {counted(len(table), 'systems')} is best in {comparison.title} is open while nobody says "
-                f"where predictions come from, “{name}” being it with probability {best}"
+            return (
+                f"Which of {counted(len(table), 'systems')} is best depends on whether they looked at the items "
+                f"themselves, “{name}” being it with probability {best}: "
             )
-        return f"{words}{': ' * bool(other)}{other}{_by_point(comparison)}. "
+        items = counted(comparison.num_items, f"{comparison.unit}s")
+        return f"These {items} do not tell {which_is_better(comparison)}{copies}: "
     if is_vote(fit):  # too sure by nobody knows how much
         return ""
-    other = "" if ahead is None else ahead.in_short()
     kind = _IF_ONE_KIND * _of_one_kind(comparison)
     of = f"the best of {counted(len(table), 'systems')} in {comparison.title}"
-    words = f"“{name}” is {of} with probability {best}{kind}{copies}{', ' * bool(other)}{other}"
-    return f"{words}{_by_point(comparison)}. "
+    return f"“{name}” is {of} with probability {best}{kind}{copies}: "
+
+
+def _other_orders(comparison: Comparison, ahead: Leads | None) -> str:
+    """Say in which other metrics others lead, and which system a point estimate would put first; empty where none."""
+    by_metric = "" if ahead is None else ahead.in_short
+    by_point = _by_point(comparison)
+    return " ".join(f"{capital(one)}." for one in (by_metric, by_point) if one)
 
 
 def _by_point(comparison: Comparison) -> str:
-    """Say in a clause which system a point estimate would put first, where that is another one; else empty."""
+    """Say which system a point estimate would put first, where that is another one; else empty."""
     table = comparison.table
     if "rank_by_point_estimate" not in table or table["rank_by_point_estimate"].iloc[0] == 1:
         return ""
     ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
-    return f"; a point estimate would put “{ahead}” first"
+    return f"a point estimate would put “{ahead}” first"
 
 
 def _tells_nothing(comparison: Comparison, place: int = 0) -> bool:
@@ -419,14 +438,20 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
             "scores (“sd from items”, by the Bayesian bootstrap)"
             + ("." if too_narrow(comparison, fit) else ", and for what items share, such as annotators' errors.")
         )
+    why += f" Its intervals are meant to hold 95 %, and may hold less: {TOO_LITTLE_SPREAD}." * is_approximate(fit)
     together = gold.anchored
     read = "Systems stand in the order of the middle of their range. " if is_open(comparison) else ""
     read = read if together is None else ""
     if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
         read += (
-            "A score with an own look is a range between two suppositions: that the system errs more often where "
+            "A score of a system that looked itself is a range between two suppositions: that it errs more often where "
             "several classes of an item are plausible, and that it either knows the class of an item or guesses, as "
             "often on any item. "
+        )
+    if together is None and (reach := _reaches_higher(comparison)):
+        read += (
+            f"An interval goes from the lowest to the highest end of all readings, each as uncertain as it is: so "
+            f"“{reach}” stands below “{comparison.table['system'].iloc[0]}” and reaches higher. "
         )
     if len(comparison.systems) > 1 and (together is not None or not is_vote(fit)):
         shown = together or comparison
@@ -447,11 +472,27 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
             f"{'“Against point estimate” is a score by' if gold.leads else 'The cross is the score against'} a point "
             f"estimate: the leading {class_word(fit)} of each item, taken for the truth{_tied_estimates(top, fit)}. "
         )
+        if not is_vote(fit) and (comparison.points > comparison.values).all():
+            read += (
+                f"It is higher than what the fit gives for predictions made from the annotations, as that "
+                f"{class_word(fit)} is the right one with a probability of {top.value:.2f} on average and not 1. "
+            )
     if gold.leads:
         read += (
             "The share that is right on gold labels rests on no model."
         )
     return [one for one in (why, read) if one]
+
+
+def _reaches_higher(comparison: Comparison) -> str:
+    """Name the system below the first whose interval ends highest, above that of the first; empty where none does.
+
+    Of scores with several readings alone.
+    """
+    if not is_open(comparison):
+        return ""
+    highest = comparison.table.loc[comparison.table["upper"].idxmax(), "system"]
+    return "" if highest == comparison.table["system"].iloc[0] else str(highest)
 
 
 def _tied_estimates(top: Score, fit: Fit) -> str:
@@ -474,115 +515,3 @@ def _tied_estimates(top: Score, fit: Fit) -> str:
         f"; for {named_items(truth, point.tied, fit.data.unit)} several classes tie by it, and the first in the list "
         "of classes is taken"
     )
-
-
-def _scores(
-    scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], comparison: Comparison, truth: Truth, ahead: str,
-    digits: int, narrow: bool,
-) -> list[Any]:  # fmt: skip
-    """Return all scores, of predictions made from the annotations.
-
-    Parameters
-    ----------
-    scores, metrics : by system and metric.
-    comparison : the leaderboard.
-    truth : that they are scored against.
-    ahead : in which other metrics other systems are ahead of the first.
-    digits : after the point, as many as on the leaderboard, so that one number is written once.
-    narrow : whether the truth is taken for surer than it is, as by a vote.
-    """
-    import pandas
-
-    own_look = comparison.own_draws is not None
-    rows = [
-        _score_row(metric.title, name, results[metric.name]) for metric in metrics for name, results in scores.items()
-    ]
-    frame = pandas.DataFrame(rows)
-    if truth.num_draws == 1:
-        frame = frame[["metric", "system", "value", "items"]]
-    # No column is there for the first system alone; all draws of one metric may differ from those of another.
-    frame = frame.dropna(axis="columns", how="all")
-    frame = frame.rename(columns={"value": _FROM_ANNOTATIONS} if own_look else {})
-    first, title = {name: results[metrics[0].name] for name, results in scores.items()}, capital(metrics[0].title)
-    drawn = [figures.item_scores(first, title=f"{title} of each item")]
-    words = "Each metric is averaged over items."
-    if truth.num_draws > 1:
-        over = "as ties of the vote fall by chance" if narrow else "over draws of the truth"
-        drawn.append(figures.score_histogram(first, title=f"{title} {over}"))
-        words = (
-            f"Each metric is averaged over items and over what the truth may be. “sd” and “{_THESE}” are of the score "
-            "on these items, over draws of the truth; the interval of the leaderboard is of all items like these."
-        )
-        if "worst draw" in frame:
-            words += (
-                " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
-                "far a single aggregated truth, had it fallen out differently, could have moved the result."
-            )
-    if own_look:
-        words += (
-            " All of this is as if predictions were made from these annotations. The leaderboard also counts an own "
-            f"look{', which can be counted in top-1 accuracy alone,' * (len(metrics) > 1)} and so has another number."
-        )
-    if narrow:
-        words = words.replace(_THESE, _THESE_AT_LEAST)
-        frame = frame.rename(columns={f"{_THESE}, from": f"{_THESE_AT_LEAST}, from"})
-    table = Table(frame, "All metrics of all systems.", texts=rounded(frame, digits, *_floats(frame)))
-    title, narrower = "Scores of each system", _why_narrower(comparison)
-    if len(metrics) == 1:
-        return [More(title, [*_meanings(metrics, truth), words, *narrower, table, drawn])]
-    more = More("What these scores are, and how they spread", [*_meanings(metrics, truth), words, drawn])
-    return [Heading(title), table, *narrower, *_so_ahead(ahead), more]
-
-
-def _so_ahead(ahead: str) -> list[str]:
-    """Return in which other metrics other systems are ahead, with what their intervals are; nothing of nothing."""
-    if not ahead:
-        return []
-    return [
-        f"{ahead} Of two intervals of a difference, for these items and for all items like these, this is the wider "
-        "one (Bonferroni); a lead is clear where it leaves out 0."
-    ]
-
-
-def _why_narrower(comparison: Comparison) -> list[str]:
-    """Return why a score of all items has a narrower interval than one of these; nothing where none has."""
-    wide, narrow = (
-        np.diff(np.quantile(draws, ends(comparison.level), axis=1), axis=0)
-        for draws in (comparison.truth_draws, comparison.draws)
-    )
-    if not (narrow < wide).any():
-        return []
-    unit = f"{comparison.unit}s"
-    return [
-        f"The interval for all {unit} like these may be narrower than that for these {unit}, as here: over many {unit} "
-        "what is not known of each evens out, if the probabilities of the fit hold."
-    ]
-
-
-def _floats(frame: Any) -> list[str]:
-    return [str(name) for name in frame if frame[name].dtype.kind == "f"]
-
-
-def rounded(frame: Any, digits: int, *columns: str) -> dict[str, list[str]]:
-    """Write columns of scores with so many digits after the point, as texts of a table."""
-    form = f".{digits}f"
-    return {name: [written(one, form) if np.isfinite(one) else "–" for one in frame[name]] for name in columns}
-
-
-def _meanings(metrics: list[Metric], truth: Truth) -> list[str]:
-    """Say what metrics count; nothing of a user's own."""
-    known = METRICS[CLASSES.name]
-    if [one.name for one in metrics] == ["top-1"] and not truth.answers(Shares()):
-        return [f"{capital(metrics[0].title)}: how often what is predicted first is right."]
-    if [one.name for one in metrics] == ["top-1"]:
-        return [f"{capital(metrics[0].title)}: {known.form_of('accuracy')[0].line.removesuffix(' (top-1)')}."]
-    named = {re.sub(r"\d+", "k", one.title): known.form_of(one.name)[0] for one in metrics if known.known(one.name)}
-    return [" ".join(f"{capital(title)}: {form.line}." for title, form in named.items())] if named else []
-
-
-def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:
-    low, high = score.interval
-    point = np.nan if score.point is None else score.point
-    row = {"metric": title, "system": system, "value": score.value, "sd over draws": score.sd}
-    row |= {f"{_THESE}, from": low, "to": high, "worst draw": score.worst, "best draw": score.best}
-    return row | {"against point estimate": point, "items": int(np.isfinite(score.items).sum())}

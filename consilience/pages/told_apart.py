@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from consilience.evaluation.leaderboard import Comparison
 from consilience.models.intervals import ends
@@ -18,6 +18,9 @@ _OPEN = 0.05, 0.95  # of the probability that a system beats another, between wh
 
 OPEN = "open"
 """What a key figure says in the place of a system that is not told from the next one."""
+
+BY_SOURCE = ", depending on whether it looked at the items itself"
+"""What is said of a score that is a range: the other end is for predictions made from the annotations."""
 
 AT_LEAST = "at least this wide"
 """What is said of an interval that is too narrow by nobody knows how much."""
@@ -70,3 +73,9 @@ def mean_interval(values: Any) -> tuple[float, float, float] | None:
     mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
     half = special.stdtrit(len(values) - 1, ends()[1]) * error
     return float(mean), float(mean - half), float(mean + half)
+
+
+def sign_test(own: np.ndarray, other: np.ndarray) -> float:
+    """Return how probably chance alone parts two systems so far on the same gold labels, by the sign test."""
+    more, less = int((own > other).sum()), int((own < other).sum())
+    return float(stats.binomtest(more, more + less).pvalue) if more + less else 1.0

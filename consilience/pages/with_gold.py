@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from consilience.data import Predictions
@@ -15,9 +16,9 @@ from consilience.inference.fitting import Fit
 from consilience.notes import Level
 from consilience.pages import Alert, capital, tile
 from consilience.pages.run import fit_word, is_vote
-from consilience.pages.told_apart import AT_LEAST, ahead_by, is_close, open_tile, which_is_better
+from consilience.pages.told_apart import BY_SOURCE, ahead_by, is_close, open_tile, which_is_better
 from consilience.printing import counted
-from consilience.rounding import within, written
+from consilience.rounding import within
 
 if TYPE_CHECKING:
     from consilience.pages.gold import Right, SystemsByGold
@@ -85,7 +86,7 @@ def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
     first = found.table.iloc[0]
     numbers = tile(
         f"{title} of “{first['system']}”, by gold labels and annotations together", first["value"], first["lower"],
-        first["upper"],
+        first["upper"], " if a random sample",
     )  # fmt: skip
     if len(found.systems) == 1:
         return numbers
@@ -95,29 +96,31 @@ def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
     return numbers | {f"P(“{first['system']}” is best of {of})": found.p_best_texts[0]}
 
 
-def anchored_words(found: Comparison, title: str, meant: str, number: int) -> str:
+def anchored_words(found: Comparison, number: int) -> str:
     """Say whether a system is told to be the best by it, and how sure that is.
 
     Parameters
     ----------
-    found : the systems, by both.
-    title, meant : what they are scored by, and in brackets what that is.
+    found : the systems, by both; their first choices.
     number : of gold labels.
     """
-    texts = iter(anchored_texts(found).items())
-    name, text = next(texts)
-    random = f"with 95 % in brackets if {found.unit}s with gold labels are a random sample."
-    by_both = "by gold labels and annotations together"
-    scored = f"scores {text} in {title}{meant}"
-    if len(found.systems) == 1:
-        return f"{capital(by_both)} “{name}” {scored}, {random}"
-    second, other = next(texts)
-    rest = f"{scored}, “{second}” {other}, the difference being {ahead_by(found)}, {random}"
+    (name, text), *others = anchored_texts(found).items()
+    by_both, held = f"by {number:,} gold labels and all annotations", " (95 % in brackets)"
+    scored = f"the first choice of “{name}” is right on {text} of the {found.unit}s"
+    if not others:
+        return f"{capital(by_both)} {scored}{held}."
+    second, other = others[0]
+    ahead = ahead_by(found)
+    rounded = " before rounding" * (_number(text) - _number(other) != _number(ahead))
+    rest = f"{by_both} {scored}, that of “{second}” on {other}, a difference of {ahead}{rounded}{held}."
     if is_close(found):
-        items = counted(number, f"gold {found.unit}s")
-        return f"{items} do not tell {which_is_better(found)}: {by_both} “{name}” {rest}"
-    best = f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}"
-    return f"{best}: {by_both} it {rest}"
+        return f"{capital(which_is_better(found))} is open: {rest}"
+    return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"
+
+
+def _number(text: str) -> Decimal:
+    """Return the number that a text begins with, as it is written."""
+    return Decimal(text.partition(" ")[0].replace("\N{MINUS SIGN}", "-"))
 
 
 def how_anchored(found: Comparison, fit: Fit) -> str:
@@ -129,8 +132,8 @@ def how_anchored(found: Comparison, fit: Fit) -> str:
     )
 
 
-def verdict_with_gold(comparison: Comparison, gold: SystemsByGold, together: Comparison, fit: Fit, digits: int) -> str:
-    """Say which system is the best by gold labels and annotations together, and what annotations alone leave open.
+def alone_words(comparison: Comparison, gold: SystemsByGold, together: Comparison, fit: Fit, digits: int) -> str:
+    """Say what annotations alone would have it, where that is another order, or a score that gold labels contradict.
 
     Parameters
     ----------
@@ -139,19 +142,20 @@ def verdict_with_gold(comparison: Comparison, gold: SystemsByGold, together: Com
     fit : that they are scored against.
     digits : of scores by annotations alone.
     """
-    name = together.table["system"].iloc[0]
-    place = comparison.table["system"].tolist().index(name)
-    row, value = comparison.table.iloc[place], comparison.value_texts(digits)[place]
-    meant = " (how often its first choice is right)" * (comparison.title == "top-1 accuracy")
-    words = f"{anchored_words(together, comparison.title, meant, gold.number)} The {fit_word(fit)} alone gives “{name}”"
-    words += f" {value.replace('–', ' to ')}{', by where predictions come from' * ('–' in value)}"
-    low, high = (written(one, f"z.{digits}f") for one in (row["lower"], row["upper"]))
-    words += f" ({low} to {high}, {AT_LEAST if is_vote(fit) else f'{100 * comparison.level:g} %'})"
-    return f"{words}{_outside(together.table.iloc[0], row, gold.right[name], fit)}."
+    names, first = comparison.table["system"].tolist(), together.table["system"].iloc[0]
+    values = dict(zip(names, (one.replace("–", " to ") for one in comparison.value_texts(digits)), strict=True))
+    row = comparison.table.set_index("system").loc[first]
+    outside = _outside(together.table.iloc[0], row, gold.right[first], fit)
+    words = ""
+    if names[0] != first:
+        depending = BY_SOURCE * (" to " in values[first])
+        alone = f"The {fit_word(fit)} alone has another order: it puts “{names[0]}” first, with {values[names[0]]}"
+        words = f"{alone}, and gives “{first}” {values[first]}{depending}."
+    return f"{words} {outside}".strip()
 
 
 def _outside(both: Any, alone: Any, right: Right, fit: Fit) -> str:
-    """Say in a clause how far annotations are off where the score by both is outside their interval; else empty.
+    """Say how far annotations are off where the score by both is outside their interval; else empty.
 
     Parameters
     ----------
@@ -165,7 +169,8 @@ def _outside(both: Any, alone: Any, right: Right, fit: Fit) -> str:
     side, (low, high) = ("more", ends) if value > 0 else ("less", [-end for end in reversed(ends)])
     by = "{} [{}, {}]".format(*within(abs(value), low, high))
     chance = ", which may be chance" * (low <= 0)
-    return f"; on the {right.items:,} gold items it scores {by} {side} by gold than by the {fit_word(fit)}{chance}"
+    name = both["system"]
+    return f"On the gold items “{name}” scores {by} {side} by gold labels than by the {fit_word(fit)}{chance}."
 
 
 def not_corrected(fit: Fit, together: Comparison | None) -> list[Alert]:

@@ -12,7 +12,7 @@ import consilience as cs
 from consilience import agreement_figures, annotator_figures
 from consilience.cli import main
 from consilience.pages import Page, crowd, write_page
-from consilience.pages.crowd import annotator_sections, next_label_sections, shown_annotators
+from consilience.pages.crowd import annotator_sections, most_worth, next_gain, next_label_sections, shown_annotators
 
 NEXT, WHO, CONFUSE, GUESS = (
     "Next labels", "Annotators", "Confusions", "Guesses",
@@ -145,7 +145,7 @@ def test_few_annotators_are_all_shown_and_estimates_are_sorted_by_value():
 
 def page(fit, tmp_path):
     frame = fit.table("annotators") if "annotators" in fit.member.table_names else {}
-    parts = [*next_label_sections(fit), *annotator_sections(fit, frame)]
+    parts = [*next_label_sections(fit, most_worth(fit)), *annotator_sections(fit, frame)]
     html = write_page(Page("Annotators", "", parts), tmp_path / "page.html").read_text()
     assert not re.search(r">\s*nan\s*<", html)
     return [part.title for part in parts], html
@@ -286,3 +286,16 @@ def test_next_command_lists_items(annotations, tmp_path, capsys):
     assert len(pandas.read_csv(tmp_path / "next.csv")) == 2
     assert main(["next", str(tmp_path / "run"), "--limit", "0"]) == 1
     assert "1 or more" in capsys.readouterr().err
+
+
+def test_what_one_more_label_would_gain_is_said_of_as_many_items_as_the_page_lists():
+    counts = [[2, 1], [1, 2], [1, 1]] * 20
+    item, label = (np.repeat(one, np.ravel(counts)) for one in (np.repeat(np.arange(60), 2), np.tile([0, 1], 60)))
+    who = np.concatenate([np.arange(sum(one)) for one in counts])
+    fit = cs.fit("dawid-skene", cs.Annotations.from_codes(item, who, label))
+    found = most_worth(fit)
+    gain = found["gain"].head(25)
+    said = f": one for each of {(gain > 0).sum()} items is expected to make {gain.sum():.1f} more leading labels right"
+    assert next_gain(fit, found) == said
+    assert gain.sum() > 0.05
+    assert next_gain(fit, found.assign(gain=0.0)) == next_gain(fit, None) == ""

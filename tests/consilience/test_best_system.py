@@ -13,7 +13,8 @@ from consilience.evaluation.classes import resolve
 from consilience.pages.assumed import Assumed, _order, actions, at_other_reliabilities, finding, reliability_table
 from consilience.pages.items import _plausibilities, leading_classes
 from consilience.pages.other_metrics import Lead, Leads, other_leads
-from consilience.pages.systems import _digits, _why_narrower
+from consilience.pages.system_scores import _why_narrower
+from consilience.pages.systems import _digits
 from consilience.pages.told_apart import is_close
 from tests.consilience.test_statements import section, words
 
@@ -52,20 +53,17 @@ def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
     ("leads", "copied", "said"),
     [
         ([], False, ""),
-        ([("b", "top-2", *OPEN)], True, "“b” in top-2, none clearly"),
-        ([("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False, "“b” in top-2 and set-2, none clearly"),
-        ([("b", "top-2", *CLEAR), ("c", "set-2", *CLEAR)], False, "“b” in top-2 and “c” in set-2, clearly"),
-        ([("b", "top-2", *CLEAR), ("c", "s-2", *OPEN)], False, "“b” in top-2 and “c” in s-2, only in top-2 clearly"),
+        ([("b", "top-2", *OPEN)], True, "“b” leads in top-2, not clearly"),
+        ([("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False, "“b” leads in 2 other metrics, not clearly"),
+        ([("b", "top-2", *CLEAR), ("b", "set-2", *OPEN)], False, "“b” leads in 2 other metrics, only in top-2 clearly"),
+        ([("b", "top-2", *CLEAR), ("c", "set-2", *CLEAR)], False, "“b” leads in top-2 and “c” in set-2, clearly"),
+        ([("b", "t-2", *CLEAR), ("c", "s-2", *OPEN)], True, "“b” leads in t-2 and “c” in s-2, only in t-2 clearly"),
     ],
 )  # fmt: skip
 def test_that_the_metric_decides_who_is_first_is_said_in_short(leads, copied, said):
     found = Leads("a", [Lead(*one) for one in leads], 4, copied)
-    copies = " if made from the annotations" * copied
-    assert found.in_short("top-1 accuracy") == (said and f"“a” leads in top-1 accuracy, and{copies} {said}")
-    told = said.replace("“b” in", "“b” leads in").replace("none clearly", "not clearly")
-    assert found.in_short() == (said and f"but{copies} {told}")
-    assert not found.nowhere
-    assert found._replace(compared=len(leads)).nowhere is (bool(leads) and CLEAR not in [one[2:] for one in leads])
+    copies = "if predictions were made from the annotations, " * copied
+    assert found.in_short == (said and f"{copies}{said}")
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -133,15 +131,17 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     html = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
     names = words(html, "dt")
     pair = cs.compare(fit, systems).pairs.iloc[0]
-    lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all come"))
-    low, high = map(float, re.search(r"source \((\S+) to (\S+), at least this wide\)", lead.replace("−", "-")).groups())
+    lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all "))
+    said = re.search(r"none did \((\S+) to (\S+), at least this wide\)", lead.replace("−", "-"))
+    low, high = map(float, said.groups())
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = words(html, "li")[0]
     assert finding.startswith("“first” is the best of 2 systems in top-1 accuracy with probability ")
-    assert ", if all come from one kind of source, but if made from the annotations “both” leads in " in finding
-    assert " in top-1 accuracy (how often its first choice is the most plausible class" in finding
-    assert ", by where predictions come from; it is ahead of “both” by " in finding
-    assert "their first choices differ on 12 of 12 items. Brackets are a lower bound of the uncertainty, and" in finding
+    assert ", if all systems looked at the items or none did: in top-1 accuracy (" in finding
+    assert " If predictions were made from the annotations, “both” leads in " in finding
+    assert "in top-1 accuracy (how often its first choice is the most plausible class" in finding
+    assert " “first” is ahead of “both” by " in finding
+    assert " Brackets are a lower bound of the uncertainty, and" in finding
     assert ", and the probability may be too sure: what items share" in finding
     told = words(section(html, "Leaderboard"))
     assert "If made from the annotations, “both” is ahead in " in told
@@ -150,7 +150,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     assert "See what rests on" not in words(html)
     # P(best) means on a page what it means in `compare`.
     heads, cells = words(html, "th"), words(html, "td")
-    assert "P(best), if all come from one kind of source" in heads
+    assert "P(best), if all systems looked at the items or none did" in heads
     assert set(cs.compare(fit, systems).p_best_texts) <= set(cells)
     assert "P(best) takes the systems of unknown provenance to be of one kind" in words(html)
     assert "top-1 accuracy alone counts it: cs.compare(fit, predictions, provenance='independent')" in words(html)

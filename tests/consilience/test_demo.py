@@ -63,7 +63,7 @@ def test_what_was_run_names_every_study_with_its_seed(studies):
         ("anaesthetists", "certainty", lambda own: np.sort(own["fit"].labels()["certainty"])[:8]),
         ("dermatologists", "here, weights of their program",
          lambda own: [demo._scores_by_case(own["fit"], own["systems"])[one] for one in demo._PRINTED_SCORES]),
-        ("leaderboard", "estimate", lambda own: own["found"].comparison.table["value"]),
+        ("leaderboard", "default prior [95 %]", lambda own: own["found"].comparisons["default prior"].table["value"]),
         ("toy", "γ = 10", lambda own: cs.certainty(own["fit"], exact=True).items),
         ("ratings", "items",
          lambda own: np.histogram(cs.certainty(own["fit"], exact=True).items, (0, 0.75, 0.95, 1))[0][::-1]),
@@ -86,7 +86,7 @@ def test_two_files_are_linked(studies):
     assert any("were cut at their weakest links" in str(block) for block in studies["people"].section.blocks)
     assert table["mean of draws"].sum() == pytest.approx(600)
     (bias,) = re.findall(r"but ([\d.]+ % of the draws have more people than in truth: too few links are found)", words)
-    assert studies["people"].finding.endswith(f"in truth they are 455, and {bias}.")
+    assert studies["people"].finding.endswith(f"in truth 455. {bias}.")
     assert (table["95 % from"] <= table["in truth"]).all()
     assert (table["in truth"] <= table["to"]).all()
 
@@ -107,7 +107,9 @@ def test_the_least_certain_patients_come_first(studies):
     assert tried.frame["sure grades"].tolist() == [*others[:2], sure, others[2]]
     assert others[0] >= others[1] > sure > others[2]
     every = [*others, sure]
-    name = "of 45 patients have a sure grade (certainty 0.9 or more), at 4 dependences tried"
+    name = "Anaesthetists: of 45 patients have a sure grade (certainty 0.9 or more), by how far graders are taken to "
+    name += "err together"
+    assert "taken to be 0.3, not learned from these data but assumed: nine public crowds have 0.20 to 0.63; " in words
     assert study.number == {name: f"{min(every)} to {max(every)}"}
     own, without = fit.labels(), cs.fit("dawid-skene", fit.data, method="em").labels()
     changed = own["item"][own["label"] != without["label"]]
@@ -115,9 +117,10 @@ def test_the_least_certain_patients_come_first(studies):
     assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", words)
     assert "get another grade, with a certainty of 0.97 or more: 2 (4, not 3), " in words
     assert 0.97 < without["certainty"][own["label"] != without["label"]].min() < 0.98
-    assert f": {min(every)} to {max(every)} at 4 values tried, which are no bounds. Without" in study.finding
+    assert study.finding.startswith(f"Anaesthetists: {min(every)} to {max(every)} of 45 patients have a sure grade, ")
+    assert " (4 values tried, which are no bounds)" in study.finding
     assert "Only one grade is not that of most votes: patient 38 (2; 4 of 7 say 3). Accuracies lean" in words
-    assert study.finding.endswith("before any data) 4 patients would get another grade.")
+    assert study.finding.endswith("before any data, 4 patients would get another grade.")
     assert study.section.gist == "6 of 45 patients to be looked at again"
     unsure = own["item"][certainty.items < 0.9]
     advice = study.section.blocks[-1]
@@ -153,58 +156,64 @@ def test_the_printed_cases_come_out_as_printed(studies):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_uncertain_truth_covers_the_true_scores_and_the_majority_vote_does_not(seed):
     simulated = demo.simulated_leaderboard(seed)
-    comparison = simulated.comparison
-    error = np.abs(simulated.true_scores - comparison.values) / comparison.truth_draws.std(axis=1)
-    assert np.all(error < 4)
-    claimed = np.abs(simulated.true_scores - comparison.points) / comparison.truth_draws.std(axis=1)
+    comparison = simulated.comparisons["prior of the simulation"]
+    true = np.array([simulated.true_scores[name] for name in comparison.systems])
+    spread = comparison.truth_draws.std(axis=1)
+    assert np.all(np.abs(true - comparison.values) < 4 * spread)
+    claimed = np.abs(true - comparison.points) / spread
     assert claimed[comparison.systems.index("repeats the crowd, slips anywhere")] > 6
+
+
+def test_the_default_prior_is_what_a_user_gets_who_sets_nothing(studies):
+    simulated = demo.simulated_leaderboard(0)
+    (first, *others) = simulated.comparisons
+    assert [first, *others] == ["default prior", "prior of the simulation", "flat prior"]
+    own, shown = cs.fit("dirichlet", simulated.data), simulated.fits[first]
+    alphas = (one.resolved.concentration("plausibility") for one in (own, shown))
+    np.testing.assert_array_equal(*alphas)
+    assert "the default prior (0.1 for each label), which a user gets who sets nothing" in studies["leaderboard"].words
+    assert list(studies["leaderboard"].table.frame)[3] == "default prior [95 %]"
 
 
 def test_the_words_about_the_leaderboard_follow_its_table(studies):
     study, simulated = studies["leaderboard"], demo.simulated_leaderboard(0)
-    table, true_scores = study.table.frame, dict(
-        zip(simulated.comparison.systems, simulated.true_scores, strict=True)
-    )  # fmt: skip
-    np.testing.assert_array_equal(table["true accuracy"], [true_scores[name] for name in table["system"]])
-    # Intervals are of the accuracy on these items, as the true one is.
-    lowest = np.quantile(simulated.comparison.truth_draws, 0.025, axis=1)
-    np.testing.assert_allclose(table["95 % from"], lowest[simulated.comparison.order])
-    assert study.section.blocks[2].figure.get_figwidth() == WIDTH  # so that a phone shows the cross of the best claim
-    favourite = table.loc[table["by majority vote"].idxmax()]
-    assert f"claims {favourite['by majority vote']:.2f} for the system that {favourite['system']}" in study.words
-    first = table.iloc[0]
-    assert f"the system that {first['system']} is best on these items" in study.words
-    assert f"with probability {first['P(best)']}" in study.words
-    # What holds by the prior of the simulation stands beside what a flat one says.
-    flat = simulated.by_flat.table.set_index("system").loc[favourite["system"]]
-    assert not flat["lower"] <= favourite["true accuracy"] <= flat["upper"]
-    said, own = (
-        "{:.2f}, with 95 % between {:.2f} and {:.2f}".format(*values)
-        for values in (flat[["value", "lower", "upper"]], favourite[["estimate", "95 % from", "to"]])
-    )
-    assert favourite["95 % from"] <= favourite["true accuracy"] <= favourite["to"]
-    assert study.finding.endswith(
-        f"By a flat prior, as users have one, the model says {said}, which misses it; by the prior that the data were "
-        f"drawn from {own}, which holds it."
-    )
+    table, texts = study.table.frame, study.table.texts
+    assert table["true accuracy"].tolist() == [simulated.true_scores[name] for name in table["system"]]
+    for prior, comparison in simulated.comparisons.items():  # intervals are of the accuracy on these items
+        for name, text in zip(table["system"], texts[f"{prior} [95 %]"], strict=True):
+            place = comparison.systems.index(name)
+            low, high = np.quantile(comparison.truth_draws[place], [0.025, 0.975])
+            assert text == f"{comparison.values[place]:.2f} [{low:.2f}, {high:.2f}]"
+    figure = study.section.blocks[2].figure
+    assert figure.get_figwidth() == WIDTH  # so that a phone shows the cross of the best claim
+    drawn = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert drawn[0] == "default prior, with 95 % interval"
+    assert drawn[2] == "flat prior, with 95 % interval"
+    place = table["by majority vote"].idxmax()
+    favourite, (default, own, flat) = table.loc[place], (texts[f"{prior} [95 %]"][place] for prior in simulated.fits)
+    claimed, true = texts["by majority vote"][place], texts["true accuracy"][place]
+    assert f"the system that {favourite['system']} seems to have {claimed}; in truth it has {true}. " in study.words
+    assert "intervals hold the true accuracy of 3, 3 and 1 of 3 systems. By each of them “hesitates" in study.words
+    assert f"By the default prior the model says {default}, which holds it (95 % in brackets); " in study.finding
+    assert study.finding.endswith(f"; by a flat prior {flat}, which misses it.")
+    assert own not in study.finding
     ((name, value),) = study.number.items()
-    true = f"{favourite['true accuracy']:.2f}"
-    assert value == f"{flat['value']:.2f}"
-    assert name.startswith("accuracy of a system by a flat prior ({:.2f} to {:.2f}, 95 %), ".format(
-        *flat[["lower", "upper"]]))  # fmt: skip
-    assert f"which misses the true {true}; by the prior of the simulation {own.partition(',')[0]} (" in name
-    assert f"for a system that has {true}; by a flat prior the model says {value} [" in study.section.gist
+    assert default.startswith(f"{value} [")
+    assert f"; in truth {true}; a majority vote claims {claimed}" in name
+    assert f"by the default prior the model says {default}, by a flat prior {flat}" in study.section.gist
 
 
 @pytest.mark.parametrize(("lower", "upper", "said"), [(0.6, 0.7, "which misses it"), (0.6, 0.73, "which holds it")])
-def test_whether_a_flat_prior_holds_the_true_accuracy_is_computed(lower, upper, said):
-    system = pandas.Series({
-        "by majority vote": 0.9, "true accuracy": 0.72, "estimate": 0.71, "95 % from": 0.68, "to": 0.74,
-    })  # fmt: skip
-    number, finding, _ = of_a_vote(system, pandas.Series({"value": 0.66, "lower": lower, "upper": upper}))
-    assert f"between {lower:.2f} and {upper:.2f}, {said}; by the prior" in finding
+def test_whether_a_prior_holds_the_true_accuracy_is_computed(lower, upper, said):
+    system = pandas.Series({"by majority vote": 0.9, "true accuracy": 0.72})
+    other = pandas.Series({"value": 0.71, "lower": 0.715, "upper": 0.73})
+    one = pandas.Series({"value": 0.66, "lower": lower, "upper": upper})
+    number, finding, _ = of_a_vote(system, {"default prior": one, "flat prior": other})
+    assert f"says 0.66 [{lower:.2f}, {upper:.2f}], {said} (95 %" in finding
+    assert finding.endswith("which holds it.")
     assert list(number.values()) == ["0.66"]
-    assert f"{said.removesuffix('it')}the true 0.72" in next(iter(number))
+    _, finding, _ = of_a_vote(system, {"default prior": other, "flat prior": one})
+    assert finding.endswith(f"by a flat prior 0.66 [{lower:.2f}, {upper:.2f}], {said}.")
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):
@@ -243,22 +252,23 @@ def test_grades_that_leave_the_majority_are_named(grades, said):
 
 
 @pytest.mark.parametrize(
-    ("order", "lower", "upper", "said"),
+    ("systems", "lower", "upper", "said"),
     [
-        ([1, 0], [0.7, 0.5], [0.8, 0.6],
-         "of 1 of 2 systems by the prior that the data were drawn from (Dirichlet, 0.4), and of 2 by a flat one (1), "
-         "which puts them in the same order."),
-        ([0, 1], [0.6, 0.1], [0.8, 0.6], "and of 0 by a flat one (1), which puts them in another order."),
+        ("yx", [0.7, 0.5], [0.8, 0.6], "accuracy of 1, 1 and 2 of 2 systems. By each of them “y” is first. One data"),
+        ("xy", [0.6, 0.1], [0.8, 0.6], "of 1, 1 and 0 of 2 systems. First are, in turn, “y”, “y” and “x”. One data"),
     ],
-)  # fmt: skip
-def test_what_another_prior_would_say_is_counted(order, lower, upper, said):
-    def comparison(order, lower, upper):
-        table = pandas.DataFrame({"lower": lower, "upper": upper})  # best first
-        return SimpleNamespace(systems=["x", "y"], order=np.array(order), table=table)
+)
+def test_what_other_priors_would_say_is_counted(systems, lower, upper, said):
+    def comparison(systems, lower, upper):
+        table = pandas.DataFrame({"system": list(systems), "lower": lower, "upper": upper})  # best first
+        return SimpleNamespace(table=table)
 
-    true = np.array([0.55, 0.75])
-    drawn = comparison([1, 0], [0.7, 0.6], [0.8, 0.9])
-    assert said in by_priors(drawn, comparison(order, lower, upper), true, (0.4, 1.0))
+    own, other = comparison("yx", [0.7, 0.6], [0.8, 0.9]), comparison(systems, lower, upper)
+    found = {"default prior": own, "prior of the simulation": own, "flat prior": other}
+    words = by_priors(found, {"x": 0.55, "y": 0.75}, dict(zip(found, (0.1, 0.4, 1.0), strict=True)))
+    assert said in words
+    assert "the default prior (0.1 for each label), " in words
+    assert "the prior of the simulation (0.4), " in words
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def test_the_page_begins_with_gold_labels(files):
         shown.index(words) for words in (
             "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
             "however narrowly, is taken for certain.",
-            "of 60 gold labels won the vote, ties by their share (0.720 to 0.907, 95 %; 50 won, 0 tie, 10 lost) "
-            "0.833", "ties, of 60 items 0",
+            "labels of the vote, right on 60 gold labels, a tie counting by its share (0.720 to 0.907, 95 %; 50 right, "
+            "0 tied, 10 wrong) 0.833", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
             "top-1 accuracy of “knows” by the vote (0.72 to 0.91, at least this wide) 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
@@ -92,8 +92,9 @@ def test_the_page_begins_with_gold_labels(files):
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, at least",
             "The true intervals are wider; by how much is not known.",
-            "Against the gold labels 50 of 60 won the vote",
-            "Of 60 gold labels 50 won the vote; 0 tie, 10 lost. Of the 60 items with a gold label whose vote is not "
+            "Against the gold labels right 50 of 60; 0 tied, 10 wrong",
+            "Beside 60 gold labels the label that won the vote is right for 50; 0 tied, 10 wrong (tied: the gold label "
+            "is one of several with most votes). Of the 60 items with a gold label whose vote is not "
             "tied, the label that won is right for 50 (0.833 [0.720, "
             "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
         )
@@ -136,11 +137,12 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     [
         (
             [[2, 2, 0], [2, 2, 0], [2, 0, 2], [3, 0, 1], [0, 3, 0]], [0, 1, 1, 0, 0],
-            "Of 5 gold labels 1 won the vote; 2 tie, 2 lost. Of the 2 items with a gold label whose vote is not tied, "
-            "the label that won is right for 1 (0.50 [0.09, 0.91], 95 %).",
+            "Beside 5 gold labels the label that won the vote is right for 1; 2 tied, 2 wrong (tied: the gold label is "
+            "one of several with most votes). Of the 2 items with a gold label whose vote is not tied, the label that "
+            "won is right for 1 (0.50 [0.09, 0.91], 95 %).",
         ),
-        ([[2, 2], [1, 1]], [0, 1], "Of 2 gold labels 0 won the vote; 2 tie, 0 lost."),
-        ([[2, 2], [1, 3]], [0, 1], "Of 2 gold labels 1 won the vote; 1 ties, 0 lost. Of the 1 item with"),
+        ([[2, 2], [1, 1]], [0, 1], "Beside 2 gold labels the label that won the vote is right for 0; 2 tied, 0 wr"),
+        ([[2, 2], [1, 3]], [0, 1], "Beside 2 gold labels the label that won the vote is right for 1; 1 tied, 0 wr"),
     ],
 )  # fmt: skip
 def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
@@ -153,9 +155,12 @@ def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
     share = fit.calibration_score().right
     assert of == f"{share:.2f}"
     low, high = wilson(share, len(gold))
-    assert f"ties by their share ({low:.2f} to {high:.2f}, 95 %; " in what
-    won, others = what.removesuffix(")").split("; ")[1].split(" won, ")
-    assert words.startswith(f"Of {len(gold)} gold labels {won} won the vote; {others}.")
+    assert f"a tie counting by its share ({low:.2f} to {high:.2f}, 95 %; " in what
+    right, others = what.removesuffix(")").split("; ")[1].split(" right, ")
+    named = f"Beside {len(gold)} gold labels the label that won the vote is right for {right}; {others}"
+    assert section.blocks[0].startswith(f"{named} (tied: ")
+    gist = f"right {right} of {len(gold)}; {others}"
+    assert section.gist == ("all are tied" if found.vote.ties == len(gold) else gist)
 
 
 def test_systems_that_are_equal_on_gold_labels_are_called_so(files):
@@ -283,7 +288,7 @@ def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(l
     assert found.finding.endswith(f"Certainties {said}")
     doubt = "a separate test suggests that annotators differ more than the fit says (p = 0.04)"
     assert found.doubt == doubt
-    assert found.finding.startswith(f" A{doubt[1:]}, one of several tests, uncorrected: the 6 with")
+    assert found.finding.startswith(f"A{doubt[1:]}, one of several tests, uncorrected: the 6 with")
     assert found._replace(chance=0.2).doubt == ""
 
 
@@ -315,7 +320,8 @@ def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_
     assert unnamed_gold(fit) == [one for one in range(40) if not (label[item == one] == other.gold[one]).any()]
     names = fit.truth.names()
     assert f"of “{names[first]}” (a label that no annotator of it gave) dependence would be" in found.words(names)
-    assert f"decides much of this: {found.unsure} without it" in found.in_finding(names)
+    said = f"One gold label, of “{names[first]}”, decides much of this: without it they would be {found.unsure}."
+    assert found.in_finding(names).strip() == said
     assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)
     shown = page(cs.report(fit, path=tmp_path / "page.html"))
     assert found.words(names) in shown

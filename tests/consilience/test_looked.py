@@ -83,8 +83,8 @@ def beside(chance):
 @pytest.mark.parametrize(
     ("chance", "without", "end"),
     [
-        (0.015, None, "an own look of “a”, if the probabilities of the fit hold and these items are a random sample. "
-         "They do not tell how independent its errors are.{}"),
+        (0.015, None, "suggest that “a” looked at the items itself, if the probabilities of the fit hold and these "
+         "items are a random sample. They do not tell how independent its errors are.{}"),
         (0.015, 0.02, "They do not tell how independent its errors are.{}"),
         (0.015, 0.2, "but only if the probabilities of the fit hold and the ones that no annotator gave are right.{}"),
         (0.2, 0.2, "Gold labels do not tell whether systems looked themselves."),
@@ -133,6 +133,6 @@ def test_a_page_says_whether_gold_labels_tell_of_an_own_look(tmp_path):
         name: {"item": list(range(150)), "class": own.tolist()} for name, own in (("knows", gold), ("copies", vote))
     }
     text = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
-    told = re.search(r"Gold labels suggest an own look of ([^,]*), if the", text)[1]
+    told = re.search(r"Gold labels suggest that ([^,]*) looked at the items itself, if the", text)[1]
     assert told == "“knows”"
     assert "dependence ρ of annotators" in text

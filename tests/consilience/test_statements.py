@@ -227,7 +227,7 @@ def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
 def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
-    assert {"95 %, all items like these", "95 %, these items, from"} <= set(heads)
+    assert {"meant as 95 %, all items like these", "95 %, these items, from"} <= set(heads)
     told = "score on these items, over draws of the truth; the interval of the leaderboard is of all items like these."
     assert told in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
@@ -257,9 +257,9 @@ def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     certain, unsure, *_ = words(head, "dt")
     assert re.search(r", at reliability 5 \(assumed; 0\.\d\d at 1\.7; 0\.\d\d at 15\)$", certain)
     assert re.search(r" \(assumed reliability; \d+ at 1\.7; \d+ at 15\)$", unsure)
-    assert "at 1.7 the mean certainty of the top class would be" in words(head)
+    assert re.search(r" have a certainty below 0\.9; at 1\.7 they would be \d+ and at 15 they would be \d", words(head))
     html = pages["labels"][2]
-    assert any(re.search(r"\(0\.\d+ to \d\.\d+, 95 %\)", name) for name in words(html, "dt"))
+    assert any(re.search(r"\(0\.\d+ to \d\.\d+, meant as 95 %\)", name) for name in words(html, "dt"))
     shown = words(section(html, "Against the gold labels"))
     assert re.search(r"right \d+ of \d+, \d+\.\d expected", shown)
     assert re.search(r"right for \d+ \(\d\.\d+ \[0\.\d+, \d\.\d+\] holds 95 %\)", shown)
@@ -418,11 +418,11 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
         means.append(f"at {rho.at(z):.2f} they would be {given.mean():.3f}, {(given.round(3) < 0.9).sum()} below it")
         unsure.append((given.round(3) < 0.9).sum())
     assert f"{'; '.join(means)}." in html
-    assert f" ({min(unsure)} to {max(unsure)}, by how far annotators err together)." in html
+    assert f" ({min(unsure)} to {max(unsure)}, depending on how often annotators make the same errors)." in html
     fit = cs.fit("dawid-skene", data, dependence=0.3)
     html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
     assert "They suppose dependence" not in html
-    assert "by how far annotators" not in html
+    assert "depending on how often annotators" not in html
 
 
 def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
@@ -499,19 +499,22 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "say so: cs.compare(fit, predictions, provenance='independent')" in text
     assert "See what rests on the assumed reliability" not in text  # the table has it
     assert "In top-1 accuracy, as if predictions were made from the annotations, “" in text
-    said = r"leave that out: at 0\.33 the mean certainty .*; at 3 it would be 0\.\d\d and \d; here it is 0\.\d\d and \d"
+    said = r"intervals leave out: \d of 2 items have a certainty below 0\.9; at 0\.33 they would be \d and at 3 they "
     assert re.search(said, text)
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert re.search(r"(In top-1 accuracy these|These) 2 items do not tell which system is better", text)
-    assert re.search(r"ahead of “(one|two)” by \S+ \[\S+, \S+\], if all come from one kind of source, and", text)
-    assert "their first choices differ on 1 of 2 items. Brackets are a lower bound of the uncertainty, and" in text
+    assert re.search(r"These 2 items do not tell which system is better: in top-1 accuracy \(how often its ", text)
+    assert re.search(r"ahead of “(one|two)” by \S+ \[\S+, \S+\], if all systems looked at the items or none", text)
+    assert "Brackets are a lower bound of the uncertainty, and" in text
+    assert "Their first choices differ on 1 of 2 items." in words(section(html, "Leaderboard"))
     assert "which of 2 systems is best (“" in text
     assert "Have more annotators rank the items: the surer it is which class is the most plausible, the less" in text
     assert "how often each system has it first; their being only 2 items leaves a doubt of at most ± 0.4" in text
     assert "decided for certain" not in text
-    assert re.search(r"least certain is “[ab]”, where \w+ is the most plausible .*; mean plausibilities are \w+", text)
+    assert re.search(r"least certain is “[ab]”, where \w+ is the most plausible class with probability \S+\.", text)
+    assert "mean plausibilities" not in text.partition("What to do next")[0]
+    assert "No item is known for certain: only the rankings check the fit. Two annotators of an item put the" in text
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
     fit.save(tmp_path / "my run")
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))

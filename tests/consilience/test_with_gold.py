@@ -50,10 +50,15 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     texts, best = with_gold.anchored_texts(found), found.p_best_texts
     assert list(texts) == ["good", "poor"]
     for words in (
-        f"“good” is the best of 2 systems with probability {best[0]}: by gold labels and annotations together it "
-        f"scores {texts['good']} in top-1 accuracy (how often its first choice is right), “poor” {texts['poor']}, the "
-        f"difference being {ahead_by(found)}, with 95 % in brackets if items with gold labels are a random sample. The "
-        f"{word} alone gives “good”",
+        f"“good” is the best of 2 systems with probability {best[0]}: by 40 gold labels and all annotations the first "
+        f"choice of “good” is right on {texts['good']} of the items, that of “poor” on {texts['poor']}, a difference "
+        f"of {ahead_by(found)}",
+        " (95 % in brackets). That supposes that the items with a gold label are a random sample; they are the first "
+        "40 of the data, so its order has to be random.",
+        f"labels of the {word}, right on 40 gold labels, those of the first 40 items",
+        "top-1 accuracy of “good”, by gold labels and annotations together (",
+        ", 95 % if a random sample) ",
+        "“good” is right where “poor” is not on",
         f"Leaderboard “good” {texts['good']}, P(best) {best[0]} Systems by gold labels and annotations together, the "
         "highest first",
         f"P(“good” is best of 2 systems) {best[0]}",
@@ -62,17 +67,20 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     corrected = "This is not so of scores by gold labels and annotations together: gold labels correct them, if items "
     assert shown.count(corrected) == (word == "vote")  # in one box, that of the vote
     if word == "vote":
-        assert shown.index(corrected) < shown.index("won the vote, ties by their share (")
+        assert shown.index(corrected) < shown.index(", a tie counting by its share (")
         assert "at least this wide, all items like these" in shown
         assert ", 95 %, or wider" not in shown
-        assert "Fit dawid-skene instead, which says how sure it is of each label:" in shown
+        assert "Fit dawid-skene instead, which says how sure it is of each label, and weighs annotators by " in shown
+        assert "Please cite" not in shown
     else:
         sure = fit.labels()["certainty"].mean()
         assert re.search(
-            r"of 120 items with a certainty below 0\.9 \(\d+ to \d+, by how far annotators err together\); on average "
-            rf"it is {sure:.3f}", shown,
+            r"of 120 items with a certainty below 0\.9 \(\d+ to \d+, depending on how often annotators make the same "
+            rf"errors\); on average it is {sure:.3f}", shown,
         )  # fmt: skip
         assert " expected by the fit) 0." in shown
+        assert "meant as 95 %, all items like these" in shown
+        assert "meant to hold 95 %, and may hold less: coordinate ascent has too little spread." in shown
     assert "anchor the scores" not in shown.lower()
     assert "They are the first 40 of the data: a random sample only if the order is random." in shown
     assert "is it with probability" not in shown
@@ -82,9 +90,12 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     ("value", "stated", "said"),
     [
         # Differences 1, 0, 0, 0, 0: mean 0.2, its error sqrt(0.2 / 5) = 0.2, and t with 4 degrees of freedom 2.776.
-        (0.9, [0, 1, 1, 1, 1], "it scores 0.20 [−0.36, 0.76] more by gold than by the fit, which may be chance"),
+        (
+            0.9, [0, 1, 1, 1, 1],
+            "“a” scores 0.20 [−0.36, 0.76] more by gold labels than by the fit, which may be chance.",
+        ),
         (0.7, [1, 1, 1, 1, 1], ""),  # all alike: an interval without width would mean nothing
-        (0.95, [0.5, 0.5, 0.5, 0.5, 0.4], "it scores 0.520 [0.464, 0.576] more by gold than by the fit"),
+        (0.95, [0.5, 0.5, 0.5, 0.5, 0.4], "“a” scores 0.520 [0.464, 0.576] more by gold labels than by the fit."),
         (0.85, [0, 1, 1, 1, 1], ""),  # inside
     ],
 )
@@ -92,10 +103,11 @@ def test_a_score_by_gold_labels_outside_of_the_interval_without_them_is_remarked
     """By the paired difference on the gold items, and not by whether intervals overlap."""
     fit = cs.fit("dirichlet", cs.Annotations.from_counts([[1, 0]]))
     right = Right(np.ones(5), np.array(stated, float))
-    found = with_gold._outside({"value": value}, {"lower": 0.75, "upper": 0.89}, right, fit)
-    assert found == (said and f"; on the 5 gold items {said}")
+    both = {"system": "a", "value": value}
+    found = with_gold._outside(both, {"lower": 0.75, "upper": 0.89}, right, fit)
+    assert found == (said and f"On the gold items {said}")
     other = Right(right.stated, right.each)
-    less = with_gold._outside({"value": value}, {"lower": 0.75, "upper": 0.89}, other, fit)
+    less = with_gold._outside(both, {"lower": 0.75, "upper": 0.89}, other, fit)
     assert less == found.replace(" more by", " less by")
 
 
@@ -120,10 +132,10 @@ def test_what_systems_have_by_annotations_is_of_the_gold_items(tmp_path):
 @pytest.mark.parametrize(
     ("p_best", "number", "what", "words"),
     [
-        ((0.6, 0.4), "open", "which of 2 systems is best (“a” with probability 0.6", "40 gold items do not tell which "
-         "system is better: by gold labels and annotations together “a” scores"),
+        ((0.6, 0.4), "open", "which of 2 systems is best (“a” with probability 0.6", "Which system is better is "
+         "open: by 40 gold labels and all annotations the first choice of “a” is right on 0.82 ["),
         ((1.0, 0.0), "> 0.9", "P(“a” is best of 2 systems)", "“a” is the best of 2 systems with probability > 0.9: by "
-         "gold labels and annotations together it scores"),
+         "40 gold labels and all annotations the first choice of “a” is right on 0.8"),
     ],
 )  # fmt: skip
 def test_no_winner_is_named_where_there_is_none(p_best, number, what, words):
@@ -136,7 +148,7 @@ def test_no_winner_is_named_where_there_is_none(p_best, number, what, words):
     )  # fmt: skip
     name, shown = list(with_gold.anchored_numbers(board, "top-1 accuracy").items())[-1]
     assert (shown, name.startswith(what)) == (number, True)
-    assert with_gold.anchored_words(board, "top-1 accuracy", "", 40).startswith(words)
+    assert with_gold.anchored_words(board, 40).startswith(words)
 
 
 def test_items_with_gold_labels_are_set_beside_the_others():

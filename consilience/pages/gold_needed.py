@@ -1,0 +1,116 @@
+"""How many gold labels would tell two systems apart that are not told apart yet: by McNemar's test."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize, special
+
+from consilience.evaluation.leaderboard import Comparison
+from consilience.inference.fitting import Fit
+from consilience.models.intervals import LEVEL, ends
+from consilience.pages.told_apart import is_close, sign_test
+from consilience.printing import counted
+from consilience.rounding import written
+
+if TYPE_CHECKING:
+    from consilience.pages.gold import SystemsByGold
+
+_POWER = 0.8
+_SURE, _FIND = float(special.ndtri(ends()[1])), float(special.ndtri(_POWER))
+
+
+def needed(lead: float, discordant: float) -> int:
+    """Return how many gold labels tell a lead with a probability of 0.8, by McNemar's test of 5 % (Connor 1987).
+
+    Parameters
+    ----------
+    lead : the difference of the shares that are right; above 0.
+    discordant : the share of items on which one of the systems alone is right; at least the lead.
+
+    Examples
+    --------
+    >>> needed(0.1, 0.2), needed(0.02, 4 / 30)
+    (155, 2614)
+    """
+    together = _SURE * math.sqrt(discordant) + _FIND * math.sqrt(discordant - lead**2)
+    return math.ceil((together / lead) ** 2)
+
+
+def least_lead(number: int, discordant: float) -> float:
+    """Return the least lead that so many gold labels tell with a probability of 0.8.
+
+    A lead takes items on which one system alone is right: of a larger one there are more of these.
+
+    Examples
+    --------
+    >>> round(least_lead(155, 0.2), 2)
+    0.1
+    """
+
+    def lacking(lead: float) -> float:
+        share = max(discordant, lead)
+        return lead * math.sqrt(number) - _SURE * math.sqrt(share) - _FIND * math.sqrt(share - lead**2)
+
+    return float(optimize.brentq(lacking, 1e-9, 1.0))
+
+
+def more_gold(fit: Fit, gold: SystemsByGold, comparison: Comparison) -> str:
+    """Say how many more gold labels would tell the first two systems apart; empty where they are told, or none help.
+
+    Parameters
+    ----------
+    fit, comparison : the systems, and what they are scored against.
+    gold : of how many gold labels each system hits how many.
+    """
+    if not gold.leads or len(comparison.table) < 2:
+        return ""
+    own, other = (gold.right[name] for name in gold.order(comparison)[:2])
+    if gold.anchored is None:
+        lead, is_told = own.share - other.share, sign_test(own.each, other.each) < 1 - LEVEL
+    else:
+        lead, is_told = float(gold.anchored.pairs.iloc[0]["difference"]), not is_close(gold.anchored)
+    return "" if is_told else to_tell_apart(own.each, other.each, lead, fit.truth.num_units)
+
+
+def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int) -> str:
+    """Say how many gold labels would tell two systems apart, or which lead all items would tell; empty of none more.
+
+    Parameters
+    ----------
+    own, other : for each gold label, whether either system is right.
+    lead : how far the first seems to be ahead; of gold labels and annotations together, or of gold labels alone.
+    items : how many there are in all.
+    """
+    number, apart = len(own), float(np.abs(own - other).sum())
+    shown = round(lead, 2)  # what the page says
+    if number >= items or not apart:
+        return ""
+    discordant = apart / number
+    total = needed(shown, max(discordant, shown)) if shown > 0 else math.inf
+    often = f"If one system alone is right on {apart:g} of {number}, as here,"
+    if total <= items:
+        about = min(_about(total), items)
+        more = counted(max(about - number, 1), "more items")
+        return (
+            f"Get gold labels of about {more}, chosen at random. {often} {about:,} in all would tell a lead of "
+            f"{shown:.2f}, which it seems to be, in four of five cases"
+        )
+    seen = f"; the lead that is seen, {shown:.2f}, would take about {_about(total):,}" if shown > 0 else ""
+    return (
+        f"Get gold labels of more items, chosen at random. {often} all {items:,} would tell a lead of "
+        f"{_up(least_lead(items, discordant))} or more in four of five cases{seen}"
+    )
+
+
+def _about(number: float) -> int:
+    """Round a number up to two digits."""
+    number = int(number)
+    unit = 10 ** max(len(str(number)) - 2, 0)
+    return math.ceil(number / unit) * unit
+
+
+def _up(value: float) -> str:
+    return written(math.ceil(round(value * 100, 6)) / 100, ".2f")
