@@ -66,10 +66,12 @@ class Halves(NamedTuple):
         """Say how far the fit is off; empty where that may be chance."""
         if not self.told:
             return ""
-        low, high = (f"{one.right / one.labels:.2f}, {one.expected / one.labels:.2f} expected" for one in self[:2])
+        low, high = (
+            f"{hits(one.right)} of {int(one.labels):,} labels, {one.expected:.0f} expected" for one in self[:2]
+        )
         return (
-            f"{capital(self.doubt)}, one of several tests, uncorrected: the "
-            f"{self.lower.annotators:,} with the lower accuracies are right in {low}, the others in {high}. {self._so}"
+            f"{capital(self.doubt)}, one of several tests, uncorrected: the {self.lower.annotators:,} with the lower "
+            f"accuracies are right in {low}, the others in {high}. {self._so}"
         )
 
     @property

@@ -494,8 +494,10 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     actions = [
         *others,
         *[Action(f"Look at {blind}: labels that may agree by chance alone", section=tests)] * bool(blind),
+        *_checked_first(found, named),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
-        Action(f"Look at the {_how_many(fit, found)}{unit}s that are {which}", section=f"{unit.capitalize()}s"),
+        Action(f"Look at the {_how_many(fit, found, which)}", section=f"{unit.capitalize()}s"),
+        *_written_labels(fit),
         Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
@@ -503,11 +505,10 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         off = to_take_off(fit, found.top, found.offsets, found.without_offsets)
         actions = [*off, *found.spread.actions(), *actions]
     actions += assumed.actions(fit, found.at_others)
-    of_systems = _actions_on_systems(fit, found)
-    if is_vote(fit):  # by which more than that is doubtful
-        of_systems, last = of_systems[:-1], of_systems[-1:]
-        longer = [*last, *longer]
-    actions[len(others) : len(others)] = of_systems
+    of_systems, sources = _actions_on_systems(fit, found)
+    if is_vote(fit) or found.by_gold.anchored is not None:  # of a vote more than that is doubtful; else it changes less
+        sources, longer = [], [*sources, *longer]
+    actions[len(others) : len(others)] = [*of_systems, *sources]
     if not found.systems and unit == "item":
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":
@@ -515,22 +516,45 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
     return actions + longer
 
 
-def _how_many(fit: Fit, found: _Found) -> str:
-    """Say how many items are tied or uncertain; empty where that is none, or nothing says how sure labels are."""
-    if found.truth.num_draws == 1:
-        return ""
-    number = below(found.top, 1) if is_vote(fit) else below(found.top)
-    return f"{number:,} " if number > 1 else ""
-
-
-def _actions_on_systems(fit: Fit, found: _Found) -> list[Action]:
-    """Say what would tell more of the systems; last, of where their predictions come from, where nobody said."""
-    if not found.systems:
+def _checked_first(found: _Found, named: Any) -> list[Action]:
+    """Say that the gold label on which much rests is to be checked; nothing where there is none such."""
+    if found.decisive is None or not found.decisive.far:
         return []
+    words = f"Check the gold label of “{named.names()[found.decisive.item]}”, which decides how far certainties reach"
+    return [Action(words, section="Against the gold labels")]
+
+
+def _written_labels(fit: Fit) -> list[Action]:
+    """Say how to write the labels to a file; nothing where the fit has no folder, or no table of them."""
+    if not fit.folder or fit.data.rows != "annotation" or fit.data.unit != "item":
+        return []
+    sure = "" if is_vote(fit) else ", with its certainty"
+    return [Action(f"Write the label of each item{sure}:", "consilience table RUN labels --csv labels-found.csv")]
+
+
+def _how_many(fit: Fit, found: _Found, which: str) -> str:
+    """Name the items that are tied or uncertain, with their number where it is known; those with a gold label apart."""
+    items = f"{found.unit}s"
+    if found.truth.num_draws == 1:
+        return f"{items} that are {which}"
+    doubtful = np.round(found.top.items, 3) < (1 if is_vote(fit) else SURE)
+    gold = getattr(fit.data, "gold_codes", None)
+    has_gold = np.zeros(len(doubtful), bool) if gold is None else np.asarray(gold) >= 0
+    number, known = int((doubtful & ~has_gold).sum()), int((doubtful & has_gold).sum())
+    if number <= 1:
+        return f"{items} that are {which}"
+    apart = f" and have no gold label ({known:,} more have one)" * bool(known)
+    return f"{number:,} {items} that are {which}{apart}"
+
+
+def _actions_on_systems(fit: Fit, found: _Found) -> tuple[list[Action], list[Action]]:
+    """Say what would tell more of the systems; and, where nobody said where their predictions come from, to say so."""
+    if not found.systems:
+        return [], []
     more = more_gold(fit, found.by_gold, found.comparison)
     actions = [Action(more)] * bool(more)
     if not is_open(found.comparison):
-        return actions
+        return actions, []
     systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
     alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
     anchored_ = "; scores with gold labels do not depend on it" * (found.by_gold.anchored is not None)
@@ -539,7 +563,7 @@ def _actions_on_systems(fit: Fit, found: _Found) -> list[Action]:
         actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
     if fit.data.rows != "annotation":  # of which no reader takes gold labels
         actions.append(Action(decided(fit, found.truth.num_units)))
-    return [*actions, Action(words, compare_again(fit, systems, provenance="independent"))]
+    return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
 
 
 def _worst(fit: Fit, annotators: Any, blind: str) -> str:

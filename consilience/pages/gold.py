@@ -26,7 +26,7 @@ from consilience.models.crowd.dependence import DEFAULT
 from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, against_gold, hits
 from consilience.notes import Level
-from consilience.pages import Alert, More, Section, Table, tile
+from consilience.pages import Alert, More, Section, Table
 from consilience.pages.beside_a_vote import Voted, voted
 from consilience.pages.gold_items import if_random, of_the_first
 from consilience.pages.looked import Choices, Looked, choices, looked
@@ -35,7 +35,7 @@ from consilience.pages.run import fit_word, is_vote
 from consilience.pages.told_apart import mean_interval, sign_test
 from consilience.pages.won import Won, wilson_ends, with_interval, won
 from consilience.printing import article, counted
-from consilience.rounding import decimals, p_value, probability, written
+from consilience.rounding import decimals, p_value, probability, within, written
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
@@ -86,9 +86,11 @@ class BesideGold(NamedTuple):
         """Key figures of the page."""
         if self.vote is not None:
             return self.vote.figures(self._which, self.sample)
-        of = f"{counted(self.score.items, 'gold labels')}{self._which}"
-        expected = f"{self.sample}; {self.score.certainty:.3f} expected by the fit"
-        return tile(f"labels of the fit, right on {of}", self.score.right, *self.interval, expected)
+        number = self.score.items
+        _, low, high = within(self.score.right, *self.interval)
+        held = f"{low} to {high} of all, 95 %{self.sample}; the fit expects {self.score.certainty * number:.1f}"
+        of = f"labels of the fit are the gold label{self._which} ({held})"
+        return {of: f"{hits(self.score.right * number)} of {number:,}"}
 
     @property
     def _which(self) -> str:

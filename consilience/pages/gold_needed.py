@@ -95,20 +95,20 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int) -
         about = min(_about(total), items)
         more = counted(max(about - number, 1), "more items")
         return (
-            f"Get gold labels of about {more}, chosen at random. {often} {about:,} in all would tell a lead of "
-            f"{shown:.2f}, which it seems to be, in four of five cases"
+            f"Get gold labels of about {more}, chosen at random. {often} {about:,} in all would find a lead of "
+            f"{shown:.2f}, as is seen, in four of five cases"
         )
-    seen = f"; the lead that is seen, {shown:.2f}, would take about {_about(total):,}" if shown > 0 else ""
+    seen = f"; one of {shown:.2f}, as is seen, may take {_about(total):,}" if shown > 0 else ""
     return (
-        f"Get gold labels of more items, chosen at random. {often} all {items:,} would tell a lead of "
+        f"Get gold labels of more items, chosen at random. {often} {items:,} would find a lead of "
         f"{_up(least_lead(items, discordant))} or more in four of five cases{seen}"
     )
 
 
 def _about(number: float) -> int:
-    """Round a number up to two digits."""
+    """Round a number up to one digit, two below a thousand: it rests on a lead that is not known well."""
     number = int(number)
-    unit = 10 ** max(len(str(number)) - 2, 0)
+    unit = 10 ** max(len(str(number)) - (1 if number >= 1_000 else 2), 0)
     return math.ceil(number / unit) * unit
 
 

@@ -17,6 +17,7 @@ from consilience.models.truth.classes import marginals
 from consilience.models.truth.truth import Marginals
 from consilience.pages import More, Table
 from consilience.pages.run import is_vote
+from consilience.printing import joined
 from consilience.rounding import probability
 
 _SIDES = 1.96  # standard deviations of the logarithm of the dependence, in either direction
@@ -209,10 +210,10 @@ def _so(found: Sequence[Looked], doubt: str) -> str:
             f"{'themselves' if len(surely) > 1 else 'itself'}, {if_holds} and these items are "
             f"a random sample. They do not tell how independent its errors are.{checked}"
         )
-    if any(one.told for one in found):
+    if told := [f"“{one.name}”" for one in found if one.told]:
         return (
-            f"Gold labels suggest that a system looked at the items itself, but only {if_holds} and the ones that no "
-            f"annotator gave are right."
-            f"{checked}"
+            f"Gold labels suggest that {joined(told[:_MOST_NAMED])} looked at the items "
+            f"{'themselves' if len(told) > 1 else 'itself'}, but only {if_holds} and the gold labels that no annotator "
+            f"gave are right.{checked}"
         )
     return "Gold labels do not tell whether systems looked themselves."

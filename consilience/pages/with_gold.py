@@ -149,8 +149,9 @@ def alone_words(comparison: Comparison, gold: SystemsByGold, together: Compariso
     words = ""
     if names[0] != first:
         depending = BY_SOURCE * (" to " in values[first])
-        alone = f"The {fit_word(fit)} alone has another order: it puts “{names[0]}” first, with {values[names[0]]}"
-        words = f"{alone}, and gives “{first}” {values[first]}{depending}."
+        alone = f"The {fit_word(fit)} alone puts “{names[0]}” first, with {values[names[0]]}"
+        neither = "; that may be chance, too" if is_close(comparison) else ""
+        words = f"{alone}, and gives “{first}” {values[first]}{depending}{neither}."
     return f"{words} {outside}".strip()
 
 

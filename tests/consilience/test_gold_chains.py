@@ -278,7 +278,7 @@ def test_gold_labels_tell_no_more_than_their_number_does(items, right, certainty
     fit = three_annotators()
     gold = beside_gold(fit)
     score = gold.score._replace(items=items, right=right / items, certainty=certainty, fitted_on=0)
-    found = SimpleNamespace(unit="mention", halves=None)
+    found = SimpleNamespace(unit="mention", halves=None, fit=fit, by_gold=SimpleNamespace(anchored=None))
     told = _by_gold(found, gold._replace(score=score, vote=None, voted=None, wrong=[]), fit.truth)
     assert said in told
     assert ("That is as expected" in told) is (items >= 20 and certainty < right / items + 0.1)

@@ -516,7 +516,7 @@ def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, s
     vars(sampled)["worst"] = Worst(9, 9, 800, 1.014, disagreeing, theta, size, short, theta)
     found = SimpleNamespace(
         systems={}, gold=None, annotators=pd.DataFrame(), at_others=[], truth=fit.truth, top=cs.certainty(fit),
-        next_labels=None,
+        next_labels=None, decisive=None, unit="item", by_gold=SimpleNamespace(anchored=None),
     )
     actions = classes._actions(sampled, found)
     shown = {one.words: re.search(r"draws=(\d+)", one.command)[1] for one in actions if "draws=" in one.command}

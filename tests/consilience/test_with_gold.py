@@ -55,7 +55,8 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         f"of {ahead_by(found)}",
         " (95 % in brackets). That supposes that the items with a gold label are a random sample; they are the first "
         "40 of the data, so its order has to be random.",
-        f"labels of the {word}, right on 40 gold labels, those of the first 40 items",
+        "labels of the vote, right on 40 gold labels, those of the first 40 items" if word == "vote" else
+        "labels of the fit are the gold label, those of the first 40 items",
         "top-1 accuracy of “good”, by gold labels and annotations together (",
         ", 95 % if a random sample) ",
         "“good” is right where “poor” is not on",
@@ -78,7 +79,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
             r"of 120 items with a certainty below 0\.9 \(\d+ to \d+, depending on how often annotators make the same "
             rf"errors\); on average it is {sure:.3f}", shown,
         )  # fmt: skip
-        assert " expected by the fit) 0." in shown
+        assert re.search(r", 95 % if a random sample; the fit expects \d+\.\d\) \d+ of 40 ", shown)
         assert "meant as 95 %, all items like these" in shown
         assert "meant to hold 95 %, and may hold less: coordinate ascent has too little spread." in shown
     assert "anchor the scores" not in shown.lower()
