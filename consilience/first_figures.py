@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from consilience.drawing import BLUE, INK, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
+from consilience.drawing import BLUE, INK, VERMILLION, axes_of, count_items, inked, legend_below, shown_name, styled
+from consilience.printing import numbered
 
 _WIDTH = 4.2
 _MOST_ITEMS = 200  # more bars could not be told apart
@@ -70,6 +71,31 @@ def items_by_mean(frame: Any, above: np.ndarray, threshold: float, sure: float, 
     count_items(ax.xaxis)
     ax.grid(axis="y")
     legend_below(ax, handles, names)
+    return ax
+
+
+@styled
+def said_together(share: np.ndarray, ax: Any = None) -> Any:
+    """Draw how often experts call items of two clusters together, as a triangle whose ink is that share.
+
+    Parameters
+    ----------
+    share : shape ``(cluster, cluster)``, of which the upper half is drawn; not a number where nobody was asked.
+    ax : axes to draw into.
+    """
+    number = len(share)
+    ax = axes_of(ax, _WIDTH, min(1.4 + 0.5 * number, 4.2))
+    drawn = np.triu(np.ones(share.shape, bool)) & np.isfinite(share)
+    ax.pcolormesh(inked(np.where(drawn, share, 0)))
+    for row, column in np.argwhere(drawn):
+        ax.text(column + 0.5, row + 0.5, f"{100 * share[row, column]:.0f} %", ha="center", va="center")
+    names = [str(numbered(code)) for code in range(number)]
+    ax.set_xticks(np.arange(number) + 0.5, names)
+    ax.set_yticks(np.arange(number) + 0.5, names)
+    ax.tick_params(length=0)
+    ax.set(title="How often experts say “together”", xlabel="cluster of one item", ylabel="of the other")
+    ax.set_ylim(number, 0)
+    ax.spines[:].set_visible(False)
     return ax
 
 

@@ -43,8 +43,8 @@ def agreement_with_others(fit: Any, named: Any = None) -> list[Section]:
     words = (
         "How far the labels of each annotator agree with those of the others on the same mentions: z is by how many "
         f"standard errors that is more than by chance. Were all {len(known):,} to guess, one or more of them would "
-        f"reach {BLIND:g} in about {100 * passed:.0f} % of cases. A z below {BLIND:g} is weak evidence or none that the "
-        "annotator looks at the mentions, and no proof of the opposite. No model has a part in it."
+        f"reach {BLIND:g} in about {100 * passed:.0f} % of cases. A z below {BLIND:g} is weak evidence or none that "
+        "the annotator looks at the mentions, and no proof of the opposite. No model has a part in it."
     )
     table = Table(frame, "Agreement beyond chance, the least first.", texts={"z": [f"{one:.1f}" for one in z[order]]})
     blocks: list[Any] = [words, table]

@@ -174,7 +174,8 @@ def test_names_make_no_element_and_everything_has_a_name(pages, kind):
     head = html[: html.index("</header>")]
     assert head.count("<dt>") <= 4
     assert head.count("<li>") <= 9
-    assert set(re.findall(r'<a href="#([^"]+)"', head)) <= set(re.findall(r'<details class="section" id="([^"]+)"', html))
+    links = set(re.findall(r'<a href="#([^"]+)"', head))
+    assert links <= set(re.findall(r'<details class="section" id="([^"]+)"', html))
     assert re.findall(r'<details class="section" id="[^"]*"( open)?>', html)[:3] == [" open", " open", ""]
 
 
@@ -346,8 +347,8 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     assert {"nominal 95 % from", "against the most likely chains"} <= set(heads)
     assert not [head for head in heads if head.startswith("95 %")]  # of intervals that hold less
     held = (
-        "are meant to hold 95 % (nominal), and are mostly too narrow. How often they hold was measured at 90 % alone: in "
-        "simulation the middle 90 % of the draws held the true score of 7 of 40 crowds."
+        "are meant to hold 95 % (nominal), and are mostly too narrow. How often they hold was measured at 90 % alone: "
+        "in simulation the middle 90 % of the draws held the true score of 7 of 40 crowds."
     )
     assert words(section(html, "Systems")).count(held) == 1
     assert "P(best)" not in html
@@ -380,7 +381,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     first = words(html, "li")[0]
     above = fit.means()["mean"] >= 0
     assert first.startswith(f"{above.sum()} of {len(above)} items ")
-    assert f" above 0 and {(~above).sum()} below, by their estimated means. All means may be off together by up" in first
+    assert f" above 0 and {(~above).sum()} below, by their estimated means. All means may be off together by" in first
     sure = cs.certainty(fit).items.round(3) >= 0.9
     high, low = (int((sure & one).sum()) for one in (above, ~above))
     assert (
@@ -458,7 +459,6 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     rows = {"item": item, "annotator": who, "rating": true[item] + offset[who] + random.normal(0, 0.1, 120)}
     fit = cs.fit("normal-inverse-gamma", cs.read_ratings(rows), threshold=4.8)
     found = without_offsets(fit, offsets_of(fit.data))
-    best = cs.certainty(fit)
     unsure = int((np.maximum(found.above, 1 - found.above).round(3) < 0.9).sum())
     text = found.words(fit)
     gain = f"15 of 60 items would change sides, and {np.sum(found.certainty.round(3) < 0.9)} instead of {unsure} would "
