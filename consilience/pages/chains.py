@@ -15,7 +15,7 @@ from consilience.data.codes import object_array
 from consilience.data.conll_text import match_documents
 from consilience.data.mentions import MENTION_TYPES
 from consilience.data.words import read_words
-from consilience.drawing import PALETTE, shown_name
+from consilience.drawing import PALETTE, shown_name, styled
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.chains import WRITTEN
@@ -400,6 +400,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     return ChainScores([section, *annotators_by_gold(fit)], number, said, alerts, verdict, drawn)
 
 
+@styled
 def _leaderboard(board: Any, metric: str, gold: GoldScores | None) -> Any:
     """Draw the leaderboard by the crowd's chains, for the first screen; the parameters are those of `_by_crowd`."""
     drawn = figures.leaderboard(board)

@@ -51,7 +51,9 @@ def spread_in_words(fit: Any, who: Any) -> str:
     from scipy import stats
 
     chance = float(stats.chi2_contingency(np.stack([wrong, asked - wrong])).pvalue)
-    told = joined([f"{bad:,} of {number:,} ({numbered(one)} with {numbered(other)})" for one, other, bad, number in found])
+    told = joined([
+        f"{bad:,} of {number:,} ({numbered(one)} with {numbered(other)})" for one, other, bad, number in found
+    ])  # fmt: skip
     if chance >= _CLEAR:
         means = "They do not clearly pile up on some clusters, as they would if this expert took two for one"
     else:

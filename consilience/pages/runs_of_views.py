@@ -71,8 +71,9 @@ def missed(fit: Any) -> str:
     if passes(fit) != 0:
         return ""
     number = len(_ladders(fit))
-    agree = f"{number} runs that began apart agree, but the" if _apart(fit) <= _AGREE else "The"
-    return f"{agree} check that could have found other numbers did not get to work (see {NUMBER_TITLE}). "
+    agree = f"The {number} runs began apart and agree, but the" if _apart(fit) <= _AGREE else "The"
+    did = "check that could have found other numbers did not get to work, so some may be missed"
+    return f"{agree} {did} (see {NUMBER_TITLE}). "
 
 
 def why_missed(fit: Any) -> list[str]:

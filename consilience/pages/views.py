@@ -74,7 +74,7 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             f"{_how_many(found)}. {missed(fit)}{_without_view(found)}".strip(),
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
             + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
-            f"{clusters_allowed(fit)}. All probabilities are the model's own.",
+            f"{clusters_allowed(fit)}. All probabilities are the model's own; sure means {SURE} or more.",
             " ".join([*_mute(found), *_contrary(found), gains.surer(found.asked, found.open)][:2]),
         ],
         actions=[

@@ -50,7 +50,9 @@ def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart,
     assert text.endswith(otherwise)
     assert "nats" not in text
     assert most_otherwise(fit) == other
-    first, why, table = evidence(fit)
+    allowed, table, more = evidence(fit)
+    assert allowed == f"{text}."
+    first, why = more.blocks
     shown = table.frame.set_index("clusters at most")
     assert shown.loc[3, "left open"] == "taken"
     gap = float(shown.loc[2, "less than the highest"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))
