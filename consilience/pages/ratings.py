@@ -73,7 +73,7 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | N
     heads = ("item", "rating", "mean (95 %)")
     scale = Bars(rows, f"Items along the scale, the highest first.{which}", heads, threshold)
     table = frame.drop(columns="variance").rename(columns={"lower": "95 % from", "upper": "to"})
-    table.insert(1, "side", np.where(frame["mean"] >= threshold, "above", "below"))
+    table.insert(1, "side", np.where(above >= 0.5, "above", "below"))
     table.insert(2, "certainty of the side", sure_of_side)
     number = np.bincount(item, minlength=len(frame))
     known = np.where(number > 0, number, np.nan)

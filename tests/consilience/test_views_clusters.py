@@ -29,6 +29,8 @@ def compared(values, errors, apart, most=3):
     ("values", "errors", "apart", "said", "otherwise", "other"),
     [
         ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 have the most evidence (probability above 0.99)", "", 0),
+        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0], "3 have the most evidence (probability above 0.99)",
+         "; 4 sorts the items alike", 0),
         ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 are left open: the estimates of their evidence are "
          "too rough to tell them apart. This page takes 3, whose estimate is the highest",
          "; the run with 4 sorts the items into the same clusters", 0),
