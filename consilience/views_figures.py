@@ -250,6 +250,8 @@ def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, ti
     ax = axes_of(ax, 4.6, 4.9)
     row, column = np.indices(together.shape)
     below, signed = np.asarray(row > column), np.nan_to_num(2 * said - 1)
+    divided = (said > 0) & (said < 1)
+    signed = np.where(divided, 0.5 * np.sign(signed), signed)  # one ink, which is told from none
     colour = np.where(below[..., None], inked(signed), inked(np.where(row < column, together, 0)))
     colour[below & (said == 0.5)] = 0.5, 0.5, 0.5, 0.6  # as many said the one as the other
     ax.imshow(colour, interpolation="nearest", extent=(0, number, number, 0), aspect="equal")
@@ -263,7 +265,7 @@ def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, ti
     ax.set_yticks(middle, names)
     ax.tick_params(length=0)
     ax.set(title=title, xlabel="cluster", ylabel="cluster")
-    looks = [("together", BLUE, 0.6), ("said apart", VERMILLION, 0.6)]
+    looks = [("together (above: probability)", BLUE, 0.6), ("said apart", VERMILLION, 0.6)]
     most = {"most say together": (BLUE, said > 0.5), "most say apart": (VERMILLION, said < 0.5)}
     mixed = below & (said > 0) & (said < 1)
     looks += [(name, colour, 0.3) for name, (colour, which) in most.items() if (mixed & which).any()]

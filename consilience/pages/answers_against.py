@@ -1,4 +1,4 @@
-"""What a report of views says of whose answers go against what all answers together say."""
+"""What a report of views says of whose answers go against the clusters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FEWEST = 5  # Answers of an expert who is named.
 
 
 def by_expert(experts: Any, against: Any) -> Any:
-    """Count the answers of each expert that go against the others, the largest share first.
+    """Count the answers of each expert that go against the clusters, the largest share first.
 
     Parameters
     ----------
     experts : table of the experts, with the number of their answers.
-    against : table of all answers that go against the others.
+    against : table of all answers that go against the clusters.
     """
     import pandas
 
@@ -32,7 +32,7 @@ def by_expert(experts: Any, against: Any) -> Any:
     low, high = wilson(share, number[known])
     frame = pandas.DataFrame({
         "expert": experts["expert"].to_numpy()[known], "answers": number[known].astype(int),
-        "against the others": contrary[known], "share": share, "95 % from": low, "to": high,
+        "against the clusters": contrary[known], "share": share, "95 % from": low, "to": high,
     })  # fmt: skip
     return frame.sort_values(["share", "answers"], ascending=[False, False], kind="stable", ignore_index=True)
 
@@ -48,7 +48,7 @@ def table_by_expert(frame: Any) -> list[Any]:
         "more counts less in what all answers together say:"
     )
     texts = {name: [percent(value) for value in shown[name]] for name in ("share", "95 % from", "to")}
-    return [words, Table(shown, "Answers against the others, by expert.", of="", texts=texts)]
+    return [words, Table(shown, "Answers against the clusters, by expert.", of="", texts=texts)]
 
 
 def most_contrary(frame: Any) -> str:
@@ -60,14 +60,14 @@ def most_contrary(frame: Any) -> str:
     if len(frame) < 2:
         return ""
     first, rest = frame.iloc[0], frame.iloc[1:]
-    others = float(rest["against the others"].sum() / rest["answers"].sum())
+    others = float(rest["against the clusters"].sum() / rest["answers"].sum())
     quantile = special.ndtri(1 - (1 - LEVEL) / 2 / len(frame))
     low, _ = wilson(first["share"], first["answers"], quantile)
     _, high = wilson(others, rest["answers"].sum(), quantile)
-    if low <= high or first["against the others"] < _FEWEST:
+    if low <= high or first["against the clusters"] < _FEWEST:
         return ""
     return (
-        f"{first['expert']} gave {first['against the others']:,} of them, {percent(first['share'])} of "
+        f"{first['expert']} gave {first['against the clusters']:,} of them, {percent(first['share'])} of "
         f"{counted(int(first['answers']), 'answers')}, against {percent(others)} of those of all others"
     )
 
@@ -78,5 +78,5 @@ def tile_of_most(frame: Any) -> dict[str, str]:
         return {}
     first = frame.iloc[0]
     ends = percents(float(first["95 % from"]), float(first["to"]))
-    named = f"of the {counted(int(first['answers']), 'answers')} of {first['expert']} go against what all together say"
+    named = f"of the {counted(int(first['answers']), 'answers')} of {first['expert']} go against the clusters"
     return {f"{named}, the largest share of an expert ({ends}, 95 %)": percent(float(first["share"]))}

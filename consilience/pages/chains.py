@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience import figures
+from consilience import figures, first_figures
 from consilience.data import Chains
 from consilience.data.codes import object_array
 from consilience.data.conll_text import match_documents
 from consilience.data.mentions import MENTION_TYPES
 from consilience.data.words import read_words
-from consilience.drawing import PALETTE, shown_name
+from consilience.drawing import PALETTE, shown_name, styled
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.chains import WRITTEN
@@ -41,7 +42,7 @@ _SCORES = (
     "entity; CoNLL is the mean of the first three."
 )
 _OF_PARTITIONS = (
-    "They are of systems that know no more than the crowd; one that looked at the text is as a rule better than that. "
+    "As a rule they understate a system that reads the text itself. "
     "How far their intervals hold was measured in 40 simulated crowds on LitBank, fiction with known chains, by the "
     "score of the most likely chains{}. To count a system as a witness that looked at the text itself:"
 )
@@ -53,8 +54,8 @@ _NARROW = {True: "often too narrow", False: "mostly too narrow"}
 _HELD = {True: "79 to 93 % of documents", False: "7 of 40 crowds"}
 """What was measured, by whether there is a single document: of what, what it says of intervals, and how many held."""
 _LEVELS = (
-    "Intervals by the crowd are meant to hold 95 %, and are {}. How often they hold was measured at 90 % alone: in "
-    "simulation the middle 90 % of the draws held the true score of {}."
+    "Intervals by the crowd are meant to hold 95 % (nominal), and are {}. How often they hold was measured at 90 % "
+    "alone: in simulation the middle 90 % of the draws held the true score of {}."
 )
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
@@ -72,10 +73,16 @@ _FIRST_OF = {
 }
 """What a reader must know of them, by whether whole chains were drawn."""
 
+_IN_LEGEND = {
+    "value, with 95 % interval": "against the crowd, with nominal 95 % interval",
+    "against the point estimate": "against the most likely chains",
+}
+
 # Documents whose text is shown, and mentions or tokens of each.
 _MOST_DOCUMENTS, _MOST_TOKENS = 5, 1_500
 
 _MOST_LISTED = 2  # mentions that are named
+_MOST_DRAWN = 10  # mentions
 
 
 def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Chains]]:
@@ -101,17 +108,17 @@ def chain_sections(
         chains = silver_chains(fit)
     except UnsupportedRequest:
         return [], {}
-    unsure = f"of {counted(len(chains.entity), 'mentions')} with a certainty below {SURE}"
+    unsure = f"of {counted(len(chains.entity), 'mentions')} uncertain: their leading label has less than {SURE}"
     number = below(top)
     draws, digits = effective_draws(fit, top), digits_of(top, named)
     together = None  # Draws of single links tell nothing of whole chains.
     if chains.together is not None and chains.num_entities:
         whole = of_whole_chains(truth_of(fit), chains, draws)
-        unsure += f"; and {whole.unsure:,} of {counted(chains.num_entities, 'chains')} as a whole"
         together = whole_chains(named, chains, whole, digits)
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
     numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
     parts = [_text(named, chains, top, words, draws), *([] if together is None else [together])]
+    parts[-1] = dataclasses.replace(parts[-1], blocks=[*parts[-1].blocks, *_to_write(fit)])
     if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
         number = readings["item"].nunique()
@@ -143,6 +150,50 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > _MOST_LISTED:
         return counted(len(names), "mentions")
     return " and ".join(f"“{name}”" for name in names)
+
+
+def _to_write(fit: Any) -> list[Any]:
+    """Say how to write the chains to a file; nothing where mentions have no place in a text."""
+    if fit.data.start is None:
+        return []
+    line = "cs.write_conll(cs.silver_chains(fit), 'chains.conll')"
+    return ["To write these chains as CoNLL:", Code("consilience chains RUN --to conll" if fit.folder else line)]
+
+
+def mentions_verdict(fit: Any, top: Score, gold: BesideGold | None, scored: ChainScores) -> str:
+    """Say how far the chains may be used, and whether they tell which system is better; empty of a poor fit.
+
+    Parameters
+    ----------
+    fit, top : of mentions, and the certainty of their leading labels.
+    gold : the fit beside gold labels.
+    scored : the systems.
+    """
+    if any(note.level is Level.error for note in fit.findings()) or truth_of(fit).num_draws == 1:
+        return ""
+    chains = silver_chains(fit)
+    many = f"{len(chains.entity) - below(top):,} of {counted(len(chains.entity), 'links')}"
+    if chains.together is not None and chains.num_entities:
+        whole = of_whole_chains(truth_of(fit), chains, effective_draws(fit, top))
+        many = f"{chains.num_entities - whole.unsure:,} of {counted(chains.num_entities, 'chains')}"
+    sure = f"The model is at least {100 * SURE:.0f} % certain of {many}"
+    if gold is None:
+        sure += ", and no gold label checks that"
+    elif gold.beside:
+        sure += ", which gold labels do not bear out"
+    return f"{sure}{f'; {scored.verdict}' if scored.verdict else ''}."
+
+
+def mentions_figure(named: Any, top: Score, scored: ChainScores) -> Any:
+    """Return the figure of the first screen: the scores of systems, or else the least certain mentions, if any."""
+    if scored.figure is not None:
+        return scored.figure
+    open_ = np.flatnonzero(top.items < SURE)
+    if not len(open_):
+        return None
+    shown = open_[np.argsort(top.items[open_], kind="stable")][:_MOST_DRAWN]
+    which = "" if len(shown) == len(open_) else f", the {len(shown)} least certain of {len(open_):,}"
+    return first_figures.least_certain(named.names()[shown], top.items[shown], f"Uncertain mentions{which}", SURE)
 
 
 def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
@@ -267,13 +318,16 @@ class ChainScores(NamedTuple):
 
     Parameters
     ----------
-    sections, numbers, findings, alerts : parts of a `Page`; where there is no system, of annotators alone.
+    sections, numbers, findings, alerts, figure : parts of a `Page`; where there is no system, of annotators alone.
+    verdict : whether one of several systems is better, as the end of a sentence.
     """
 
     sections: list[Section]
     numbers: dict[str, str]
     findings: list[str]
     alerts: list[Alert]
+    verdict: str = ""
+    figure: Any = None
 
 
 def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], *, singletons: bool) -> ChainScores:
@@ -315,7 +369,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
         ]
-        blocks = [_LEVELS.format(_NARROW[alone], _HELD[alone]), *_by_crowd(board, named, digits, metrics[0], gold)]
+        blocks = [_LEVELS.format(_NARROW[alone], _HELD[alone]), _by_crowd(board, named, digits, metrics[0], gold)]
     measured = _OF_PARTITIONS.format(_MEASURED[alone])
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
@@ -328,24 +382,38 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     by_all = Table(every, f"{caption}.", texts=rounded(every, digits, *of_crowd) | by_gold)
     limits = "Scores against the crowd's chains have limits.", _FIRST_OF[of_chains]
     alerts = [Alert(limits[0], [f"{limits[1]} See Systems."], Level.warning)]
-    before = [_ONE] if alone and gold is None else []
+    before, verdict = [_ONE] if alone and gold is None else [], ""
+    if len(table) > 1:
+        verdict = "the crowd alone does not tell which system is better"
     if gold is not None:
-        before = gold.at_end(metrics[0], table) if of_chains else []
-        ahead = gold.best(metrics[0])
+        ahead, verdict = gold.best(metrics[0]), gold.verdict(metrics[0])
         value, _, spread = gold.text(ahead, metrics[0]).partition(" ")
         known = f" ({spread.strip('[]').replace(', ', ' to ')}, 95 %)" if spread else ""
         number = {f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}": value}
-        said = [f"{gold.words(metrics[0], named, meaning)} {gold.how}"]
+        said = [gold.words(metrics[0], named, meaning)]
         other = gold.otherwise(metrics[0], f"{named}{meaning}", table, digits) if of_chains else []
         # Of no haste, as the first screen is by gold; of whole chains the words below the table have what limits them.
         limited = " ".join([*other, *([] if of_chains else limits)])
-        before, alerts = [*before, *[limited] * bool(limited)], []
+        before, alerts = [gold.how, *[limited] * bool(limited)], []
     section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
-    return ChainScores([section, *annotators_by_gold(fit)], number, said, alerts)
+    drawn = _leaderboard(board, metrics[0], gold) if of_chains else None
+    return ChainScores([section, *annotators_by_gold(fit)], number, said, alerts, verdict, drawn)
 
 
-def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores | None) -> list[Any]:
-    """Return the table and the figure of the leaderboard by the crowd's chains.
+@styled
+def _leaderboard(board: Any, metric: str, gold: GoldScores | None) -> Any:
+    """Draw the leaderboard by the crowd's chains, for the first screen; the parameters are those of `_by_crowd`."""
+    drawn = figures.leaderboard(board)
+    for text in drawn.get_legend().get_texts():
+        text.set_text(_IN_LEGEND.get(text.get_text(), text.get_text()))
+    if gold is not None:
+        mark_gold(drawn, [gold.scores[name][metric] for name in board.table["system"]])
+    drawn.set_title(f"Scores of {counted(len(board.table), 'systems')}", loc="left")
+    return drawn
+
+
+def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores | None) -> Table:
+    """Return the table of the leaderboard by the crowd's chains.
 
     Parameters
     ----------
@@ -365,12 +433,7 @@ def _by_crowd(board: Any, named: str, digits: int, metric: str, gold: GoldScores
     by = "the crowd's" if gold is None else "the gold"
     caption = f"{named} of systems, the best by {by} chains first."
     texts = rounded(shown, digits, value, begins, "to") | _gold_texts(shown["system"], [metric], gold)
-    drawn = figures.leaderboard(board)
-    for text in drawn.get_legend().get_texts():
-        text.set_text(text.get_text().replace("95 % interval", "nominal 95 % interval"))
-    if gold is not None:
-        mark_gold(drawn, [gold.scores[name][metric] for name in board.table["system"]])
-    return [Table(shown, caption, texts=texts), drawn]
+    return Table(shown, caption, texts=texts)
 
 
 def _gold_texts(names: Iterable[str], metrics: Sequence[str], gold: GoldScores | None) -> dict[str, list[str]]:
@@ -395,6 +458,6 @@ def _all_scores(scores: Mapping[str, Mapping[str, Score]], gold: GoldScores | No
             row: dict[str, Any] = {"system": name, "metric": WRITTEN.get(metric, metric)}
             row |= {} if gold is None else {"against gold": gold.scores[name][metric]}
             row["against the crowd"] = score.value
-            row |= dict(zip(("truth alone, nominal 95 % from", "to"), score.interval, strict=True)) if of_chains else {}
+            row |= dict(zip(("nominal 95 % from", "to"), score.interval, strict=True)) if of_chains else {}
             rows.append(row | {"against the most likely chains": score.point})
     return pandas.DataFrame(rows)

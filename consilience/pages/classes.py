@@ -27,7 +27,17 @@ from consilience.models.truth.truth import PARTITION
 from consilience.pages import SURE, Action, Page, assumed, capital, who_agrees
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
-from consilience.pages.chains import chain_scores, chain_sections, split_systems, what_to_read, worded, words_of
+from consilience.pages.chains import (
+    ChainScores,
+    chain_scores,
+    chain_sections,
+    mentions_figure,
+    mentions_verdict,
+    split_systems,
+    what_to_read,
+    worded,
+    words_of,
+)
 from consilience.pages.crowd import (
     accuracies,
     annotator_sections,
@@ -69,6 +79,8 @@ from consilience.pages.ratings import (
     Without,
     offsets_of,
     rating_numbers,
+    ratings_figure,
+    ratings_verdict,
     scale_sections,
     sides_words,
     to_take_off,
@@ -141,7 +153,7 @@ def classes_page(
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
     parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
-    parts += agreement_with_others(fit) if fit.data.unit == "mention" else []
+    parts += agreement_with_others(fit, named) if fit.data.unit == "mention" else []
     agreed, unexpected = agreement_parts(fit, found.truth, found.top)
     model_check, unlike = check_section(found.check)
     parts += [*agreed, *model_check]
@@ -154,7 +166,24 @@ def classes_page(
         alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
         findings=[*scored.findings, *_findings(found, named)], actions=_actions(fit, found, named),
+        verdict=_verdict(found, scored), figure=_figure(found, named, scored),
     )  # fmt: skip
+
+
+def _verdict(found: _Found, scored: ChainScores) -> str:
+    """Return what the data allow to say in one sentence."""
+    if found.fit.data.rows == "rating":
+        return ratings_verdict(found.fit, found.top, found.offsets, found.without_offsets)
+    if found.unit == "mention":
+        return mentions_verdict(found.fit, found.top, found.gold, scored)
+    return ""
+
+
+def _figure(found: _Found, named: Any, scored: ChainScores) -> Any:
+    """Return the figure of the first screen."""
+    if found.fit.data.rows == "rating":
+        return ratings_figure(found.fit, found.top, found.without_offsets)
+    return mentions_figure(named, found.top, scored) if found.unit == "mention" else None
 
 
 class _Found:
@@ -344,7 +373,9 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     truth, top = found.truth, found.top
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
-        own = rating_numbers(fit, top, found.offsets, found.spread, systems=bool(found.systems))
+        own = rating_numbers(
+            fit, top, found.offsets, found.without_offsets, found.spread, systems=bool(found.systems)
+        )
         board = leaderboard_numbers(found.comparison, fit, found.by_gold) if found.systems else {}
         return own | board
     numbers = {} if found.gold is None else {**found.gold.figures}
@@ -379,7 +410,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
     truth, gold = found.truth, found.gold
     said = []
     if found.fit.data.rows == "rating":
-        said = [sides_words(found.fit, found.top, found.offsets), *found.offsets.finding]
+        said = [sides_words(found.fit, found.offsets, found.without_offsets), *found.offsets.finding]
     beside = [f"{found.by_gold}."] * found.by_gold.leads
     said += beside * (found.by_gold.anchored is None)  # else the leaderboard has it
     if found.systems:
@@ -403,11 +434,13 @@ def _findings(found: _Found, named: Any) -> list[str]:
         said += [] if told else [unsure]
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
     if gold is None:
-        fit_unchecked = unchecked(found.offsets) if found.fit.data.rows == "rating" else "nothing here checks the fit"
+        fit_unchecked = "nothing here checks the fit"
+        if found.fit.data.rows == "rating":
+            fit_unchecked = unchecked(found.offsets, found.without_offsets)
         checks = "the labels" if is_vote(found.fit) else "its probabilities"
         said.append(
             f"There are no gold labels that the {fit_word(found.fit)} did not use: nothing here checks {checks}."
-            if found.fit.data.rows == "annotation" else f"No item is known for certain: {fit_unchecked}."
+            if found.fit.data.rows == "annotation" else f"The data hold no known truth: {fit_unchecked}."
         )
         if found.check is not None:
             pairs = capital(in_pairs(found.check))
@@ -502,7 +535,7 @@ def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
     ]  # fmt: skip
     if fit.data.rows == "rating":
-        off = to_take_off(fit, found.top, found.offsets, found.without_offsets)
+        off = to_take_off(fit, found.offsets, found.without_offsets)
         actions = [*off, *found.spread.actions(), *actions]
     actions += assumed.actions(fit, found.at_others)
     of_systems, sources = _actions_on_systems(fit, found)
@@ -587,4 +620,6 @@ def _worst(fit: Fit, annotators: Any, blind: str) -> str:
         means = annotators.set_index("annotator")[score]
     worst = means.nsmallest(_MOST_NAMED).index.astype(str)
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
-    return f"{' by their sensitivities' * (score == 'sensitivity')}, first {named}" if named else ""
+    if score == "sensitivity":  # whose intervals seldom rank those of mentions
+        return f" by their sensitivities: {named}" if named else ""
+    return f", first {named}" if named else ""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from consilience.models.expert_views.numbers import ALIKE, ERRORS, NATS, left_open
-from consilience.pages import Table
+from consilience.pages import More, Table
 from consilience.pages.systems import in_words
 from consilience.printing import counted, joined, percent
 from consilience.rounding import probability, written
@@ -35,7 +35,7 @@ def clusters_allowed(fit: Any) -> str:
     near = compared["clusters"][_open(compared)]
     if len(near) == 1:
         known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0]), 2))
-        return f"{tried} {most} have the most evidence (probability {known})"
+        return f"{tried} {most} have the most evidence (probability {known}){alike_in_words(fit)}"
     highest = int(compared["clusters"].iloc[compared["log_evidence"].argmax()])
     why = "whose estimate is the highest"
     if highest != most:
@@ -44,6 +44,18 @@ def clusters_allowed(fit: Any) -> str:
         f"{tried} {_listed(near.tolist())} are left open: the estimates of their evidence are too rough to tell them "
         f"apart. This page takes {most}, {why}; {_others(fit)}"
     )
+
+
+def is_found(fit: Any) -> bool:
+    """Return whether numbers of clusters were compared, so that the one that was taken was not merely given."""
+    return len(fit.table("evidence")) > 1
+
+
+def alike_in_words(fit: Any) -> str:
+    """Say which numbers of clusters sort the items into the same clusters as the one that was taken; empty of none."""
+    compared, most = fit.table("evidence"), fit.truth.most_clusters
+    same = compared["clusters"][(compared["clusters"] != most) & (compared["pairs_apart"] == 0)].tolist()
+    return f"; {_listed(same)} {'sorts' if len(same) == 1 else 'sort'} the items alike" if same else ""
 
 
 def _others(fit: Any) -> str:
@@ -127,7 +139,8 @@ def evidence(fit: Any) -> list[Any]:
         texts = {"probability": [probability(value, 2) for value in shown["probability"]]}
     else:
         words += "With such errors no probability of these numbers is known."
-    return [words, why, Table(shown, "Evidence of each number of clusters.", texts=texts)]
+    table = Table(shown, "Evidence of each number of clusters.", texts=texts)
+    return [f"{clusters_allowed(fit)}.", table, More("How numbers of clusters are compared", [words, why])]
 
 
 def _with_errors(values: np.ndarray, errors: np.ndarray) -> list[str]:

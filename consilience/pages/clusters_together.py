@@ -13,6 +13,7 @@ from consilience.pages.systems import in_words
 from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability
 
+_MOST_CLUSTERS = 8  # that the first screen draws
 _MOST_ITEMS = 200  # More could not be told apart.
 _SHOWN = "Each row and each column of the figure is an item, those of one cluster next to each other"
 
@@ -53,6 +54,24 @@ def together_blocks(fit: Any, view: int) -> list[Any]:
     said = ratio(pairs.said, pairs.times)
     drawn = views_figures.pairs_of_items(pairs.together, said, pairs.label, f"{names}, by cluster")
     return [words.strip(), drawn]
+
+
+def shares_together(fit: Any, view: int) -> np.ndarray | None:
+    """Return how often experts of a view call items of two clusters together, shape ``(cluster, cluster)``.
+
+    None of a single cluster, or of more than can be told apart; not a number where nobody was asked.
+    """
+    data, label = fit.data, fit.truth.consensus(view)
+    known, code = np.unique(label, return_inverse=True)
+    if not 1 < len(known) <= _MOST_CLUSTERS:
+        return None
+    answer = data.scale[np.asarray(data.together)]
+    own = (fit.truth.view_probability.argmax(axis=1) == view)[np.asarray(data.expert)] & np.isfinite(answer)
+    ends = np.sort(np.stack([code[np.asarray(one)[own]] for one in (data.item_a, data.item_b)]), axis=0)
+    said, times = np.zeros((len(known), len(known))), np.zeros((len(known), len(known)))
+    np.add.at(said, tuple(ends), answer[own])
+    np.add.at(times, tuple(ends), 1)
+    return ratio(said, times)
 
 
 def _pairs(fit: Any, view: int, shown: np.ndarray) -> _Pairs:

@@ -31,11 +31,11 @@ def surer(asked: Any, open_: int) -> str:
     open_ : how many items have no sure cluster.
     """
     if asked.empty or asked["gain"].iloc[0] < LEAST:
-        return "By this model more answers would tell next to nothing of the pairs that were looked at."
+        return "If the model holds, more answers on the pairs that were looked at would hardly change the clusters."
     best = asked.iloc[0]
     if not open_ and best["gain"] < WORTH:
         return (
-            "By this model more answers would tell little: of the pairs that were looked at the best one has a gain of "
+            "If the model holds, more answers would tell little: of the pairs looked at the best one has a gain of "
             f"{in_per_cent(best['gain'])}, where {SCALE}."
         )
     return (

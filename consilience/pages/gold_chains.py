@@ -25,10 +25,6 @@ from consilience.printing import counted
 from consilience.rounding import within, written
 
 _LEAST_DOCUMENTS = 5  # by which an interval is made
-_AN_END = (
-    "The gold score of {} is the same number as an end of the interval by the crowd. That is no slip: where mentions "
-    "are few, only few different scores are possible."
-)
 
 
 class GoldScores(NamedTuple):
@@ -81,26 +77,36 @@ class GoldScores(NamedTuple):
         return max(self.scores, key=lambda name: self.scores[name][metric])
 
     def ahead(self, metric: str) -> str:
-        """Say by how much the first system leads, and of how many documents that is known; empty of one system."""
+        """Say by how much the first system leads, where an interval tells; else what the second has. Empty of one."""
         if len(self.scores) == 1:
             return ""
-        first, second, *_ = sorted((one[metric] for one in self.scores.values()), reverse=True)
+        best, other, *_ = self.order(metric, self.scores)
+        first, second = (self.scores[name][metric] for name in (best, other))
         on = f"on {counted(self.documents, 'documents')}"
         if round(first, 3) == round(second, 3):  # as both are written
             return f", level with another {on}"
-        best, other, *_ = sorted(self.scores, key=lambda name: -self.scores[name][metric])
-        ahead = first - second
-        spread = _spread(ahead, self.left_out[best][metric] - self.left_out[other][metric])
-        if spread is None:
-            return f", ahead by {ahead:.3f} {on}, without an interval"
+        if (spread := self.lead(metric)) is None:
+            return f"; “{other}” has {second:.3f} {on}, too few to tell which is better"
         low, high = (written(end, ".3f") for end in spread)
-        return f", ahead by {ahead:.3f} ({low} to {high}, 95 %) {on}"
+        return f", ahead by {first - second:.3f} ({low} to {high}, 95 %) {on}"
 
-    def at_end(self, metric: str, table: Any) -> list[str]:
-        """Say of which systems the score is an end of their interval by the crowd, in this table; nothing of none."""
-        ends = table.set_index("system")[["lower", "upper"]]
-        at_end = [f"“{name}”" for name, one in self.scores.items() if np.isclose(ends.loc[name], one[metric]).any()]
-        return [_AN_END.format(" and ".join(at_end))] * bool(at_end)
+    def lead(self, metric: str) -> tuple[float, float] | None:
+        """Return the interval of the lead of the first of several systems; None of too few documents."""
+        one, other, *_ = self.order(metric, self.scores)
+        left_out = self.left_out[one][metric] - self.left_out[other][metric]
+        return _spread(self.scores[one][metric] - self.scores[other][metric], left_out)
+
+    def verdict(self, metric: str) -> str:
+        """Say whether the first of several systems is better by gold; empty of one system."""
+        if len(self.scores) == 1:
+            return ""
+        one, other, *_ = (f"“{name}”" for name in self.order(metric, self.scores))
+        if (spread := self.lead(metric)) is None:
+            number = "one document does" if self.documents == 1 else f"{self.documents:,} documents do"
+            return f"{number} not tell whether {one} or {other} is better"
+        if spread[0] > 0:
+            return f"by the gold chains {one} scores higher than {other}"
+        return f"the gold chains leave open whether {one} or {other} is better"
 
     def words(self, metric: str, named: str, meaning: str) -> str:
         """Say what systems and the crowd score.
@@ -117,8 +123,8 @@ class GoldScores(NamedTuple):
             f"{self.documents:,} of {self.of:,} documents, of which all mentions have a gold label"
         )  # fmt: skip
         return (
-            f"Against the gold chains of {which}, {first.format('scores ')} in {named}{meaning}{listed}, and the "
-            f"most likely chains of the crowd {self.silver[metric]:.3f}."
+            f"Against the gold chains of {which}, {first.format('scores ')} in {named}{meaning}{listed}. The most "
+            f"likely chains of the crowd score {self.silver[metric]:.3f}."
         )
 
     def otherwise(self, metric: str, named: str, table: Any, digits: int) -> list[str]:

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
+from consilience import first_figures
 from consilience.data.offsets import annotator_offsets
 from consilience.evaluation.certainties import certainty
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import ends
-from consilience.pages import SURE, Action, Bar, Bars, Code, Section, Table, tile
+from consilience.pages import SURE, Action, Bar, Bars, Code, More, Section, Table, tile
 from consilience.pages.items import MOST_BARS, below, how_counted
 from consilience.pages.next_steps import by_command, fit_again
 from consilience.pages.run import fitting_lines
+from consilience.pages.sides import WITH_OTHERS, above_with_others, counts_of_sides, sides_by_name
 from consilience.pages.spread_of_ratings import Spread
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
@@ -26,6 +28,8 @@ _DRAWS = 4000  # of all means together, of few items
 _MOST_DRAWN = 1 << 24  # means in these draws
 
 _WITHOUT = "without-offsets"  # a folder
+
+_MOST_OFF = 2  # annotators with offsets who are named beside the first
 
 _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
@@ -41,7 +45,9 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | N
     """
     frame, threshold = fit.table("means"), float(fit.options["threshold"])
     item, rating = np.asarray(fit.data.item), np.asarray(fit.data.rating, float)
-    order = np.argsort(best.items, kind="stable")
+    above = above_threshold(fit, best, without)
+    sure_of_side = np.maximum(above, 1 - above)
+    order = np.argsort(sure_of_side, kind="stable")
     drawn = order[:MOST_BARS]
     drawn = drawn[np.argsort(-frame["mean"].to_numpy()[drawn], kind="stable")]
     rows = [
@@ -55,34 +61,86 @@ def scale_sections(fit: Any, best: Score, offsets: Offsets, without: Without | N
     ]  # fmt: skip
     which = "" if len(drawn) == len(frame) else f" Drawn are the {len(drawn)} whose side is least certain."
     words = (
-        f"A dot is the estimated mean of an item, {_moved_towards(fit)}"
-        f"{'; a ring is that mean with the offsets of annotators taken off' * (without is not None)}. The bar is the "
-        f"95 % interval of the mean of many ratings of this item by {_whose_mean(offsets)}. Thin lines are single "
-        f"ratings{', offsets taken off' * offsets.taken}; the dashed line is the threshold, {threshold:g}. Where the "
-        f"bar crosses it, the certainty of the side is below 0.975. {_bars_alike(frame, item)}"
+        "A dot is the estimated mean of an item"
+        f"{'; a ring is that mean with the offsets of annotators taken off' * (without is not None)}. The bar is a "
+        f"95 % interval. Thin lines are single ratings{', offsets taken off' * offsets.taken}; the dashed line is the "
+        f"threshold, {threshold:g}."
+    )
+    how = (
+        f"An estimated mean is {_moved_towards(fit)}. The bar is the 95 % interval of the mean of many ratings of this "
+        f"item by {_whose_mean(offsets)}. {_bars_alike(frame, item)}"
     )
     heads = ("item", "rating", "mean (95 %)")
     scale = Bars(rows, f"Items along the scale, the highest first.{which}", heads, threshold)
     table = frame.drop(columns="variance").rename(columns={"lower": "95 % from", "upper": "to"})
-    table.insert(1, "side", np.where(frame["mean"] >= threshold, "above", "below"))
-    table.insert(2, "certainty of the side", best.items)
+    table.insert(1, "side", np.where(above >= 0.5, "above", "below"))
+    table.insert(2, "certainty of the side", sure_of_side)
     number = np.bincount(item, minlength=len(frame))
     known = np.where(number > 0, number, np.nan)
     table = table.assign(ratings=number, **{"plain mean": np.bincount(item, rating, len(frame)) / known})
-    sure = {"certainty of the side": best.items}
+    sure = {"certainty of the side": sure_of_side}
     if without is not None:
-        sure["its certainty, offsets off"] = without.certainty
         table["mean, offsets off"] = without.mean
-        table["its certainty, offsets off"] = without.certainty
+        sure |= {"its certainty, offsets off": without.certainty, "certainty, if annotators were alike": best.items}
+        table = table.assign(**sure)
     texts = {name: [probability(one) for one in values[order].tolist()] for name, values in sure.items()}
     taken = "; offsets of annotators are taken off the ratings" * offsets.taken
     shown = Table(table.iloc[order], f"Items, the least certain side first{taken}.", of="means", texts=texts)
-    unsure = f"{below(best):,} of {counted(len(frame), 'items')} with a certainty of the side below {SURE}"
-    whose = f"They are {offsets.condition}." if offsets.taken else "The fit takes annotators for alike."
-    sure_of = f"{how_counted(best, fit.truth, 'side')} {whose}".strip()
-    items = Section("Items", [words, scale, extremes_words(fit, offsets), shown, sure_of], unsure)
-    apart = [_offsets(fit, best, offsets, without)] if len(offsets.mean) else []
+    high, low, open_ = counts_of_sides(above)
+    gist = f"{high:,} surely above {threshold:g}, {low:,} surely below, {open_:,} open"
+    named = sides_by_name(frame["item"].to_numpy(), above, threshold)
+    write = ["To write these means to a file:", Code(_means_command(fit), "To write the means")]
+    blocks = [*named, words, scale, More("What the bars are", [how]), extremes_words(fit, offsets), shown]
+    items = Section("Items", [*blocks, _sure_of(fit, best, offsets, without), *write], gist)
+    apart = [_offsets(fit, offsets, without)] if len(offsets.mean) else []
     return [items, *apart, *spread.sections()]
+
+
+def above_threshold(fit: Any, best: Score, without: Without | None) -> np.ndarray:
+    """Return how probably the mean of each item is above the threshold: with other annotators, where offsets are sure.
+
+    Parameters
+    ----------
+    fit, best : of ratings, and the certainties of its sides.
+    without : what would follow without the offsets of annotators.
+    """
+    if without is not None:
+        return without.above
+    mean = fit.table("means")["mean"].to_numpy()
+    return np.where(mean >= float(fit.options["threshold"]), best.items, 1 - best.items)
+
+
+def _sure_of(fit: Any, best: Score, offsets: Offsets, without: Without | None) -> str:
+    """Say where certainties come from, and what they take for granted."""
+    how = how_counted(best, fit.truth, "side")
+    if without is not None:
+        return (
+            f"{how} The certainty of the side is {WITH_OTHERS}: that of a fit with the offsets taken off, of which "
+            " all means may move up or down together. The last two columns are of the mean by "
+            f"{offsets.these}, and of the fit of this page, which takes annotators for alike."
+        )
+    whose = f"They are {offsets.condition}." if offsets.taken else "The fit takes annotators for alike."
+    return f"{how} {whose}".strip()
+
+
+def _means_command(fit: Fit) -> str:
+    return "consilience table RUN means --csv means.csv" if fit.folder else "fit.means().to_csv('means.csv')"
+
+
+def ratings_verdict(fit: Fit, best: Score, offsets: Offsets, without: Without | None) -> str:
+    """Say of how many items the side is known, and of whom that is."""
+    threshold = float(fit.options["threshold"])
+    high, low, open_ = counts_of_sides(above_threshold(fit, best, without))
+    whose = WITH_OTHERS if without is not None else offsets.condition
+    rest = f"; report the other {open_:,} as open" if open_ and high + low else "; report all as open" * bool(open_)
+    number = counted(high + low + open_, "items")
+    return f"Of {number} {high:,} are surely above {threshold:g} and {low:,} surely below, {whose}{rest}."
+
+
+def ratings_figure(fit: Fit, best: Score, without: Without | None) -> Any:
+    """Draw the items by their mean, in the colours of what is known of their sides."""
+    above = above_threshold(fit, best, without)
+    return first_figures.items_by_mean(fit.table("means"), above, float(fit.options["threshold"]), SURE)
 
 
 def _bars_alike(frame: Any, item: np.ndarray) -> str:
@@ -176,8 +234,20 @@ class Offsets(NamedTuple):
         _, *texts = within(self.mean[one], *sorted((abs(low), abs(high))))
         return [
             f"“{self.names[one]}” rates {_higher(float(self.mean[one]), decimals(low, high))} than the others on the "
-            f"same items ({' to '.join(texts)}, 95 %). The model does not correct for that."
+            f"same items ({' to '.join(texts)}, 95 %){self._others(one)}. The model does not correct for that."
         ]
+
+    def _others(self, named: int) -> str:
+        """Say who else rates higher or lower than the others by intervals of 95 %, those furthest off first."""
+        low, high = self.ends()
+        apart = [one for one in np.flatnonzero((low > 0) | (high < 0)).tolist() if one != named]
+        apart.sort(key=lambda one: -abs(self.mean[one]))
+        told = [
+            f"“{self.names[one]}” {_higher(float(self.mean[one]), decimals(low[one], high[one]))}"
+            for one in apart[:_MOST_OFF]
+        ]
+        told += [f"{len(apart) - _MOST_OFF:,} more differ"] * (len(apart) > _MOST_OFF)
+        return f"; {' and '.join([', '.join(told[:-1]), told[-1]] if len(told) > 1 else told)}" if told else ""
 
     @property
     def taken_off(self) -> str:
@@ -197,8 +267,8 @@ def _short(half: float) -> str:
     return written(half, f".{decimals(0.0, 2 * half)}f")
 
 
-def sides_words(fit: Any, best: Score, offsets: Offsets) -> str:
-    """Say how many items lie on which side of the threshold, how many of them surely, and between which they all lie.
+def sides_words(fit: Any, offsets: Offsets, without: Without | None) -> str:
+    """Say how many items lie on which side of the threshold, and how far all means may be off together.
 
     Where annotators rate higher or lower than others that is part of the spread within items, and what is stated is no
     surer for it: in 147 simulations of 40 items and 5 annotators with offsets of 5, 4 ratings of each with errors of 7,
@@ -207,22 +277,19 @@ def sides_words(fit: Any, best: Score, offsets: Offsets) -> str:
     """
     frame, threshold = fit.table("means"), float(fit.options["threshold"])
     mean = frame["mean"].to_numpy()
-    above, sure = int((mean >= threshold).sum()), int((np.round(best.items, 3) >= SURE).sum())
+    above = int((mean >= threshold).sum())
     return (
         f"{above:,} of {counted(len(mean), 'items')} {'is' if above == 1 else 'are'} above {threshold:g} and "
-        f"{len(mean) - above:,} below, by their estimated means; {sure:,} of these sides "
-        f"{'is' if sure == 1 else 'are'} at least {100 * SURE:.0f} % certain, {offsets.condition}."
-        f"{_moved_together(mean, threshold, offsets)}"
+        f"{len(mean) - above:,} below, by their estimated means.{_moved_together(offsets, without)}"
     )
 
 
-def _moved_together(mean: np.ndarray, threshold: float, offsets: Offsets) -> str:
-    """Say how many items would be above, were all means off by as much as their mean may be; or nothing."""
+def _moved_together(offsets: Offsets, without: Without | None) -> str:
+    """Say how far all means may be off together, and whether that is counted in; or nothing."""
     if offsets.taken or not np.isfinite(offsets.half):
         return ""
-    low, high = (int((mean + moved >= threshold).sum()) for moved in (-offsets.half, offsets.half))
-    so = f" All means may be off together by up to {_short(offsets.half)} (95 %): then {low:,} to {high:,} are above."
-    return so * (low < high)
+    known = "certainties count that in" if without is not None else "certainties do not count that in"
+    return f" All means may be off together by up to {_short(offsets.half)} (95 %); {known}."
 
 
 def extremes_words(fit: Any, offsets: Offsets) -> str:
@@ -305,13 +372,15 @@ def offsets_of(data: Any) -> Offsets:
     return Offsets(names[there], number[there], mean[there], error, from_all[there], half, known, taken is not None)
 
 
-def rating_numbers(fit: Fit, top: Score, offsets: Offsets, spread: Spread, *, systems: bool) -> dict[str, Any]:
+def rating_numbers(
+    fit: Fit, top: Score, offsets: Offsets, without: Without | None, spread: Spread, *, systems: bool
+) -> dict[str, Any]:  # fmt: skip
     """Return the key figures of ratings: their mean with other annotators, how sure sides are, and their reliability.
 
     Parameters
     ----------
     fit, top : and the certainties of its sides.
-    offsets, spread : of annotators, and of the ratings.
+    offsets, without, spread : of annotators, what would follow without them, and of the ratings.
     systems : whether figures of systems follow, so that there is no place for a third one.
     """
     middle, half = float(fit.table("means")["mean"].mean()), offsets.half
@@ -322,20 +391,23 @@ def rating_numbers(fit: Fit, top: Score, offsets: Offsets, spread: Spread, *, sy
     if offsets.taken:
         like = f", of the mean by {offsets.these}, offsets taken off"
     else:
-        like = "" if offsets.furthest is None else ", if annotators are alike"
+        like = "" if offsets.furthest is None else f", {offsets.condition if without is None else WITH_OTHERS}"
     side = f"whose side of {fit.options['threshold']:g}, the threshold, is less than 90 % certain"
-    numbers |= {f"of {counted(len(top.items), 'items')} {side}{like}": below(top)}
+    above = above_threshold(fit, top, without)
+    numbers |= {f"of {counted(len(top.items), 'items')} {side}{like}": counts_of_sides(above)[2]}
     if systems:
         return numbers
-    return numbers | {f"mean certainty of the side{like}": f"{top.value:.3f}"} | spread.figure
+    return numbers | {f"mean certainty of the side{like}": f"{np.maximum(above, 1 - above).mean():.3f}"} | spread.figure
 
 
-def unchecked(offsets: Offsets) -> str:
+def unchecked(offsets: Offsets, without: Without | None) -> str:
     """Say that nothing checks means of items, but for what looks at suppositions of the model."""
     if not len(offsets.mean):
         return "nothing here checks the fit"
     if offsets.taken:
         return "nothing here checks the means, or that the offset of an annotator is the same on every item"
+    if without is not None:
+        return "nothing here checks the means"
     alike = "they may be" if offsets.furthest is None else "they are not"
     return f"nothing here checks the means. The model takes annotators for alike, which {alike} (see Annotator offsets)"
 
@@ -349,23 +421,25 @@ class Without(NamedTuple):
     certainty : of the side.
     top : the certainties, as scores.
     extremes : how probably the items with the highest and the lowest of these means are the highest and the lowest.
+    above : how probably the mean by other annotators like these is above the threshold.
     """
 
     mean: np.ndarray
     certainty: np.ndarray
     top: Score
     extremes: tuple[str, str]
+    above: np.ndarray
 
-    def gain(self, fit: Any, best: Score) -> str:
+    def gain(self, fit: Any) -> str:
         """Say how many sides would change, and how many more would be sure."""
         frame, threshold = fit.table("means"), float(fit.options["threshold"])
         crossed = int(((frame["mean"].to_numpy() >= threshold) != (self.mean >= threshold)).sum())
         return (
             f"{crossed:,} of {counted(len(frame), 'items')} would change sides, and {below(self.top):,} instead of "
-            f"{below(best):,} would have a side less than 90 % certain"
+            f"{counts_of_sides(self.above)[2]:,} would have a side less than 90 % certain"
         )
 
-    def words(self, fit: Any, best: Score) -> str:
+    def words(self, fit: Any) -> str:
         """Say what would change in a fit with these certainties of the side."""
         frame = fit.table("means")
         mean = frame["mean"].to_numpy()
@@ -379,7 +453,7 @@ class Without(NamedTuple):
             )
         )  # fmt: skip
         return (
-            f"With the offsets taken off, means of items would move by up to {most}, {self.gain(fit, best)}; the mean "
+            f"With the offsets taken off, means of items would move by up to {most}, {self.gain(fit)}; the mean "
             f"certainty of the side would be {self.top.value:.3f}, and {leads}. Those would be means by these "
             "annotators, and not by others like them."
         )
@@ -394,7 +468,9 @@ def without_offsets(fit: Any, found: Offsets) -> Without | None:
     other: Any = infer(fit.member, data.without_offsets(), fit.priors, "exact", **settings)
     top, mean = certainty(other.truth), other.table("means")["mean"].to_numpy()
     _, *extremes = _how_probably(other, int(mean.argmax()), int(mean.argmin()))
-    return Without(mean, top.items, top, (extremes[0], extremes[1]))
+    half = offsets_of(other.data).half
+    above = above_with_others(other, half, found.known)
+    return Without(mean, top.items, top, (extremes[0], extremes[1]), above)
 
 
 _HELD = {True: 94, False: 91}  # per cent of the intervals of items, by whether offsets were taken off
@@ -404,7 +480,7 @@ _MEASURED = (
 )
 
 
-def _offsets(fit: Fit, best: Score, found: Offsets, without: Without | None) -> Section:
+def _offsets(fit: Fit, found: Offsets, without: Without | None) -> Section:
     import pandas
 
     low, high = found.ends()
@@ -438,7 +514,7 @@ def _offsets(fit: Fit, best: Score, found: Offsets, without: Without | None) -> 
     frame = pandas.DataFrame({"annotator": found.names, "ratings": found.number, **both})
     texts = {name: [written(one, form) for one in values] for name, values in both.items()}
     blocks.append(Table(frame, "Gap and offset of each annotator.", texts=texts))
-    blocks += [] if without is None else [without.words(fit, best)]
+    blocks += [] if without is None else [without.words(fit)]
     if found.furthest is not None:
         blocks += [
             f"To fit again{'' if by_command(fit) else ' in Python'} with the offsets taken off the ratings:",
@@ -448,13 +524,13 @@ def _offsets(fit: Fit, best: Score, found: Offsets, without: Without | None) -> 
     return Section("Annotator offsets", blocks, f"{gist}, taken off before the fit" if found.taken else gist)
 
 
-def to_take_off(fit: Any, best: Score, found: Offsets, without: Without | None) -> list[Action]:
+def to_take_off(fit: Any, found: Offsets, without: Without | None) -> list[Action]:
     """Return the advice to fit without offsets, where an annotator surely has one."""
     if found.furthest is None:
         return []
     how = "" if by_command(fit) else " in Python"
     words = f"Fit again{how} with the offsets of annotators taken off, to compare items by {found.these} alone"
-    words += "" if without is None else f"; {without.gain(fit, best)}"
+    words += "" if without is None else f"; {without.gain(fit)}"
     if not how:
         return [Action(f"{words}:", _command_without_offsets(fit))]
     return [Action(words, section="Annotator offsets")]

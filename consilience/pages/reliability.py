@@ -10,7 +10,7 @@ from scipy import special
 from consilience import views_figures
 from consilience.errors import NotConjugate
 from consilience.models.intervals import ends
-from consilience.pages import Section, Table
+from consilience.pages import More, Section, Table
 from consilience.pages.crowd import shown_annotators
 from consilience.printing import counted, numbered
 from consilience.rounding import written
@@ -20,6 +20,15 @@ MOST_EXPERTS = 40
 
 _MOST_MUTE = 2  # Experts that a finding names.
 
+_WEIGHT = (
+    "The weight says how much an expert's answers count. At 0 they tell nothing, and below 0 they are taken for the "
+    "opposite of what they say."
+)
+_FORMULA = (
+    "A “together” multiplies the odds that a pair is together by α / (1 − β), an “apart” divides them by β / (1 − α), "
+    "with the sensitivity α and the specificity β. The weight is the natural logarithm of the product of both factors, "
+    "on average over what α and β may be."
+)
 _TOO_NARROW = (
     "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
     "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
@@ -38,14 +47,8 @@ def reliability_section(fit: Any, frame: Any) -> Section:
         "specificity how probably “apart” of items that are apart. Intervals hold 95 % of the "
         f"posterior{_prior_words(frame)}."
     )
-    weight = (
-        "The weight says how much an expert's answers count. A “together” multiplies the odds that a pair is together "
-        "by α / (1 − β), an “apart” divides them by β / (1 − α), with the sensitivity α and the specificity β; the "
-        "weight is the natural logarithm of the product of both factors, on average over what α and β may be. At 0 the "
-        "answers tell nothing, and below 0 they are taken for the opposite of what they say."
-    )
     spammers = frame["expert"][frame["spammer"]].tolist()
-    blocks: list[Any] = [words, weight]
+    blocks: list[Any] = [words, _WEIGHT]
     if fit.method == "cavi":
         blocks.insert(1, _TOO_NARROW)
     if spammers:
@@ -81,7 +84,7 @@ def reliability_section(fit: Any, frame: Any) -> Section:
     if not gist and number > 1 and np.isfinite(frame["weight"]).all():
         most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
         gist = f"highest weight: {most['expert']}, {_weight_of(most)}; lowest: {least['expert']}, {_weight_of(least)}"
-    blocks.append(Table(table, "Experts by view.", of="experts", texts=texts))
+    blocks += [Table(table, "Experts by view.", of="experts", texts=texts), More("What the weight is", [_FORMULA])]
     return Section("How reliable each expert is", blocks, gist)
 
 

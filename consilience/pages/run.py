@@ -15,7 +15,7 @@ from consilience.inference.posterior import poor_diagnostics
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, priors_in_words, stored_priors
 from consilience.models import MEMBERS
-from consilience.models.crowd.gate import NO_EVIDENCE
+from consilience.models.crowd.gate import BY_CHANCE
 from consilience.models.interface import Exact
 from consilience.models.truth.against_gold import CALIBRATION
 from consilience.notes import IN_DETAILS, Level, Note
@@ -231,17 +231,22 @@ def findings(fit: Fit) -> list[str]:
 
 def _with_gold(fit: Fit, text: str) -> str:
     """Write a note as a sentence; of annotators who may agree by chance with what gold labels say of them."""
-    return f"{capital(text)}.{right_by_annotator(fit, _who(text).split(', ')) if text.startswith(NO_EVIDENCE) else ''}"
+    return f"{capital(text)}.{right_by_annotator(fit, _who(text).split(', ')) if _is_by_chance(text) else ''}"
 
 
 def _who(text: str) -> str:
     """Return the names in a note on annotators who may agree by chance."""
-    return text.removeprefix(NO_EVIDENCE).rpartition(" at the items")[0].rpartition(" look")[0]
+    before, after = BY_CHANCE
+    return text.removeprefix(before).rpartition(after)[0]
+
+
+def _is_by_chance(text: str) -> bool:
+    return text.startswith(BY_CHANCE[0]) and BY_CHANCE[1] in text
 
 
 def without_evidence(fit: Fit) -> tuple[list[str], str]:
     """Return what a fit says of annotators who may agree with others by chance, in a sentence, and who these are."""
-    texts = [text for note in fit.findings() if (text := note.words()).startswith(NO_EVIDENCE)]
+    texts = [text for note in fit.findings() if _is_by_chance(text := note.words())]
     return [_with_gold(fit, text) for text in texts], ", ".join(map(_who, texts))
 
 

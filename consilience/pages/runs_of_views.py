@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from consilience.models.truth.views import ladders_apart
+from consilience.notes import Level
 from consilience.printing import counted
+
+NUMBER_TITLE = "How many views"
 
 _AGREE = 0.15  # How far runs that agree may differ, on how probably two experts share a view.
 _WITHIN = 1.0  # Nats.
@@ -18,10 +21,20 @@ def _ladders(fit: Any) -> np.ndarray:
     return np.asarray(() if fit.options.get("rungs") == 1 else fit.posterior.hidden.get("ladder_trips", ()))
 
 
+def _apart(fit: Any) -> float:
+    """Return by how much the runs of the sampler differ; infinite where that cannot be told."""
+    trips = _ladders(fit)
+    return ladders_apart(fit.posterior.value("view_of_expert"), len(trips)) if len(trips) else np.inf
+
+
+def disagree(fit: Any) -> bool:
+    """Return whether runs of the sampler surely do not agree on who shares a view."""
+    return bool(_AGREE < _apart(fit) < np.inf)
+
+
 def agreement_of_runs(fit: Any) -> str:
     """Say whether it is a worry how the runs of the sampler went."""
-    trips = _ladders(fit)
-    apart = ladders_apart(fit.posterior.value("view_of_expert"), len(trips)) if len(trips) else np.inf
+    trips, apart = _ladders(fit), _apart(fit)
     if not np.isfinite(apart):
         return "These are draws of a sampler; whether its runs agree is said under “What was run”."
     most = f"{apart:.2f} at most" if apart >= 0.005 else "less than 0.01"
@@ -57,10 +70,21 @@ def missed(fit: Any) -> str:
     """Say that other numbers of views may have been missed, where none came, with a space behind it; else nothing."""
     if passes(fit) != 0:
         return ""
-    return (
-        "No grouping came all the way from a chain that ignores the answers to the last one, which believes them in "
-        "full, so the sampler may have missed other numbers of views. "
-    )
+    number = len(_ladders(fit))
+    agree = f"The {number} runs began apart and agree, but the" if _apart(fit) <= _AGREE else "The"
+    did = "check that could have found other numbers did not get to work, so some may be missed"
+    return f"{agree} {did} (see {NUMBER_TITLE}). "
+
+
+def why_missed(fit: Any) -> list[str]:
+    """Say what that check is, where it did not get to work."""
+    if passes(fit) != 0:
+        return []
+    return [
+        "Other numbers of views are looked for by chains that ignore the answers, whose groupings are handed on to "
+        "chains that believe them more and more. None came all the way to the last, which believes them in full, so "
+        "the sampler may have missed other numbers. “What was run” has more of that."
+    ]
 
 
 def restart_words(restarts: Any) -> str:
@@ -77,3 +101,30 @@ def restart_words(restarts: Any) -> str:
     if near > 1:
         return words + "That several starts end at the same bound is a good sign, and no proof that there is no better."
     return words + "None of the others came near: a better one may exist, and more restarts may find it."
+
+
+def views_verdict(found: Any, held: list[int]) -> str:
+    """Say how many views there are, and of how many items the cluster is sure, as far as the runs agree.
+
+    Parameters
+    ----------
+    found : what the page says in several places.
+    held : the views that some expert most probably has.
+    """
+    fit, (low, high) = found.fit, found.count.interval
+    if any(note.level is Level.error for note in fit.findings()):
+        return ""
+    if disagree(fit):
+        return "The runs of the sampler disagree on who shares a view: ask for more draws before you use this."
+    who = "The expert has" if fit.data.num_experts == 1 else f"The {fit.data.num_experts:,} experts have"
+    views = f"{who} {counted(found.most, 'views')}"
+    if high > low:
+        views = f"How many views the experts have is open ({low:,.0f} to {high:,.0f})"
+    elif found.most == 1 and fit.data.num_experts > 1:
+        views = f"The {fit.data.num_experts:,} experts sort the items in one way"
+    number = fit.truth.num_units
+    items = "every item has a sure cluster" if not found.open else (
+        f"{number - found.open:,} of {counted(number, 'items')} have a sure cluster"
+    )  # fmt: skip
+    in_all = " in every view" * (len(held) > 1)
+    return f"{views}, and {items}{in_all}, by the model: check some against what you know."

@@ -31,7 +31,7 @@ class Spread:
 
     def __init__(self, data: Any) -> None:
         self.found: Components | None = variance_components(data)
-        self.taken = data.offset is not None
+        self.taken, self.annotators = data.offset is not None, data.num_annotators
 
     @property
     def figure(self) -> dict[str, str]:
@@ -59,8 +59,16 @@ class Spread:
         words = (
             f"Ask for about {_range(single, wanted, f' ratings of each item by {self._whom}', ', 95 %')}, in place of "
             f"{self.found.ratings:.1f}: the reliability of their mean would rise from {now:.2f} to {wanted:g}"
+            f"{self._new(ratings_needed(single[0], wanted))}"
         )
         return [Action(words, section=TITLE)]
+
+    def _new(self, needed: float) -> str:
+        """Say how many more annotators that takes, where each rates an item once."""
+        new = math.ceil(round(needed, 9)) - self.annotators
+        return f". That takes {new:,} more annotators, as there are {self.annotators:,}" if new > 1 else (
+            f". That takes one more annotator, as there are {self.annotators:,}" * (new == 1)
+        )  # fmt: skip
 
     def sections(self) -> list[Section]:
         """Return the section on them."""

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from consilience import views_figures
+from consilience import first_figures, views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
 from consilience.pages import SURE, Action, Heading, Page, Section, Table, gains
 from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert, tile_of_most
-from consilience.pages.clusters_allowed import clusters_allowed, evidence, most_otherwise
-from consilience.pages.clusters_apart import most_apart, most_telling
-from consilience.pages.clusters_together import together_blocks
+from consilience.pages.clusters_allowed import clusters_allowed, evidence, is_found, most_otherwise
+from consilience.pages.clusters_together import shares_together, together_blocks
+from consilience.pages.common_pairs import common_pairs
+from consilience.pages.features_of_views import feature_table, picture
 from consilience.pages.items import effective_draws
 from consilience.pages.items_of_views import (
     clusters_table,
@@ -24,22 +25,30 @@ from consilience.pages.items_of_views import (
     less_sure,
     sizes_in_words,
     sizes_of_clusters,
-    title_of_items,
 )
+from consilience.pages.own_errors import kinds_in_words, spread_in_words
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
 from consilience.pages.run import changed, line_of, own_priors
-from consilience.pages.runs_of_views import agreement_of_runs, how_chains_moved, missed, passes, restart_words
+from consilience.pages.runs_of_views import (
+    NUMBER_TITLE,
+    agreement_of_runs,
+    how_chains_moved,
+    missed,
+    passes,
+    restart_words,
+    views_verdict,
+    why_missed,
+)
 from consilience.pages.systems import in_words
 from consilience.pages.views_measured import MEASURED_AT, TRUST, not_sure, trust_of
 from consilience.printing import counted, numbered, percent
-from consilience.rounding import probability, written
+from consilience.rounding import probability
 
 _MOST_VIEWS = 6
-_MOST_ROWS, _FEW_ROWS, _MOST_POINTS = 15, 8, 4_000
+_MOST_ROWS, _FEW_ROWS = 15, 8
 _LOOKED_AT = 1_000    # Answers that go against the others.
-_MOST_UNSURE = 20    # Items in doubt that are drawn.
-_MOST_FEATURES = 4    # Of the table of features of each view.
 _MOST_SIZES = 5       # Of clusters in a key figure.
+_MOST_DRAWN = 15      # Experts whose views are drawn on the first screen.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
 _TO_ASK = (
     ("Answers worth asking again", "Ask again where answers contradict the others"),
@@ -60,29 +69,38 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
     parts, held = _sections(found), _held(fit.truth)
     return Page(
         f"Views of {counted(fit.data.num_experts, 'experts')}", line_of(fit), parts, numbers=_numbers(found),
+        verdict=views_verdict(found, held), figure=_first_figure(found),
         findings=[
             f"{_how_many(found)}. {missed(fit)}{_without_view(found)}".strip(),
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
-            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND)
-            + f" A sure cluster has a stated probability of {SURE} or more.",
-            f"{clusters_allowed(fit)}. All probabilities, those of items and sizes too, come from the model, and are "
-            "not checked against known groupings.",
+            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
+            f"{clusters_allowed(fit)}. All probabilities are the model's own; sure means {SURE} or more.",
             " ".join([*_mute(found), *_contrary(found), gains.surer(found.asked, found.open)][:2]),
         ],
         actions=[
             *_more_draws(fit),
             *_ask_again(found),
+            Action("Write the clusters of items (numbered from 0):", "consilience table RUN views --csv clusters.csv"),
             *_check(found),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
               if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= gains.WORTH)),
             *_other_clusters(fit),
-            Action("Write the cluster of each item:", "consilience table RUN views --csv clusters.csv"),
-            Action("See which items belong together", section=f"View {numbered(0)}"),
+                        Action("See which items belong together", section=f"View {numbered(0)}"),
             Action("See how reliable each expert is", section="How reliable each expert is"),
         ],
         method=how_chains_moved(fit),
     )  # fmt: skip
+
+
+def _first_figure(found: _Found) -> Any:
+    """Draw who has which view; of a single one how often experts call items of its clusters together."""
+    fit, truth = found.fit, found.fit.truth
+    held = _held(truth)
+    if _views_are_first(found):
+        return _views_of_experts(found, np.lexsort([-found.experts["weight"], found.experts["view"]]))
+    shares = shares_together(fit, held[0]) if len(held) == 1 else None
+    return None if shares is None else first_figures.said_together(shares)
 
 
 class _Found:
@@ -113,15 +131,15 @@ def _numbers(found: _Found) -> dict[str, Any]:
     named = counted(found.most, "views").partition(" ")[2]
     meant = f"({'one way' if found.most == 1 else 'ways'} to sort the items into clusters)"
     numbers: dict[str, Any] = {f"{named} {meant}, {_how_surely(found)}{spread}": f"{found.most:,}"}
-    most = f"given at most {fit.truth.most_clusters} clusters of a view"
+    most = "" if is_found(fit) else f", given at most {fit.truth.most_clusters} clusters of a view"
     if sure == number and not found.open and len(held) == 1:
         sizes = [size for size, _ in sizes_of_clusters(fit.truth, held[0]).values()]
-        what = f"items in the {counted(len(sizes), 'clusters')}, all with a sure cluster, {most}"
+        what = f"items in the {counted(len(sizes), 'clusters')}, all with a sure cluster{most}"
         numbers[what] = " + ".join(f"{size:,}" for size in sizes) if len(sizes) <= _MOST_SIZES else f"{sum(sizes):,}"
         numbers |= tile_of_most(found.of_whom)
     else:
         numbers[f"of {counted(number, 'experts')} with a sure view (probability {SURE} or more)"] = sure
-        sure_items = f"of {counted(fit.truth.num_units, 'items')} with a sure cluster{_in_all(held)}, {most}"
+        sure_items = f"of {counted(fit.truth.num_units, 'items')} with a sure cluster{_in_all(held)}{most}"
         numbers[sure_items] = fit.truth.num_units - found.open
     against = f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{found.worth or len(found.against):,}"
     return numbers | {f"of {counted(fit.data.num_constraints, 'answers')} {_called(found)}": against}
@@ -132,7 +150,7 @@ def _ask_again(found: _Found) -> list[Action]:
     if not most_contrary(found.of_whom):
         return []
     who = found.of_whom["expert"].iloc[0]
-    words = f"Ask {who} why, where all together say otherwise: was the question understood? The answers:"
+    words = f"Ask {who} why, by the rows of {who} in this file; was the question understood?"
     return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
 
 
@@ -140,8 +158,8 @@ def _check(found: _Found) -> list[Action]:
     """Return the advice to check clusters by what is known, where more answers would tell next to nothing."""
     if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= gains.WORTH):
         return []
-    words = "Check some items against a grouping that is known, as nothing here does"
-    return [Action(words, section=title_of_items(0))]
+    words = "Check the clusters by a grouping you know; KNOWN.csv has item and cluster of the items in clusters.csv"
+    return [Action(f"{words}:", "consilience score KNOWN.csv clusters.csv --columns record=item")]
 
 
 def _in_all(held: list[int]) -> str:
@@ -165,7 +183,7 @@ def _called(found: _Found) -> str:
     """Say what of the answers against the others is counted: those worth asking again, where there are any."""
     if found.worth:
         return "may be worth asking again"
-    return f"{'goes' if len(found.against) == 1 else 'go'} against what all together say"
+    return f"{'goes' if len(found.against) == 1 else 'go'} against the clusters"
 
 
 def _how_many(found: _Found) -> str:
@@ -193,7 +211,7 @@ def _contrary(found: _Found) -> list[str]:
     if not (who := most_contrary(found.of_whom)):
         return []
     of = counted(found.fit.data.num_constraints, "answers")
-    return [f"{len(found.against):,} of {of} go against what all together say; {who}."]
+    return [f"{len(found.against):,} of {of} go against the clusters; {who}."]
 
 
 def _other_clusters(fit: Any) -> list[Action]:
@@ -260,7 +278,7 @@ def _number(found: _Found) -> Section:
         "probability, as far as the model holds and the sampler missed no other number."
     )
     low, high = count.interval
-    blocks: list[Any] = [words if low == high else f"{_how_many(found)}. {words}"]
+    blocks: list[Any] = [words if low == high else f"{_how_many(found)}. {words}", *why_missed(fit)]
      # a single bar would say less than these words
     drawn = [views_figures.number_of_views(count, draws=effective_draws(fit, count))] if low < high else list[Any]()
     if len(restarts) > 1:
@@ -275,17 +293,15 @@ def _number(found: _Found) -> Section:
     else:
         blocks += evidence(fit)
     gist = f"{found.most:,} {_how_surely(found)}"
-    return Section("How many views", [*blocks, *([drawn] if drawn else [])], gist)
+    return Section(NUMBER_TITLE, [*blocks, *([drawn] if drawn else [])], gist)
 
 
 # The experts ----------------------------------------------------------------------------------------------------------
 
 
 def _grouping(found: _Found, order: np.ndarray) -> Section:
-    import pandas
-
     fit, frame, truth = found.fit, found.experts, found.fit.truth
-    shown = np.flatnonzero(truth.view_probability.max(axis=0) >= 0.005)
+    shown = _shown_views(truth)
     words = _without_view(found)
     if fit.method == "cavi":
         words += "Coordinate ascent is surer of views than it should be where experts gave few answers."
@@ -304,14 +320,15 @@ def _grouping(found: _Found, order: np.ndarray) -> Section:
             f"{'it stands' if len(apart) == 1 else 'they stand'} for the few draws in which {named} "
             f"{'has' if len(who) == 1 else 'have'} a view of {'its' if len(who) == 1 else 'their'} own."
         )
-    if len(shown) > 1:
+    if _views_are_first(found):
+        blocks.append("The figure at the top has how probably each expert has each view; cells below 0.005 are empty.")
+    elif len(shown) > 1:
         blocks.append("How probably each expert has each view; cells below 0.005 are empty.")
         if len(order) > MOST_EXPERTS:
             least = np.argsort(frame["probability"].to_numpy(), kind="stable")[:MOST_EXPERTS]
             order = order[np.isin(order, least)]
             blocks.append(f"Shown are the {MOST_EXPERTS} of {len(frame):,} experts whose view is least certain.")
-        cells = pandas.DataFrame(truth.view_probability[np.ix_(order, shown)], frame["expert"].iloc[order], shown)
-        blocks.append(views_figures.expert_views(cells, draws=found.draws))
+        blocks.append(_views_of_experts(found, order))
     else:
         known = in_words(probability(float(frame["probability"].min()), 2, found.draws))
         blocks.append(
@@ -320,7 +337,27 @@ def _grouping(found: _Found, order: np.ndarray) -> Section:
         )
     sure = len(frame) - int(not_sure(frame["probability"]).sum())
     gist = f"{sure:,} of {counted(len(frame), 'experts')} with a sure view"
-    return Section("Which experts share a view", blocks, gist)
+    return Section("Which experts share a view", [*blocks, *common_pairs(fit)], gist)
+
+
+def _shown_views(truth: Any) -> np.ndarray:
+    """Return the views that some expert has with a probability that is written."""
+    return np.flatnonzero(truth.view_probability.max(axis=0) >= 0.005)
+
+
+def _views_of_experts(found: _Found, order: np.ndarray) -> Any:
+    """Draw how probably each of some experts has each view."""
+    import pandas
+
+    truth, frame = found.fit.truth, found.experts
+    shown = _shown_views(truth)
+    cells = pandas.DataFrame(truth.view_probability[np.ix_(order, shown)], frame["expert"].iloc[order], shown)
+    return views_figures.expert_views(cells, draws=found.draws)
+
+
+def _views_are_first(found: _Found) -> bool:
+    """Return whether the first screen draws who has which view: of several views and not too many experts."""
+    return 1 < len(_held(found.fit.truth)) and len(found.experts) <= _MOST_DRAWN
 
 
 def _listed_views(views: list[int]) -> str:
@@ -338,8 +375,8 @@ def _views(found: _Found) -> list[Section]:
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
         trust = trust_of(fit, view, measured=number == 0)
-        blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust, *_picture(found, view)]
-        blocks += [*_feature_table(fit, view), *less_sure(fit, view, found.draws)]
+        blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust]
+        blocks += [*picture(fit, view, found.draws), *feature_table(fit, view), *less_sure(fit, view, found.draws)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
         sections.append(items_section(fit, view, found.draws))
     return sections
@@ -371,92 +408,13 @@ def _sizes_of(fit: Any, view: int) -> str:
     )
 
 
-def _picture(found: _Found, view: int) -> list[Any]:
-    fit, data, truth = found.fit, found.fit.data, found.fit.truth
-    feature = np.asarray(data.feature)
-    if not data.num_features:
-        return _unsure(found, view)
-    probability = truth.cluster_probability[:, view]
-    names = np.arange(data.num_features) if data.features is None else data.features
-    try:
-        plane = most_telling(feature, names, _weights(fit, view), probability)
-        how = "The axes are the directions of the features in which their weights tell the clusters apart most."
-        if any("×" in name for name in plane.names):
-            how += " An axis that is a sum of features has the units of none of them."
-    except UnsupportedRequest:
-        plane, how = most_apart(feature, names, probability), "The axes are what differs most between the clusters."
-    shown, cut = np.arange(data.num_items), []
-    if data.num_items > _MOST_POINTS:
-        shown = np.sort(np.random.default_rng(0).choice(data.num_items, _MOST_POINTS, replace=False))
-        cut = [f"Shown are {_MOST_POINTS:,} random items of {data.num_items:,}."]
-    judged = np.isin(shown, truth.judged)
-    title = f"Items of view {numbered(view)} by cluster"
-    drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, title)
-    words = "Each item has the colour of its most probable cluster, and is the fainter the less certain that is. "
-    return [words + how, *cut, drawn]
-
-
-def _weights(fit: Any, view: int) -> np.ndarray:
-    """Return the mean weights of a view, ``(feature, cluster)``, per unit of each feature."""
-    table = fit.table("directions", limit=fit.data.num_features)
-    table = table[table["view"] == view]
-    wide = table.pivot(index="feature", columns="cluster", values="weight")
-    names = fit.data.features
-    features = range(fit.data.num_features) if names is None else list(names)
-    return wide.reindex(features, fill_value=0.0).to_numpy()  # the table leaves out features that are constant
-
-
-def _unsure(found: _Found, view: int) -> list[Any]:
-    """Draw the items whose cluster is least certain."""
-    import pandas
-
-    truth = found.fit.truth
-    probability = truth.cluster_probability[:, view]
-    sure = probability.max(axis=1)
-    least = np.argsort(sure, kind="stable")[:_MOST_UNSURE]
-    least = least[not_sure(sure[least])]
-    if not len(least):
-        return []
-    frame, title = pandas.DataFrame(probability[least], truth.names()[least]), f"View {numbered(view)}, items in doubt"
-    return [views_figures.expert_views(frame, title=title, across="cluster", down="item", draws=found.draws)]
-
-
-def _feature_table(fit: Any, view: int) -> list[Any]:
-    """Tabulate the weights of the features that tell most."""
-    if not fit.data.num_features:
-        return []
-    try:
-        table = fit.table("directions", limit=_MOST_FEATURES)
-    except UnsupportedRequest:
-        return []
-    table = table[table["view"] == view]
-    # As many digits as the narrowest interval of a feature asks for.
-    narrowest = (table["upper"] - table["lower"]).groupby(table["feature"]).transform("min")
-    digits = np.clip(1 - np.floor(np.log10(np.maximum(narrowest / 2, 1e-9))), 0, 9).astype(int)
-    numbers = zip(table["weight"], table["lower"], table["upper"], digits, strict=True)
-    texts = ["{} ({} to {})".format(*(written(one, f"+.{n}f") for one in values)) for *values, n in numbers]
-    wide = table.assign(text=texts).pivot(index="feature", columns="cluster", values="text")
-    wide = wide.loc[list(dict.fromkeys(table["feature"]))]
-    shown, known = len(wide), fit.data.num_features
-    which = f"the {shown} of {known:,} features" if shown < known else "the features"
-    words = (
-        "What one unit of a feature, as it stands in the file, does to the odds of each cluster against the average of "
-        "all: +0.7 doubles them, −0.7 halves them (natural logarithms). In brackets are 95 % intervals; listed are "
-        f"{which}, those that tell most first:"
-    )
-    columns = {f"cluster {numbered(cluster)}": wide[cluster].tolist() for cluster in wide.columns}
-    frame = _frame({"feature": list(wide.index)} | columns)
-    frame.attrs["numbers"] = tuple(columns)
-    return [words, Table(frame, f"Weights of the features, view {numbered(view)}.")]
-
-
 # What to look at, and what to ask -------------------------------------------------------------------------------------
 
 
 def _contradictions(found: _Found) -> Section:
     table, number = found.against, found.fit.data.num_constraints
     again = found.again
-    title = "Answers worth asking again" if found.worth else "Answers against the others"
+    title = "Answers worth asking again" if found.worth else "Answers against the clusters"
     if not len(table):
         return Section("Contradictions", ["No answer goes against what all answers together say."])
     least = "At least " if len(table) == _LOOKED_AT else ""
@@ -466,17 +424,17 @@ def _contradictions(found: _Found) -> Section:
         "right, so many are errors. “Probability” is how probably this expert, who errs at times, gives this answer; "
         "“together” is how probably the two items are in one cluster of this expert's view."
     )
-    listed, of = table, ""
+    listed, first = table, list[Any]()
     if most_contrary(found.of_whom):
-        who = found.of_whom["expert"].iloc[0]
-        listed, of = table[table["expert"] == who], f" of {who}"
-    which = f"{_the(f'least probable{of}', listed['probability'], 'probability')}:"
+        first = _of_one(found, found.of_whom["expert"].iloc[0])
+    else:
+        which = f"{_the('least probable', listed['probability'], 'probability')}:"
+        first = [which, _shown_pairs(found, listed.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")]
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
-    first = _shown_pairs(found, listed.head(_FEW_ROWS).drop(columns="gain"), f"The least probable answers{of}.")
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
-                                                else "by this model none would tell more if asked again")  # fmt: skip
+                                                else "of which by the model none is worth asking again")  # fmt: skip
     if not found.worth:
-        return Section(title, [words, *whose, which, first], gist)
+        return Section(title, [words, *whose, *first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
         f"“Gain” is how much another answer is expected to tell of the pair; {gains.SCALE}. It "
@@ -486,7 +444,21 @@ def _contradictions(found: _Found) -> Section:
         f"{_the('with the largest gain', again['gain'] / gains.EVEN, 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
-    return Section(title, [words, *whose, gain, most, which, first], gist)
+    return Section(title, [words, *whose, gain, most, *first], gist)
+
+
+def _of_one(found: _Found, who: Any) -> list[Any]:
+    """Tabulate answers of one expert that go against the clusters: the least probable ones of either kind."""
+    own = found.against[found.against["expert"] == who]
+    apart = own["together"] > 0.5
+    words = f"{kinds_in_words(found.fit, found.against, who)}. {spread_in_words(found.fit, who)}".strip()
+    blocks: list[Any] = [words]
+    for which, name in ((~apart, "together, of different clusters"), (apart, "apart, of one cluster")):
+        if which.any():
+            shown = own[which].head(_FEW_ROWS // 2).drop(columns="gain")
+            caption = f"The least probable answers of {who} that say {name}: {len(shown)} of {int(which.sum()):,}."
+            blocks.append(_shown_pairs(found, shown, caption))
+    return blocks
 
 
 def _the(which: str, values: Any, what: str) -> str:

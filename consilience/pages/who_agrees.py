@@ -5,17 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from consilience.models.crowd.gate import BLIND, signal
 from consilience.models.majority_vote import as_annotations
-from consilience.pages import Section, Table
+from consilience.pages import Code, Section, Table
 from consilience.printing import counted
 
 TITLE = "Agreement with the others"
 
 
-def agreement_with_others(fit: Any) -> list[Section]:
-    """Tabulate how far annotators agree with the others beyond chance; nothing where that cannot be told."""
+_MOST_LABELS = 40  # of annotators that are looked at
+_LOOKED_AT = 2  # annotators
+
+
+def agreement_with_others(fit: Any, named: Any = None) -> list[Section]:
+    """Tabulate how far annotators agree with the others beyond chance; nothing where that cannot be told.
+
+    Parameters
+    ----------
+    fit : of mentions.
+    named : its truth, as `worded` writes it; its own by default.
+    """
     import pandas
 
     data = fit.data
@@ -26,12 +37,56 @@ def agreement_with_others(fit: Any) -> list[Section]:
     order = known[np.argsort(z[known], kind="stable")]
     names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
     labels = np.bincount(np.asarray(data.annotator), minlength=data.num_annotators)
-    blind = int((z[known] < BLIND).sum())
+    weak = order[z[order] < BLIND]
+    passed = 1 - float(special.ndtr(BLIND)) ** len(known)
     frame = pandas.DataFrame({"annotator": names[order], "labels": labels[order], "z": z[order]})
     words = (
         "How far the labels of each annotator agree with those of the others on the same mentions: z is by how many "
-        f"standard errors that is more than by chance. From {BLIND:g} on it is hardly chance. Below, nothing tells "
-        "that the annotator looks at the mentions, and nothing tells of the opposite either. No model has a part in it."
+        f"standard errors that is more than by chance. Were all {len(known):,} to guess, one or more of them would "
+        f"reach {BLIND:g} in about {100 * passed:.0f} % of cases. A z below {BLIND:g} is weak evidence or none that "
+        "the annotator looks at the mentions, and no proof of the opposite. No model has a part in it."
     )
     table = Table(frame, "Agreement beyond chance, the least first.", texts={"z": [f"{one:.1f}" for one in z[order]]})
-    return [Section(TITLE, [words, table], f"{blind:,} of {counted(len(known), 'annotators')} below {BLIND:g}")]
+    blocks: list[Any] = [words, table]
+    for one in weak[:_LOOKED_AT].tolist():
+        blocks.append(_labels(fit, named or fit.truth, one, str(names[one])))
+    blocks += _to_leave_out(fit, [str(names[one]) for one in weak])
+    return [Section(TITLE, blocks, f"{len(weak):,} of {counted(len(known), 'annotators')} below {BLIND:g}")]
+
+
+def _labels(fit: Any, named: Any, who: int, name: str) -> Table:
+    """Tabulate the labels of an annotator beside the leading ones, those that differ first."""
+    import pandas
+
+    data = fit.data
+    own = np.flatnonzero(np.asarray(data.annotator) == who)
+    mention, label = np.asarray(data.mention)[own], data.label_codes().label[own]
+    lead = np.asarray(named.lead.label)[mention]
+    order = np.lexsort([mention, label == lead])[:_MOST_LABELS]
+    words, texts = named.names(), named.ids["class"]
+    frame = pandas.DataFrame({
+        "mention": words[mention[order]], f"label of {name}": [str(texts[code]) for code in label[order]],
+        "leading label": [str(texts[code]) for code in lead[order]],
+        "same": np.where(label == lead, "yes", "no")[order],
+    })  # fmt: skip
+    same = int((label == lead).sum())
+    cut = f", of which {len(order)} are shown" * (len(order) < len(own))
+    caption = f"Labels of {name}{cut}: {same:,} of {len(own):,} are the leading label of the fit."
+    return Table(frame, caption)
+
+
+def _to_leave_out(fit: Any, names: list[str]) -> list[Any]:
+    """Say how to fit again without some annotators; nothing of none."""
+    if not names:
+        return []
+    known = fit.attributes.get("data_file")
+    rest = f"rows[~rows['annotator_id'].isin({names!r})]"
+    lines = [
+        f"rows = cs.read_mentions({known!r}).to_pandas()" if known else "rows = fit.data.to_pandas()",
+        f"again = cs.fit({fit.member.name!r}, cs.read_mentions({rest}))",
+    ]
+    words = (
+        "If these labels look like guesses, leave them out and fit again. In Python, with other settings than the "
+        "defaults to be given again:"
+    )
+    return [words, Code("\n".join(lines), "To leave annotators out")]

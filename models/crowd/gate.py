@@ -25,14 +25,14 @@ from consilience.notes import Level, Note, Remedy
 LEAST = 3.0
 """The z below which nothing tells signal from chance: noise has it in at most 17 of 1000 sets."""
 
-NO_EVIDENCE = "no evidence that "
-"""How the remark on annotators begins who may agree with others by chance: pages put it before those on the method."""
+BY_CHANCE = "the agreement of ", " with the others is not clearly above chance"
+"""What stands before and after the names of annotators who may agree with others by chance: pages look for it."""
 
 ERRORS = "errors of annotators"
 """What remarks are about that follow from one cause: what a model takes annotators' errors to be."""
 
 BLIND = 2.0
-"""The z of an annotator below which nothing tells of a look at the items."""
+"""The z of an annotator below which agreement with the others is not clearly above chance."""
 
 _OPPOSED = -3.0
 _NAMED = 5  # annotators in one sentence
@@ -83,7 +83,7 @@ class Signal:
 
     @property
     def blind(self) -> Bool[np.ndarray, " annotator"]:
-        """Who does not agree with the others more than chance, so that nothing tells of a look at the items."""
+        """Who does not clearly agree with the others more than chance."""
         return self.annotator_z < BLIND
 
     @property
@@ -269,10 +269,9 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) ->
     chosen = signal.blind & (z >= _OPPOSED), z < _OPPOSED
     blind, opposed = ([str(names[code]) for code in np.flatnonzero(one).tolist()] for one in chosen)
     if blind:
-        who = f"{_listed(blind)} look{'s' if len(blind) == 1 else ''}"
         low, high = (f"{end:.1f}" for end in (z[chosen[0]].min(), z[chosen[0]].max()))
         chance = f"{low if low == high else f'{low} to {high}'} standard errors above it, less than {BLIND:.0f}"
-        yield Note(Level.note, f"{NO_EVIDENCE}{who} at the items: agreement with the others may be chance ({chance})")
+        yield Note(Level.note, f"{_listed(blind).join(BY_CHANCE)} ({chance})")
     if opposed:
         agree = "agrees" if len(opposed) == 1 else "agree"
         text = f"{_listed(opposed)} {agree} less than chance would: are the labels used in another order?"

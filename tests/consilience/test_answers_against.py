@@ -1,4 +1,4 @@
-"""Whose answers go against what all answers together say."""
+"""Whose answers go against the clusters."""
 
 import numpy as np
 import pandas
@@ -22,7 +22,7 @@ def test_who_contradicts_the_others_more_than_by_chance_is_named(contrary, answe
     experts = pandas.DataFrame({"expert": names, "answers": answers})
     found = by_expert(experts, pandas.DataFrame({"expert": np.repeat(names, contrary)}))
     assert most_contrary(found) == told
-    assert found.set_index("expert").loc[names, "against the others"].tolist() == contrary
+    assert found.set_index("expert").loc[names, "against the clusters"].tolist() == contrary
     assert bool(table_by_expert(found)) is (len(answers) > 1)
 
 
@@ -31,6 +31,6 @@ def test_the_tile_is_of_the_largest_share_and_not_of_the_largest_number():
     frame = by_expert(experts, pandas.DataFrame({"expert": list("a" * 20 + "b" * 10)}))
     ((name, value),) = tile_of_most(frame).items()
     assert value == "25.0 %"
-    assert name.startswith("of the 40 answers of b go against what all together say, the largest share of an expert (")
+    assert name.startswith("of the 40 answers of b go against the clusters, the largest share of an expert (")
     assert name.endswith("14.2 to 40.2 %, 95 %)")  # Wilson's, by hand
     assert tile_of_most(frame[:1]) == {}

@@ -346,4 +346,5 @@ def test_a_fit_in_five_lines_errors_first(crowd):
 @pytest.mark.parametrize(("said", "names"), [(0.5, ["divided"]), (1.0, [])])
 def test_grey_is_in_the_legend_of_pairs_where_it_is_drawn(said, names):
     axes = drawn(views_figures.pairs_of_items(np.eye(2), np.array([[np.nan, said], [said, np.nan]]), [0, 1], "View 1"))
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["together", "said apart", *names]
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend == ["together (above: probability)", "said apart", *names]

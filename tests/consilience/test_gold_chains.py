@@ -99,8 +99,13 @@ def test_too_few_documents_give_no_interval_and_that_is_said(number, said):
     assert found.interval("good", "conll") is None
     assert said in found.how
     page = chain_scores(fit, systems, ["conll"], singletons=True)
-    assert said in page.findings[0]
-    assert "without an interval" in next(iter(page.numbers))
+    assert page.sections[0].blocks[0].startswith(said)
+    other = found.scores["bad"]["conll"]
+    documents = "document" if number == 1 else "documents"
+    told = f"; “bad” has {other:.3f} on {number} {documents}, too few to tell which is better"
+    assert next(iter(page.numbers)).endswith(told)
+    many = "one document does" if number == 1 else f"{number} documents do"
+    assert page.verdict == f"{many} not tell whether “good” or “bad” is better"
 
 
 def test_annotators_are_scored_on_mentions_with_a_gold_label():

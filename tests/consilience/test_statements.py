@@ -174,7 +174,8 @@ def test_names_make_no_element_and_everything_has_a_name(pages, kind):
     head = html[: html.index("</header>")]
     assert head.count("<dt>") <= 4
     assert head.count("<li>") <= 9
-    assert set(re.findall(r'href="#([^"]+)"', head)) <= set(re.findall(r'<details class="section" id="([^"]+)"', html))
+    links = set(re.findall(r'<a href="#([^"]+)"', head))
+    assert links <= set(re.findall(r'<details class="section" id="([^"]+)"', html))
     assert re.findall(r'<details class="section" id="[^"]*"( open)?>', html)[:3] == [" open", " open", ""]
 
 
@@ -335,15 +336,19 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     *sizes, conll = words(html, "dt")
     assert sizes[0].startswith("chains, by the most probable links (")
-    assert re.fullmatch(r"of 16 mentions with a certainty below 0\.9; and \d of \d chains as a whole", sizes[1])
+    assert sizes[1] == "of 16 mentions uncertain: their leading label has less than 0.9"
+    (verdict,) = re.findall(r'<p class="verdict">(.*?)</p>', html)
+    sure = r"The model is at least 90 % certain of \d of \d chains, and no gold label checks that"
+    assert re.fullmatch(rf"{sure}\.", words(verdict))  # of one system
+    assert "held fixed" not in html.partition("</header>")[0]
     assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, nominally 95 %: mostly too narrow\)$", conll)
     assert "right only for systems that know no more than the crowd. See Systems." in words(html)
     heads = words(section(html, "Systems"), "th")
-    assert {"truth alone, nominal 95 % from", "nominal 95 % from"} <= set(heads)
+    assert {"nominal 95 % from", "against the most likely chains"} <= set(heads)
     assert not [head for head in heads if head.startswith("95 %")]  # of intervals that hold less
     held = (
-        "are meant to hold 95 %, and are mostly too narrow. How often they hold was measured at 90 % alone: in "
-        "simulation the middle 90 % of the draws held the true score of 7 of 40 crowds."
+        "are meant to hold 95 % (nominal), and are mostly too narrow. How often they hold was measured at 90 % alone: "
+        "in simulation the middle 90 % of the draws held the true score of 7 of 40 crowds."
     )
     assert words(section(html, "Systems")).count(held) == 1
     assert "P(best)" not in html
@@ -376,9 +381,15 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     first = words(html, "li")[0]
     above = fit.means()["mean"] >= 0
     assert first.startswith(f"{above.sum()} of {len(above)} items ")
-    assert f" above 0 and {(~above).sum()} below, by their estimated means; " in first
+    assert f" above 0 and {(~above).sum()} below, by their estimated means. All means may be off together by" in first
     sure = cs.certainty(fit).items.round(3) >= 0.9
-    assert f"; {sure.sum()} of these sides are at least 90 % certain, if annotators are alike." in first
+    high, low = (int((sure & one).sum()) for one in (above, ~above))
+    assert (
+        f"Of {len(above)} items {high} are surely above 0 and {low} surely below, if annotators are alike; report the "
+        f"other {(~sure).sum()} as open."
+    ) in words(html)
+    gist = f"{high} surely above 0, {low} surely below, {(~sure).sum()} open"
+    assert gist in words(section(html, "Items"))
     high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
     extremes = words(section(html, "Items"))
     assert f"The lowest estimate is that of “{low}” (" in extremes
@@ -448,9 +459,8 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     rows = {"item": item, "annotator": who, "rating": true[item] + offset[who] + random.normal(0, 0.1, 120)}
     fit = cs.fit("normal-inverse-gamma", cs.read_ratings(rows), threshold=4.8)
     found = without_offsets(fit, offsets_of(fit.data))
-    best = cs.certainty(fit)
-    unsure = int((best.items.round(3) < 0.9).sum())
-    text = found.words(fit, best)
+    unsure = int((np.maximum(found.above, 1 - found.above).round(3) < 0.9).sum())
+    text = found.words(fit)
     gain = f"15 of 60 items would change sides, and {np.sum(found.certainty.round(3) < 0.9)} instead of {unsure} would "
     assert gain in text
     assert f"mean certainty of the side would be {found.top.value:.3f}, and “" in text
@@ -458,7 +468,7 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     html = words(page)
     assert html.count(text) == 1
-    assert "mean certainty of the side, if annotators are alike" in words(page, "dt")
+    assert "mean certainty of the side, with other annotators like these" in words(page, "dt")
     assert "cs.compare(fit, {'a': 'SYSTEM_A.csv', 'b': 'SYSTEM_B.csv'})" in html
     assert "In these commands SYSTEM_A.csv and SYSTEM_B.csv are files of yours." in html
     assert "What the model expects (priors), set from the same data." in html
@@ -469,7 +479,7 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     assert "files with the columns item and class, the class being above or below" in html
     assert {"mean, offsets off", "its certainty, offsets off"} <= set(words(page, "th"))
     assert {"gap to the others", "offset from the mean of all"} <= set(words(page, "th"))
-    assert "The model takes annotators for alike, which they are not (see Annotator offsets)." in html
+    assert "The data hold no known truth: nothing here checks the means." in html
     assert fit.resolved.learned_priors == {"mean", "variance"}
     assert "moved from the mean of its ratings towards that of all items" in html
     off = "in Python with the offsets of annotators taken off, to compare items by these 4 annotators alone"

@@ -29,6 +29,8 @@ def compared(values, errors, apart, most=3):
     ("values", "errors", "apart", "said", "otherwise", "other"),
     [
         ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 have the most evidence (probability above 0.99)", "", 0),
+        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0], "3 have the most evidence (probability above 0.99)",
+         "; 4 sorts the items alike", 0),
         ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 are left open: the estimates of their evidence are "
          "too rough to tell them apart. This page takes 3, whose estimate is the highest",
          "; the run with 4 sorts the items into the same clusters", 0),
@@ -50,7 +52,9 @@ def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart,
     assert text.endswith(otherwise)
     assert "nats" not in text
     assert most_otherwise(fit) == other
-    first, why, table = evidence(fit)
+    allowed, table, more = evidence(fit)
+    assert allowed == f"{text}."
+    first, why = more.blocks
     shown = table.frame.set_index("clusters at most")
     assert shown.loc[3, "left open"] == "taken"
     gap = float(shown.loc[2, "less than the highest"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))

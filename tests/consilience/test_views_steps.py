@@ -20,25 +20,28 @@ def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
         monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
         page = views_page(fit, {}, risk=None)
         asked = [one for one in page.actions if one.words.startswith("Ask ")]
-        again = [one for one in asked if "why, where all together say otherwise" in one.words]
+        again = [one for one in asked if "why, by the rows of" in one.words]
         assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
             said != ""
         )
         worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
         assert all(one.words.startswith(f"Ask {worst} why") for one in again)
-        (shown,) = [
+        shown = [
             block for part in page.sections for block in part.blocks
             if isinstance(block, Table) and block.caption.startswith("The least probable answers")
         ]  # fmt: skip
-        assert (set(shown.frame["expert"]) == {worst}) is (said != "")
+        assert len(shown) == (2 if said else 1)  # of calls of together, and of calls of apart
+        assert ({*shown[0].frame["expert"], *shown[-1].frame["expert"]} == {worst}) is (said != "")
+        assert all(set(one.frame["answer"]) == {kind} for one, kind in zip(shown, ("together", "apart"), strict=False)
+                   if said)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("said", "names"),
     [
-        ([1.0, 0.0, np.nan], ["together", "said apart"]),
-        ([0.5, 2 / 3, 1.0], ["together", "said apart", "most say together", "divided"]),
-        ([0.25, 0.0, np.nan], ["together", "said apart", "most say apart"]),
+        ([1.0, 0.0, np.nan], ["together (above: probability)", "said apart"]),
+        ([0.5, 2 / 3, 1.0], ["together (above: probability)", "said apart", "most say together", "divided"]),
+        ([0.25, 0.0, np.nan], ["together (above: probability)", "said apart", "most say apart"]),
     ],
 )
 def test_every_colour_of_pairs_is_in_the_legend(said, names):
@@ -108,5 +111,5 @@ def test_a_number_of_views_that_no_chain_was_free_to_leave_is_no_probability(fit
     known = "in a share above 0." if doubted else "with probability above 0."
     assert f", {known}" in next(iter(page.numbers))
     assert f" views in mind, {known}" in page.findings[0]
-    assert ("may have missed other numbers of views." in page.findings[0]) is doubted
+    assert ("so some may be missed (see How many views)." in page.findings[0]) is doubted
     assert known in section(page.sections, "How many views").gist

@@ -11,7 +11,7 @@ from consilience.evaluation.silver import silver_chains
 from consilience.models.crowd.gate import signal
 from consilience.models.majority_vote import as_annotations
 from consilience.models.truth.chains import DrawnChains
-from consilience.pages.chains import _spans, chain_scores, chain_sections, worded
+from consilience.pages.chains import _spans, chain_scores, chain_sections, mentions_verdict, worded
 from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
 from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.whole_chains import Whole, exactly_these, of_whole_chains, whole_chains
@@ -61,7 +61,10 @@ def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
         assert row[-1] == pytest.approx(share)
         assert len(row.mentions.split(", ")) == row.number
     unsure = int((table.frame["probability of exactly these"].round(3) < 0.9).sum())
-    assert any(name.endswith(f"; and {unsure} of {chains.num_entities} chains as a whole") for name in numbers)
+    assert not any("as a whole" in name for name in numbers)
+    scored = chain_scores(fit, {}, [], singletons=True)
+    sure = f"certain of {chains.num_entities - unsure} of {chains.num_entities} chains, and no gold label checks that."
+    assert mentions_verdict(fit, top, None, scored).endswith(sure)
 
 
 def test_a_chain_is_no_surer_than_its_draws_can_show(fit):

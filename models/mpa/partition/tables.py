@@ -14,7 +14,7 @@ from consilience.models.mpa.candidates import labelled
 from consilience.models.mpa.priors import BetaPrior
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
-from consilience.notes import Level, Note, Remedy
+from consilience.notes import IN_DETAILS, Level, Note, Remedy
 
 HIDDEN = {
     "link": ("chain", "draw", "mention"), "field": ("chain", "draw", "6"), "nearest": ("chain", "draw"),
@@ -68,7 +68,7 @@ def partition_notes(known: Mapping[str, Any], sites: Mapping[str, Any]) -> Itera
     """
     text = "how entities grow from mention to mention was learned in the warm-up of the sampler and then held fixed: "
     text += "intervals leave out the doubt about that"
-    yield Note(Level.note, text)
+    yield Note(Level.note, text, about=IN_DETAILS)
     chains, draws = np.shape(known["swap_rate"])
     if not draws:
         return

@@ -234,7 +234,7 @@ def test_a_copied_annotator_does_not_make_signal():
         "either both are right or one copies the other; only gold labels can tell"
     )
     assert [note.text for note in rest] == [
-        "no evidence that Ann looks at the items: agreement with the others may be chance "
+        "the agreement of Ann with the others is not clearly above chance "
         f"({found.annotator_z[0]:.1f} standard errors above it, less than 2)"
     ]
 
@@ -256,7 +256,7 @@ def test_noise_is_said_in_red():
     low, high = (f"{end(found.annotator_z):.1f}" for end in (min, max))
     shown = low if low == high else f"{low} to {high}"
     assert note.text == (
-        "no evidence that Ann, Bob, Cem look at the items: agreement with the others may be chance "
+        "the agreement of Ann, Bob, Cem with the others is not clearly above chance "
         f"({shown} standard errors above it, less than 2)"
     )
 
