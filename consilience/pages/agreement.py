@@ -262,7 +262,8 @@ def _items(found: Agreement) -> Section | None:
         "annotations first. Such items may be hard or unclear, or annotators erred: agreement does not tell which."
     )
     if beyond:
-        words += f" {counted(beyond, 'more items')} agree as little as the last of these."
+        agree = "agrees" if beyond == 1 else "agree"
+        words += f" {counted(beyond, 'more items')} {agree} as little as the last of these."
     frame = shown.assign(labels=_tallies(found, least))[["item", "labels", "annotations", "agreement"]]
     value = written(float(shown["agreement"].iloc[0]), ".3f")
     gist = f"of {counted(len(usable), 'items')} {tied:,} {'has' if tied == 1 else 'have'} the least, {value}"

@@ -38,7 +38,7 @@ def meeting_blocks(found: Agreement, *, by_gold: bool) -> list[Any]:
     blocks: list[Any] = []
     met = labels_that_meet(found.counts, _MOST_ROWS)
     if met is not None and found.counts.num_labels > 2:
-        columns = {
+        columns: dict[str, Any] = {
             "label": _names(found, met.first), "other label": _names(found, met.second), "pairs": met.number,
             "of those that differ": met.share, "by frequency": met.by_frequency, "p": met.chance,
         }  # fmt: skip

@@ -38,8 +38,8 @@ class Typos(NamedTuple):
         are, errors = ("is", "a typing error") if self.number == 1 else ("are", "typing errors")
         one, other = self.example
         return (
-            f"{self.number:,} of {counted(self.of, 'pairs')} in doubt, of a probability from {SHOWN} to {DOUBTFUL}, "
-            f"{are} equal but for {errors} (such as “{one}” and “{other}”)"
+            f"{self.number:,} of {counted(self.of, 'pairs')} in doubt {are} equal but for {errors}, such as “{one}” "
+            f"and “{other}”"
         )
 
 
