@@ -13,11 +13,12 @@ from consilience.pages.dates_in_parts import split_dates
 from consilience.pages.linkage_first import written_files
 from consilience.pages.links_within import across_files, pairs_in_doubt, parted, rarely_within, within_too
 from consilience.pages.run import changed, kinds_of
-from consilience.pages.typing_errors import Typos
+from consilience.pages.typing_errors import TEXTS, Typos
 from consilience.printing import joined
 
-_SIMILAR = {"category": "string", "date": "date"}  # types of fields, and by what their values may be nearly equal
-_COMPARED = {"category": "texts", "date": "dates"}
+_SIMILAR = {**dict.fromkeys(TEXTS, "string"), "date": "date"}  # types of fields, and by what values may be nearly equal
+_COMPARED = {**dict.fromkeys(TEXTS, "texts"), "date": "dates"}
+_KINDS = ("string", "typo", "number", "date")  # of similarity, by name: texts are found to be such
 _AGAIN = "linked-again"
 _ACROSS = " --restriction across"
 
@@ -35,11 +36,13 @@ def next_steps(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
     files = " ".join(shlex.quote(one) for one in fit.attributes.get("files", [])) or "FILES"
     named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
     flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
+    fields = f" --fields {shlex.quote(fit.attributes['fields_given'])}" if "fields_given" in fit.attributes else ""
     similar = _similar(kinds, typos) if "similar" not in fit.attributes else ""
     across = within_too(fit) and rarely_within(fit)
-    options = _ACROSS * across + similar * (typos.number > 0)
-    link = f"consilience link {files}{flags}{options}"
-    best = [Action(_recommended(fit, typos, across=across), f"{link} -o {_AGAIN}")] if options else []
+    options = _ACROSS * across + (similar * (typos.number > 0) or _as_given(fit))
+    link = f"consilience link {files}{flags}{fields}{options}"
+    spoken = across or typos.number > 0
+    best = [Action(_recommended(fit, typos, across=across), f"{link} -o {_AGAIN}")] if spoken else []
     words = "With same or different in its column answer, link again:"
     answered = [Action(words, f"{link} --labels review.csv -o decided")]
     answered *= fit.method == "em" and "labels" not in fit.attributes
@@ -78,8 +81,7 @@ def _review(fit: Any, again: str) -> Action:
 def _result(fit: Any) -> Action:
     """Say where the entities stand, or how to write them."""
     if files := written_files(fit):
-        words = "Use the result as it is"
-        return Action(f"{words}: {' and '.join(files)}", section="Links")
+        return Action(f"Find the result in {' and '.join(files)}", section="Links")
     return Action("Write the entities:", "consilience table RUN entities --csv entities.csv")
 
 
@@ -90,8 +92,15 @@ def _similar(kinds: Mapping[str, str], typos: Typos) -> str:
     return f" --similar {shlex.quote(named)}" if fields else ""
 
 
+def _as_given(fit: Any) -> str:
+    """Return the option by which the run compared values by similarity; empty where none was given."""
+    kinds = kinds_of(fit.attributes.get("similar", ""))
+    named = ",".join(f"{name}={kind}" for name, kind in kinds.items() if kind in _KINDS)
+    return f" --similar {shlex.quote(named)}" if named else ""
+
+
 def _by_similarity(kinds: Mapping[str, str], similar: str, link: str) -> list[Action]:
     """Offer to compare values by similarity where no typing errors were found."""
-    what = " and ".join(words for kind, words in _COMPARED.items() if kind in kinds.values())
+    what = " and ".join(dict.fromkeys(words for kind, words in _COMPARED.items() if kind in kinds.values()))
     words = f"Compare {what} by similarity, so that typing errors count less:"
     return [Action(words, f"{link}{similar} -o linked-by-similarity")]
