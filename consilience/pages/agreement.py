@@ -177,12 +177,13 @@ def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section
     Parameters
     ----------
     found : the agreement.
-    items : whether to show those that agree least, and gold labels by annotator; a page on a fit has tables of its own.
+    items : whether to show those that agree least, which labels meet, and gold labels by annotator; a page on a fit has
+        tables of its own.
     """
     if not found.num_usable:
         return []
     parts = [
-        _schemes(found), _labels(found, by_gold=items), _items(found) if items else None,
+        _schemes(found), _labels(found, meeting=items), _items(found) if items else None,
         _annotators(found, by_gold=items), _arrival(found),
         _chance(found), planning(found),
     ]  # fmt: skip
@@ -229,7 +230,7 @@ def _alike(schemes: Any) -> bool:
     return float(np.ptp(schemes[["value", "lower", "upper"]], axis=0).max()) < _SAME
 
 
-def _labels(found: Agreement, *, by_gold: bool) -> Section:
+def _labels(found: Agreement, *, meeting: bool) -> Section:
     labels = found.labels()
     ordered = labels.sort_values("annotations", ascending=False, kind="stable")
     words = (
@@ -244,7 +245,7 @@ def _labels(found: Agreement, *, by_gold: bool) -> Section:
     lowest = lowest_label(found.counts, found._weight(found.weights), found.level)
     gist = _least(labels, "label", "least on", lowest)
     words += f" It is {gist}.{_how_told(found, 'labels')}" * (lowest is not None)
-    met = meeting_blocks(found, by_gold=by_gold)
+    met = meeting_blocks(found) if meeting else []
     return Section(LABELS, [words, table, drawn, *_left_out(ordered, "labels"), *met], gist)
 
 

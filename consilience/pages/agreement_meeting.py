@@ -25,14 +25,8 @@ _HOW = (
 )
 
 
-def meeting_blocks(found: Agreement, *, by_gold: bool) -> list[Any]:
-    """Return the table of labels that meet, and what annotators call items whose gold label they miss.
-
-    Parameters
-    ----------
-    found : the agreement.
-    by_gold : whether to show gold labels.
-    """
+def meeting_blocks(found: Agreement) -> list[Any]:
+    """Return the table of labels that meet, and what annotators call items whose gold label they miss."""
     import pandas
 
     blocks: list[Any] = []
@@ -46,7 +40,7 @@ def meeting_blocks(found: Agreement, *, by_gold: bool) -> list[Any]:
         texts |= {"p": [probability(one) if np.isfinite(one) else "–" for one in met.chance]}
         table = Table(pandas.DataFrame(columns), "Pairs of annotations of an item that differ.", texts=texts)
         blocks += [Heading(MEETING), f"{_HOW}{_so(found, met)}", table]
-    return blocks + (_missed(found) if by_gold else [])
+    return [*blocks, *_missed(found)]
 
 
 def confused(found: Agreement) -> list[Action]:

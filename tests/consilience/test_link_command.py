@@ -166,7 +166,7 @@ def test_what_the_command_writes(folder):
     assert [float(one) for one in by_known.groups()] == pytest.approx(wanted, abs=0.05)
     call = "cs.link({'file_1': 'file_1.csv', 'file_2': 'file_2.csv'}, fields={'field_1': 'category', "
     assert call in html.unescape(page)
-    assert "--similar field_1=string,field_2=string" in page
+    assert "--similar field_1=string,field_2=string" in re.sub(r"<[^>]+>", "", page)
     none = Typos(0, 0, ())
     similar = dataclasses.replace(fit, attributes=fit.attributes | {"similar": "field_1 (string)"})
     assert len(next_steps(similar, weighed(similar), none)) == len(next_steps(fit, weighed(fit), none)) - 1
