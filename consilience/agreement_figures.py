@@ -62,7 +62,7 @@ def agreement_by_name(
     ax.hlines(rows, frame["lower"], frame["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     handles = ax.plot(frame[value], rows, "o", color=BLUE, markersize=5)
     ax.set_yticks(rows, names)
-    names = [f"agreement, with its interval{f' for {whose}' if whose else ''}"]
+    names = ["agreement, with its interval" + f"\nfor {whose}" * bool(whose)]  # in one line it may leave the figure
     if chance:
         handles += ax.plot(frame[chance], rows, "|", color=VERMILLION, markersize=11, markeredgewidth=2)
         names.append("labels at random")
