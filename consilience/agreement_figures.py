@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from consilience.drawing import (
     BLUE,
     GRID,
     INK,
+    SKY,
     SMALL,
     VERMILLION,
     axes_of,
     colours_of,
     count_items,
+    folded,
     inches,
     inked,
     legend_below,
@@ -59,7 +62,7 @@ def agreement_by_name(
     ax.hlines(rows, frame["lower"], frame["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     handles = ax.plot(frame[value], rows, "o", color=BLUE, markersize=5)
     ax.set_yticks(rows, names)
-    names = [f"interval for {whose}" if whose else "agreement, with its interval"]
+    names = ["agreement, with its interval" + f"\nfor {whose}" * bool(whose)]  # in one line it may leave the figure
     if chance:
         handles += ax.plot(frame[chance], rows, "|", color=VERMILLION, markersize=11, markeredgewidth=2)
         names.append("labels at random")
@@ -95,7 +98,7 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     place = np.full(len(names), -1)
     place[kept] = np.arange(len(kept))
     first, second = place[code[: len(frame)]], place[code[len(frame) :]]
-    drawn = (first >= 0) & (second >= 0)
+    drawn, own_figure = (first >= 0) & (second >= 0), ax is None
     matrix, items = np.full((2, len(kept), len(kept)), np.nan)
     for cells, column in ((matrix, "agreement"), (items, "items")):
         cells[first[drawn], second[drawn]] = cells[second[drawn], first[drawn]] = frame[column].to_numpy()[drawn]
@@ -116,6 +119,46 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     total = pairs.attrs.get("annotators", len(names))
     which = f" ({len(kept)} of {total:,})" if len(kept) < total else ""
     ax.set(title=f"Agreement of every two annotators{which}")
+    if own_figure:
+        _colour_key(ax)
+    return ax
+
+
+def _colour_key(ax: Any) -> None:
+    """Say below a figure of its own what colours of cells stand for."""
+    from matplotlib.patches import Patch
+
+    cells = [Patch(facecolor=tuple(inked(share)), edgecolor=GRID) for share in (0.25, 0.5, 0.75, 1.0)]
+    ax.figure.legend(cells, ["0.25", "0.5", "0.75", "1"], loc="outside lower left", ncols=4, handlelength=1.2)
+
+
+@styled
+def splits_of_items(names: Sequence[str], items: Any, kinds: Sequence[str], ax: Any = None) -> Any:
+    """Draw how many items split in which way, such as three labels of four the same.
+
+    Parameters
+    ----------
+    names : of the ways.
+    items : how many items split so.
+    kinds : of the ways, one colour each; the legend names them where they are not the names themselves.
+    ax : axes to draw into.
+    """
+    from matplotlib.patches import Patch
+
+    ax = axes_of(ax, 4.2, 3.0)
+    every = list(dict.fromkeys(kinds))
+    colour = dict(zip(every, (BLUE, SKY, VERMILLION), strict=False))
+    alone = list(names) == every  # then the rows name the kinds
+    rows = np.arange(len(names))
+    bars = ax.barh(rows, items, color=[colour[kind] for kind in kinds], height=0.7)
+    ax.bar_label(bars, [f"{number:,}" for number in items], padding=3, fontsize=9)
+    ax.set_yticks(rows, [folded(name) for name in names])
+    ax.set(title="How the labels of an item split", xlabel="items", ylim=(len(names) - 0.4, -0.6))
+    ax.margins(x=0.12)
+    ax.tick_params(axis="y", length=0)
+    count_items(ax.xaxis)
+    if not alone:
+        legend_below(ax, [Patch(color=colour[kind]) for kind in every], every)
     return ax
 
 

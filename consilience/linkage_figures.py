@@ -144,14 +144,45 @@ def threshold_curves(table: Any, ax: Any = None) -> Any:
         ax.plot(table["threshold"], table[name], marker, color=colour, markersize=4, label=name)
         if f"{name}_lower" in table:
             band = table[f"{name}_lower"], table[f"{name}_upper"]
-            ax.fill_between(table["threshold"], *band, color=colour, alpha=0.2, linewidth=0)
+            shade = f"95 % of draws of {name}"
+            ax.fill_between(table["threshold"], *band, color=colour, alpha=0.2, linewidth=0, label=shade)
     ax.set_xscale("logit")  # most thresholds that matter are near 1
     ticks = [tick for tick in (0.01, 0.1, 0.5, 0.9, 0.99, 0.999) if tick in table["threshold"].to_numpy()]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     ax.set_xticks([], minor=True)
-    title = "If pairs above a threshold were linked"
-    ax.set(title=title, xlabel="probability of the pair", ylabel="share of the pairs, of the links", ylim=(None, 1.01))
+    title = "Precision and recall by threshold, as the model expects"
+    ax.set(title=title, xlabel="threshold of the probability of a pair", ylabel="share", ylim=(None, 1.01))
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=2, borderaxespad=0)
+    return ax
+
+
+_CUTS = (0.02, 0.1, 0.5, 0.9, 0.99)
+
+
+@styled
+def pairs_by_probability(probability: Any, linked: Any, ax: Any = None) -> Any:
+    """Draw how many pairs have which probability of being one entity, those that are linked and those that are not.
+
+    Parameters
+    ----------
+    probability : of the pairs; those below the first cut are left out.
+    linked : whether each pair is linked.
+    ax : axes to draw into.
+    """
+    ax = axes_of(ax, 4.2, 3.0)
+    place = np.searchsorted(_CUTS, probability, side="right") - 1
+    number = [np.bincount(place[(place >= 0) & own], minlength=len(_CUTS)) for own in (~linked, linked)]
+    rows = np.arange(len(_CUTS))
+    names = [f"{low:g} to {high:g}" for low, high in zip(_CUTS, (*_CUTS[1:], 1), strict=True)]
+    ax.barh(rows, number[1], color=BLUE, height=0.7)
+    bars = ax.barh(rows, number[0], left=number[1], color=VERMILLION, height=0.7)
+    ax.bar_label(bars, [f"{one:,}" for one in number[0] + number[1]], padding=3, fontsize=9)
+    ax.set_yticks(rows, names)
+    ax.set(title="Pairs by probability of being one entity", xlabel="pairs", ylim=(-0.6, len(_CUTS) - 0.4))
+    ax.margins(x=0.14)
+    ax.tick_params(axis="y", length=0)
+    count_items(ax.xaxis)
+    _key(ax, ["linked", "not linked"], [BLUE, VERMILLION])
     return ax
 
 

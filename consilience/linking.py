@@ -288,6 +288,8 @@ def prepare(
         described["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
     if left := [f"{one.field}: {one.left_out}" for one in chosen if one.field not in compared]:
         described["left_out"] = "; ".join(left)
+    if names is not None:
+        described["fields_given"] = ",".join(f"{name}:{types[name]}" if name in types else name for name in names)
     described |= _given(columns, clean, missing_values)
     return Prepared(records, {**described, "cleaning": cleaned.ledger})
 

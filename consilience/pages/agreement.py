@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from consilience.evaluation.agreement.differences import Lowest, lowest_annotato
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.pages import Code, Page, Section, Table
 from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, right_by_annotator
-from consilience.pages.agreement_next import LABELS, LEAST, MOST_ITEMS, next_steps
+from consilience.pages.agreement_first import by_convention, first_figure, how_items_split, verdict
+from consilience.pages.agreement_meeting import meeting_blocks
+from consilience.pages.agreement_next import LABELS, LEAST, lowest_items, next_steps
 from consilience.pages.agreement_planned import planning
 from consilience.pages.annotators_alike import apart_in_agreement, how_alike
 from consilience.pages.run import IN_CODE, today
@@ -30,6 +33,8 @@ _PAPER = """@article{norregaard2022sparse,
 }"""
 
 _MOST_ROWS = 30  # of a table that a page shows; the library and the command have them all
+
+_MOST_FINDINGS = 4  # of a first screen
 
 _MOST_NAMED = 3  # of those than whom the lowest is lower
 
@@ -62,9 +67,6 @@ _SAME = 1e-12
 
 _DIGITS = 3  # of coefficients
 
-# Of alpha: for tentative conclusions, and for others (Krippendorff 2004, Content Analysis, section 11.4).
-_CUSTOMARY = (0.667, 0.8)
-
 
 def agreement_page(found: Agreement) -> Page:
     """Return the page on the agreement of annotators alone."""
@@ -89,47 +91,54 @@ def agreement_page(found: Agreement) -> Page:
     (low, high), hold = others or found.interval, f"{100 * found.level:g} %"
     value, *ends = within(found.value, low, high)
     numbers[f"{name}, for {whose} ({ends[0]} to {ends[1]}, {hold})"] = value
-    findings = [
-        f"Two annotators give an item the same label with probability {value} ({ends[0]} to {ends[1]}, {hold} for "
-        f"{whose})."
-    ]
+    first, judged = f"Two annotators give an item the same label with probability {value}", ""
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
     if len(alpha):
         expected = f"{alpha['expected'].iloc[0]:.2f}"
-        own = tuple(alpha[["value", "lower", "upper"]].iloc[0])
+        own = alpha[["value", "lower", "upper"]].iloc[0].tolist()
         numbers["agreement of labels at random, as frequent as these are"] = expected
-        findings[0] += f" Labels at random, as frequent as these are, would with probability {expected}."
-        tile, said = _of_alpha(own, found.alpha_interval_of_others, hold)
-        numbers |= tile
-        findings.append(f"{said} {_by_convention(own[0])}")
+        first += f"; labels at random, as frequent as these, would with {expected}"
+        of_alpha = (own[0], *(found.alpha_interval_of_others or own[1:]))
+        numbers |= _of_alpha(of_alpha, "annotators like these" if found.alpha_interval_of_others else _THESE, hold)
+        judged = verdict(*of_alpha)
     if found.num_usable < counts.num_items:
         numbers["items with two annotations or more"] = found.num_usable
-    findings += [*([_by_weights(found)] * found.dependence.found), *beside_gold(found), *_who_agrees_least(found)]
+    findings = [
+        f"{first}. {_to_quote_of_both(found)}", *([_by_weights(found)] * found.dependence.found), *beside_gold(found),
+        *_who_agrees_least(found), how_items_split(found),
+    ]  # fmt: skip
     sections = [*agreement_sections(found, items=True), _run(found)]
     actions = next_steps(found, sections)
-    return Page(title, line, sections, numbers=numbers, findings=findings, actions=actions)
+    return Page(
+        title, line, sections, verdict=judged, numbers=numbers, findings=findings[:_MOST_FINDINGS],
+        figure=first_figure(found), actions=actions,
+    )  # fmt: skip
 
 
-def _of_alpha(
-    own: tuple[float, float, float], others: tuple[float, float] | None, hold: str
-) -> tuple[dict[str, str], str]:  # fmt: skip
-    """Return the key figure of alpha, and the sentence on it: for annotators like these, where that is known.
+def _of_alpha(value: tuple[float, float, float], whose: str, hold: str) -> dict[str, str]:
+    """Return the key figure of alpha.
 
     Parameters
     ----------
-    own : alpha, and its interval for these annotators.
-    others : that for annotators like these.
-    hold : the level, in words.
+    value : alpha and the ends of its interval.
+    whose, hold : for whom that is, and its level, in words.
     """
-    value, low, high = within(own[0], *(others or own[1:]))
-    whose = "annotators like these" if others else "these annotators"
-    tile = f"Krippendorff's alpha, for {whose} ({low} to {high}, {hold}): 0 is what labels at random reach, 1 is full "
-    said = (
-        f"Of the way from there to full agreement that is {value} (Krippendorff's alpha: {low} to {high}, {hold} for "
-        f"{whose})."
+    alpha, low, high = within(*value)
+    return {f"Krippendorff's alpha, for {whose} ({low} to {high}, {hold}): 0 is chance, 1 full agreement": alpha}
+
+
+def _to_quote_of_both(found: Agreement) -> str:
+    """Say which interval to quote."""
+    hold = f"{100 * found.level:g} %"
+    if not found.interval_of_others:
+        _, *ends = within(found.value, *found.interval)
+        return f"The interval is {ends[0]} to {ends[1]} ({hold} for {_whose(found)})."
+    _, *ends = within(found.value, *found.interval_of_others)
+    number = found.two_way.num_annotators
+    return (
+        f"Quote {ends[0]} to {ends[1]} ({hold}), unless these {number:,} annotators will do all further labelling."
     )
-    return {f"{tile}agreement": value}, said
 
 
 def _by_weights(found: Agreement) -> str:
@@ -147,13 +156,6 @@ def _by_weights(found: Agreement) -> str:
     )
 
 
-def _by_convention(alpha: float) -> str:
-    """Say where a value of alpha stands by the limits that Krippendorff (2004) suggests."""
-    low, high = _CUSTOMARY
-    where = f"below {low}" if alpha < low else f"between {low} and {high}" if alpha < high else f"{high} or more"
-    return f"It is {where}: custom, which is no test, asks for {high}, and for {low} where conclusions are tentative."
-
-
 def _who_agrees_least(found: Agreement) -> list[str]:
     """Say whether annotators differ in how often they agree, and who agrees least; nothing of one, or where unknown."""
     with contextlib.suppress(UnsupportedRequest):
@@ -161,7 +163,8 @@ def _who_agrees_least(found: Agreement) -> list[str]:
         if len(each := each[each["pairs"] > 0]) > 1:
             first, told = _lowest_row(each, "annotator", _lowest_annotator(found))
             value, *ends = within(first["agreement"], first["lower"], first["upper"])
-            said = f"{value} ({ends[0]} to {ends[1]}, {100 * found.level:g} % for {_THESE})"
+            said = f"{value} ({ends[0]} to {ends[1]}, {100 * found.level:g} %)"
+            told = told.partition(", but not")[0]  # the section on annotators says it
             return [f"{apart_in_agreement(found)}“{first['annotator']}” agrees least with the others, {said}{told}."]
     return []
 
@@ -174,12 +177,13 @@ def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section
     Parameters
     ----------
     found : the agreement.
-    items : whether to show those that agree least, and gold labels by annotator; a page on a fit has tables of its own.
+    items : whether to show those that agree least, which labels meet, and gold labels by annotator; a page on a fit has
+        tables of its own.
     """
     if not found.num_usable:
         return []
     parts = [
-        _schemes(found), _labels(found), _items(found) if items else None,
+        _schemes(found), _labels(found, meeting=items), _items(found) if items else None,
         _annotators(found, by_gold=items), _arrival(found),
         _chance(found), planning(found),
     ]  # fmt: skip
@@ -226,7 +230,7 @@ def _alike(schemes: Any) -> bool:
     return float(np.ptp(schemes[["value", "lower", "upper"]], axis=0).max()) < _SAME
 
 
-def _labels(found: Agreement) -> Section:
+def _labels(found: Agreement, *, meeting: bool) -> Section:
     labels = found.labels()
     ordered = labels.sort_values("annotations", ascending=False, kind="stable")
     words = (
@@ -241,30 +245,29 @@ def _labels(found: Agreement) -> Section:
     lowest = lowest_label(found.counts, found._weight(found.weights), found.level)
     gist = _least(labels, "label", "least on", lowest)
     words += f" It is {gist}.{_how_told(found, 'labels')}" * (lowest is not None)
-    return Section(LABELS, [words, table, drawn, *_left_out(ordered, "labels")], gist)
+    met = meeting_blocks(found) if meeting else []
+    return Section(LABELS, [words, table, drawn, *_left_out(ordered, "labels"), *met], gist)
 
 
 def _items(found: Agreement) -> Section | None:
-    """Show the items on which annotators agree least, with their labels."""
-    table = found.items()
+    """Show the items on which annotators agree least, with their labels; all that tie, as far as these are few."""
+    table, (least, tied) = found.items(), lowest_items(found)
     usable = table[found.counts.size >= 2]
-    usable = usable.sort_values(["agreement", "annotations"], ascending=[True, False], kind="stable")
     if len(usable) < 2:
         return None
-    shown = usable.head(MOST_ITEMS)
+    shown = table.iloc[least]
     alike = int(np.isclose(usable["agreement"], shown["agreement"].iloc[-1]).sum())
     beyond = alike - int(np.isclose(shown["agreement"], shown["agreement"].iloc[-1]).sum())
     words = (
-        "The share of the pairs of annotations of an item that are the same label, lowest first, and of as low ones "
-        "those with more annotations first. Such items may be hard, or unclear as they are put: look at them before "
-        "you blame annotators."
+        "The share of the pairs of annotations of an item that are the same label, lowest first; ties: more "
+        "annotations first. Such items may be hard or unclear, or annotators erred: agreement does not tell which."
     )
     if beyond:
-        words += f" {counted(beyond, 'more items')} agree as little as the last of these."
-    frame = shown.assign(labels=_tallies(found, shown.index.to_numpy()))[["item", "labels", "annotations", "agreement"]]
-    none = int((usable["agreement"] == 0).sum())
-    full = int((usable["agreement"] == 1).sum())
-    gist = f"of {counted(len(usable), 'items')} {full:,} have full agreement" + f", {none:,} none" * bool(none)
+        agree = "agrees" if beyond == 1 else "agree"
+        words += f" {counted(beyond, 'more items')} {agree} as little as the last of these."
+    frame = shown.assign(labels=_tallies(found, least))[["item", "labels", "annotations", "agreement"]]
+    value = written(float(shown["agreement"].iloc[0]), ".3f")
+    gist = f"of {counted(len(usable), 'items')} {tied:,} {'has' if tied == 1 else 'have'} the least, {value}"
     return Section(LEAST, [words, Table(frame, "Items, the lowest agreement first.", of="")], gist)
 
 
@@ -309,7 +312,8 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
     words += f" The lowest is {_least(every, 'annotator', '', lowest).strip()}." * (lowest is not None)
     words += _how_told(found, "annotators") * (lowest is not None)
     right, texts = right_by_annotator(found) if by_gold else (np.zeros(0), {})
-    every = every.assign(**{name: right[every.index] for name in texts})
+    columns = ["annotator", *texts, "agreement", "lower", "upper", "sd", "annotations", "pairs"]
+    every = every.assign(**{name: right[every.index] for name in texts})[columns]
     words += BY_GOLD * bool(texts)
     texts = {name: [of_all[code] for code in every.index] for name, of_all in texts.items()}
     caption = f"Annotators, the lowest agreement first, with intervals of agreement for {_THESE}."
@@ -388,6 +392,8 @@ def _arrival(found: Agreement) -> Section | None:
         curve, monitor = found.curve(), found.monitor()
     except UnsupportedRequest:
         return None
+    if _sorted_by_item(found.annotations):
+        return None
     words = "The rows of the data, taken as the order of arrival."
     if _alike(found.schemes()):
         curve = curve[["num_annotations", "num_items", "flat"]]
@@ -405,6 +411,22 @@ def _arrival(found: Agreement) -> Section | None:
         value, *ends = (written(one, f"z.{digits}f") for one in last)
         gist = f"at the end of the confidence sequence {value} [{ends[0]}, {ends[1]}], for {_THESE}"
     return Section("As annotations arrived", [words, drawn], gist)
+
+
+def _sorted_by_item(data: Any) -> bool:
+    """Return whether rows are sorted by the names of items, as texts or by the numbers in them."""
+    code = np.asarray(data.item)
+    begins = np.flatnonzero(np.diff(code, prepend=-1))
+    if len(begins) != len(np.unique(code)):
+        return False
+    names = begins.tolist() if data.items is None else [str(data.items[one]) for one in code[begins]]
+    return names in (sorted(names), sorted(names, key=_with_numbers))
+
+
+def _with_numbers(name: Any) -> list[tuple[bool, Any]]:
+    """Return a key by which texts are sorted with the numbers in them as numbers."""
+    parts = re.split(r"(\d+)", str(name))
+    return [(place % 2 == 1, int(part) if place % 2 else part) for place, part in enumerate(parts)]
 
 
 def _chance(found: Agreement) -> Section:
@@ -430,7 +452,7 @@ def _chance(found: Agreement) -> Section:
     if not len(alpha):
         table = Table(_words(frame, found), f"Coefficients, with intervals for {_THESE}.")
         return Section("Corrected for chance", [f"{words} {others}", *map(str, found.notes), table, meant], gist)
-    words += f" {_to_quote(frame, is_alpha)}"
+    words += f" {_to_quote(frame, is_alpha)} {by_convention(told.partition(' ')[0])}"
     quoted = Table(_words(frame[is_alpha], found), f"The coefficient to quote, with its interval for {_THESE}.")
     rest = Table(_words(frame[~is_alpha], found), f"Other coefficients, with intervals for {_THESE}.")
     return Section(

@@ -8,7 +8,7 @@ it has a prior: where few do, a difference speaks less against a link than what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -101,16 +101,23 @@ def _pairs(fit: Any) -> int:
     return {"none": between + within, "within": within, "across": between}[restriction]
 
 
-def surer_links(own: Weighed) -> list[str]:
-    """Say which links are surer than is said, as fewer pairs are equal by chance, and that all numbers inherit it.
+def surer_links(own: Weighed, shares: Sequence[str], dates: Sequence[str]) -> list[str]:
+    """Say which links are surer than is said, as fewer pairs are equal by chance, and that all numbers are rough.
 
     In which direction they are off is not known: links with equal values are surer, and of how much a difference
     speaks against a link the model has little but its prior.
+
+    Parameters
+    ----------
+    own : what fields weigh.
+    shares : the numbers of the page that hang on it, as they are written.
+    dates : the fields that can be compared by their parts.
     """
+    rough = f"treat {joined(shares)} as rough" if shares else "take all shares as rough"
     return [
         f"The model expects {one.expected:,.0f} pairs that are no links to be equal in “{one.field}” by chance, and "
-        f"finds {_found(one)}: links with equal “{one.field}” are surer than it says. The numbers above inherit that; "
-        "whether they are too low or too high is not known."
+        f"finds {_found(one)}: links with equal “{one.field}” are surer than it says. So {rough}"
+        f"{'; link by the parts of the date (below) before you rely on them' if one.field in dates else ''}."
         for one in own.overstated[:1]
     ]
 

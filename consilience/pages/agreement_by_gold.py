@@ -8,11 +8,11 @@ import numpy as np
 
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.agreement.jackknife import jackknife_of_ratios, ratio, wilson, wilson_interval
-from consilience.pages.annotators_alike import apart_by_gold
+from consilience.pages.annotators_alike import halves_by_gold
 from consilience.printing import counted, percent, percents
 
 BY_GOLD = (
-    " The last column has how many of the annotator's labels are the gold label, of items that have one, with 95 % "
+    " “Right by gold” is how many of the annotator's labels are the gold label, of items that have one, with 95 % "
     "for that annotator (Wilson)."
 )
 
@@ -29,15 +29,15 @@ def beside_gold(found: Agreement) -> list[str]:
     _, unit = np.unique(np.asarray(data.item)[own], return_inverse=True)
     top, number = np.bincount(unit, right * weight), np.bincount(unit, weight)
     value, sd = (float(one[0]) for one in jackknife_of_ratios(np.zeros(len(top), int), top, number, 1))
-    items = "the one item" if known.sum() == 1 else f"the {int(known.sum()):,} items"
+    items = "one item" if known.sum() == 1 else f"{int(known.sum()):,} items"
     said = (
-        f"Agreement is not accuracy: of {counted(int(number.sum()), 'annotations')} of {items} with a gold label "
-        f"{percent(value)} are right"
+        f"Agreement is not accuracy: {percent(value)} of {counted(int(number.sum()), 'annotations')} of {items} with a "
+        "gold label are right"
     )
     if np.isfinite(sd) and sd > 0:
         low, high = wilson_interval(value, sd, number.sum() ** 2 / (number**2).sum(), found.level)
         said += f" ({percents(float(low), float(high))}, {100 * found.level:g} % for these annotators)"
-    return [f"{said}.{apart_by_gold(found)}"]
+    return [f"{said}.{halves_by_gold(found)}"]
 
 
 def right_by_annotator(found: Agreement) -> tuple[np.ndarray, dict[str, list[str]]]:
@@ -56,7 +56,7 @@ def right_by_annotator(found: Agreement) -> tuple[np.ndarray, dict[str, list[str
     share = ratio(hits, number)
     low, high = wilson(share, np.maximum(number, 1))
     said = [
-        f"{top:g} of {bottom:g} [{one:.2f}, {other:.2f}]" if bottom else "–"
+        f"{top:g} of {bottom:g} [{one:.2f}, {other:.2f}]".replace(" ", "\N{NO-BREAK SPACE}") if bottom else "–"
         for top, bottom, one, other in zip(hits, number, low, high, strict=True)
     ]
     return share, {"right by gold": said}

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import sparse
 
 from consilience.evaluation.agreement import Agreement
 from consilience.models import FIRST
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.pages import Action, Section
 from consilience.pages.agreement_by_gold import known_gold
+from consilience.pages.agreement_meeting import confused
 from consilience.pages.agreement_planned import narrower
 from consilience.pages.annotators_alike import differ
 from consilience.printing import percent
@@ -20,7 +20,9 @@ from consilience.printing import percent
 LABELS, LEAST = "Agreement by label", "Items that agree least"
 
 MOST_ITEMS = 10
-"""Items that agree least, which a page shows."""
+"""Items that agree least, which a page shows; more where they tie for the least agreement."""
+
+_MOST_TIED = 50  # of which a page shows all
 
 
 def next_steps(found: Agreement, sections: Sequence[Section]) -> list[Action]:
@@ -32,7 +34,7 @@ def next_steps(found: Agreement, sections: Sequence[Section]) -> list[Action]:
     sections : of the page.
     """
     there = {part.title for part in sections}
-    steps = [_infer(found), *_gold(found), *_confused(found), *_items(found), *narrower(found)]
+    steps = [_infer(found), *_gold(found), *confused(found), *_items(found), *narrower(found)]
     return [one for one in steps if not one.section or one.section in there]
 
 
@@ -63,34 +65,34 @@ def _gold(found: Agreement) -> list[Action]:
     return [Action(words)]
 
 
-def _confused(found: Agreement) -> list[Action]:
-    """Advise to tell apart the two labels that differ most often, of three or more; with their share of all that do."""
-    item, label, number = found.counts.entries
-    if found.counts.num_labels < 3 or not len(item):
-        return []
-    given = sparse.coo_array((number.astype(float), (item, label)), (found.counts.num_items, found.counts.num_labels))
-    both = sparse.triu(given.T @ given, 1).tocoo()
-    if not both.data.sum():
-        return []
-    place, names = int(both.data.argmax()), found.counts.labels
-    codes = int(both.row[place]), int(both.col[place])
-    one, other = codes if names is None else (names[code] for code in codes)
-    share = percent(float(both.data[place] / both.data.sum()))
-    words = f"Say in the guidelines what tells “{one}” from “{other}”: {share} of all pairs of labels that differ are "
-    return [Action(f"{words}these two", section=LABELS)]
+def lowest_items(found: Agreement) -> tuple[np.ndarray, int]:
+    """Return the items that agree least, those that tie among them, and how many tie for the least agreement.
+
+    Ties are in the order of how many annotations items have, the most first; at most `MOST_ITEMS`, or as many as tie up
+    to `_MOST_TIED`.
+    """
+    size, agreement = found.counts.size, found.counts.agreement
+    usable = np.flatnonzero(size >= 2)
+    order = usable[np.lexsort([-size[usable], agreement[usable]])]
+    tied = int(np.isclose(agreement[usable], agreement[order[0]]).sum()) if len(order) else 0
+    return order[: min(max(MOST_ITEMS, tied), max(MOST_ITEMS, _MOST_TIED))], tied
 
 
 def _items(found: Agreement) -> list[Action]:
-    """Advise to settle the items that agree least, with their share of all that differ."""
+    """Advise to look at the items that agree least, those that tie among them, with their share of all that differ."""
     size = found.counts.size.astype(float)
     differing = size * (size - 1) - found.counts.pairs
     usable = np.flatnonzero(size >= 2)
-    least = usable[np.lexsort([-size[usable], found.counts.agreement[usable]])][:MOST_ITEMS]
+    least, tied = lowest_items(found)
+    least = least[:tied] if tied >= MOST_ITEMS else least
     if len(least) == len(usable) or not differing.sum():
         return []
     share = percent(float(differing[least].sum() / differing[usable].sum()))
+    which = f"{len(least):,} of the {tied:,} items that tie as lowest" if tied > len(least) else (
+        f"{len(least):,} items that agree least"
+    )
     words = (
-        f"Look at the {len(least)} items that agree least and settle what is unclear in them: of all pairs of labels "
-        f"that differ, {share} are theirs"
+        f"Look at the {which}: {share} of the pairs of labels that differ are theirs. Agreement does not tell an "
+        "unclear item from errors of annotators"
     )
     return [Action(words, section=LEAST)]

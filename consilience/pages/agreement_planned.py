@@ -57,8 +57,9 @@ def narrower(found: Agreement) -> list[Action]:
         low, high = found.interval_of_others or found.interval
         annotators, items = 3 * found.two_way.num_annotators, 3 * found.counts.num_items
         words = (
-            f"Halve the interval for annotators like these, ± {(high - low) / 2:.2g} now: have about "
-            f"{_about(annotators)} more annotators label {_about(items)} more items, as many each as now"
+            f"Halve the ± {(high - low) / 2:.2g} for annotators like these only if that is worth about "
+            f"{_about(3 * found.counts.num_annotations)} more annotations, by {_about(annotators)} more annotators on "
+            f"{_about(items)} more items"
         )
         return [Action(words, section=PLANNING)]
     try:
@@ -66,8 +67,9 @@ def narrower(found: Agreement) -> list[Action]:
     except UnsupportedRequest:
         return []
     return [
-        Action(f"Narrow the interval for these annotators from ± {now:.2g} to {row.width}: have about "
-               f"{_about(row.more_items)} more items labelled", section=PLANNING)
+        Action(f"Narrow the ± {now:.2g} for these annotators to {row.width} only if that is worth about "
+               f"{_about(row.more_annotations)} more annotations, on {_about(row.more_items)} more items",
+               section=PLANNING)
         for row in rows[:1]
     ]  # fmt: skip
 
@@ -141,8 +143,8 @@ def _best_number(plan: Any) -> str:
     if not np.isinf(plan.optimum_upper) or np.isinf(plan.optimum):
         return str(plan)
     return (
-        "How many annotations of each new item make the most of a budget cannot be told from these items: with "
-        f"{100 * plan.level:g} % it is {np.floor(plan.optimum_lower):.0f} or more, and they give no upper end."
+        f"At least {np.floor(plan.optimum_lower):.0f} annotations of each new item pay off ({100 * plan.level:g} %); "
+        "the data set no upper limit."
     )
 
 

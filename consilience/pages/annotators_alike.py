@@ -51,6 +51,23 @@ def apart_by_gold(found: Agreement) -> str:
     )
 
 
+def halves_by_gold(found: Agreement) -> str:
+    """Say the same in one sentence, for a first screen: who agrees least beside who agrees most."""
+    test, data = _by_gold(found), found.annotations
+    if test is None or data is None:
+        return ""
+    p = p_value(test.chance)
+    if test.chance >= 1 - LEVEL:
+        return f" That some annotators are right more often may be chance ({p})."
+    if (halves := right_by_half(found.counts, data)) is None:
+        return f" Some annotators are right more often than others ({p})."
+    low, high = halves
+    return (
+        f" The {low.annotators:,} who agree least on other items have {hits(low.right)} of {int(low.labels):,} right, "
+        f"the other {high.annotators:,} have {hits(high.right)} of {int(high.labels):,} ({p})."
+    )
+
+
 def how_alike(found: Agreement, *, by_gold: bool) -> list[Any]:
     """Return what a section says of these tests: their results, and how they were done; nothing where there are none.
 

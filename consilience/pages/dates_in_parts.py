@@ -23,23 +23,23 @@ def split_dates(fit: Any, own: Weighed, kinds: Mapping[str, str], flags: str = "
     kinds : the types of the fields.
     flags : of the run, with a space in front.
     """
-    dates = _dates(own, kinds)
+    dates = dates_to_split(own, kinds)
     if not dates:
         return []
     named = joined([f"“{date}”" for date in dates])
-    words = f"Write year, month and day of {named} into columns of their own, and link by these"
+    words = f"Or write year, month and day of {named} into columns of their own, and link by these"
     if not (files := _orders(fit, dates)):
         return [Action(words, section="Match weights")]
     fields = [part for kind in kinds for part in ([f"{kind}_{one}" for one in _PARTS] if kind in dates else [kind])]
     parts = " ".join(shlex.quote(_in_parts(file)) for file in files)
     command = f"consilience link {parts}{flags} --fields {shlex.quote(','.join(fields))} -o linked-by-parts"
-    words = f"Split {named} into year, month and day by the lines under Match weights, so that the model can learn how "
-    return [Action(f"{words}seldom dates are equal by chance; then:", command, "Match weights")]
+    words = f"Or split {named} into year, month and day by the lines under Match weights, so that the model can learn "
+    return [Action(f"{words}how often they are equal by chance; then:", command, "Match weights")]
 
 
 def lines_that_split(fit: Any, own: Weighed, kinds: Mapping[str, str]) -> list[Any]:
     """Return the lines of Python that write the parts of such dates; nothing where the files are not known as CSV."""
-    dates = _dates(own, kinds)
+    dates = dates_to_split(own, kinds)
     if not dates or not (files := _orders(fit, dates)):
         return []
     text = (
@@ -56,7 +56,8 @@ def lines_that_split(fit: Any, own: Weighed, kinds: Mapping[str, str]) -> list[A
     return [f"These lines write {joined(map(_in_parts, files))}, with a column for each part:", Code(text, "Parts")]
 
 
-def _dates(own: Weighed, kinds: Mapping[str, str]) -> list[str]:
+def dates_to_split(own: Weighed, kinds: Mapping[str, str]) -> list[str]:
+    """Return the dates that the model expects to be equal by chance far too often."""
     return [one.field for one in own.overstated if kinds.get(one.field) == "date"]
 
 

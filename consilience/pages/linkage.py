@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,16 +19,17 @@ from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
-from consilience.notes import Remedy
-from consilience.pages import Action, Page, Section, Table
+from consilience.pages import Page, Section, Table
 from consilience.pages.agreement_by_chance import Weighed, surer_links, weighed
-from consilience.pages.dates_in_parts import split_dates
+from consilience.pages.dates_in_parts import dates_to_split
+from consilience.pages.linkage_first import first_figure, line_of_links, links_section
+from consilience.pages.linkage_next import next_steps
 from consilience.pages.links_found import among, found_of_all
-from consilience.pages.links_within import across_files, between_and_within, in_doubt, pairs_in_doubt, rarely_within
+from consilience.pages.links_within import between_and_within, in_doubt
 from consilience.pages.record_pairs import fields_section, review_list
-from consilience.pages.run import changed, kinds_of, line_of
-from consilience.pages.typing_errors import Typos, typing_errors
-from consilience.printing import counted, joined, percent, percents
+from consilience.pages.run import kinds_of
+from consilience.pages.typing_errors import typing_errors
+from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
 _NEARLY_ALL = 0.999  # Of all links.
@@ -44,8 +44,6 @@ _LINKS = {
     "largest_component": "records in the largest group that candidates connect",
 }
 _MOST_CLUSTERS = 10
-_SIMILAR = {"category": "string", "date": "date"}  # types of fields, and by what their values may be nearly equal
-_COMPARED = {"category": "texts", "date": "dates"}
 _COUNTS = ("merge-moves", "merge-pairs")
 
 
@@ -63,70 +61,16 @@ def linkage_page(
         raise UnsupportedRequest("class_groups= groups classes, and linked records have none")
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
-    own, typos = weighed(fit), typing_errors(fit)
+    own, typos, known = weighed(fit), typing_errors(fit), _by_known(fit)
+    numbers, dates = _numbers(fit), dates_to_split(own, kinds_of(fit.attributes.get("fields", "")))
+    shares = [text for text in numbers.values() if text.endswith("%")] if expected_words(fit) else []
     return Page(
-        f"Linkage of {counted(fit.data.num_records, 'records')}", line_of(fit),
-        [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)], numbers=_numbers(fit),
-        findings=[
-            *_by_known(fit), _account(fit), *surer_links(own), *between_and_within(fit),
-            *in_doubt(fit),
-        ],
-        actions=_actions(fit, own, typos),
+        f"Linkage of {counted(fit.data.num_records, 'records')}", line_of_links(fit),
+        [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)],
+        verdict=known or _account(fit), numbers=numbers, figure=first_figure(fit),
+        findings=[*surer_links(own, shares, dates), *between_and_within(fit), *in_doubt(fit)],
+        actions=next_steps(fit, own, typos), method=_by_pairs(fit),
     )  # fmt: skip
-
-
-def _actions(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
-    """Return what to do next; early by similarity where pairs are in doubt for typing errors alone.
-
-    Parameters
-    ----------
-    fit : of records.
-    own : what fields weigh.
-    typos : the pairs in doubt that are equal but for typing errors.
-    """
-    kinds = kinds_of(fit.attributes.get("fields", ""))
-    files = " ".join(shlex.quote(one) for one in fit.attributes.get("files", [])) or "FILES"
-    named = {} if (given := fit.attributes.get("id", "id")) == "id" or ", " in given else {"id": given}
-    flags = "".join(f" {Remedy(*one).words('flags')}" for one in (named | changed(fit)).items())
-    similar = _by_similarity(kinds, typos, f"consilience link {files}{flags}") * ("similar" not in fit.attributes)
-    words = "With same or different in its column answer, link again:"
-    answered = [Action(words, f"consilience link {files}{flags} --labels review.csv -o decided")]
-    answered *= fit.method == "em" and "labels" not in fit.attributes
-    across = across_files(fit, f"consilience link {files}{flags}")
-    first, later = (across, []) if rarely_within(fit) else ([], across)
-    return [
-        *first,
-        *(similar if typos.number else []),
-        *split_dates(fit, own, kinds, flags),
-        Action(f"Decide on pairs by hand, the least certain first{pairs_in_doubt(fit)}; a list to answer:",
-               "consilience review RUN -o review.csv", "Review list"),
-        *answered,
-        *later,
-        *([] if typos.number else similar),
-        Action("See what fields weigh", section="Match weights"),
-        Action("Write the entities:", "consilience table RUN entities --csv entities.csv"),
-        Action("Choose a threshold", section="Threshold curve"),
-    ]  # fmt: skip
-
-
-def _by_similarity(kinds: Mapping[str, str], typos: Typos, link: str) -> list[Action]:
-    """Offer to compare values by similarity: those with typing errors, or all that were compared for equality.
-
-    Parameters
-    ----------
-    kinds : the types of the fields.
-    typos : the pairs in doubt that are equal but for typing errors.
-    link : the command, with the files and the options of the run.
-    """
-    fields = [name for name in kinds if kinds[name] in _SIMILAR and (name in typos.fields or not typos.fields)]
-    if not fields:
-        return []
-    what = " and ".join(words for kind, words in _COMPARED.items() if kind in map(kinds.get, fields))
-    what = joined(f"“{name}”" for name in typos.fields) if typos.fields else what
-    why = f": {typos.words}" if typos.number else ", so that typing errors count less"
-    words = f"Compare {what} by similarity{why}:"
-    names = ",".join(f"{name}={_SIMILAR[kinds[name]]}" for name in fields)
-    return [Action(words, f"{link} --similar {names} -o linked-by-similarity")]
 
 
 def _numbers(fit: Any) -> dict[str, Any]:
@@ -246,35 +190,35 @@ def expected_words(fit: Any) -> str:
 
 
 def _account(fit: Any) -> str:
-    """Say how right the links are, as the model expects, if it holds; how complete they are says a section."""
+    """Say what the links are good for: how right they are, as the model expects, if it holds and nothing checked it."""
     expected, count = expected_scores(fit), num_entities(fit)
     if not expected.predicted_pairs:
         return "The estimate joins no records."
-    mean, low, high = _shares_of_draws(fit)[0] if _known_interval(count) else _UNKNOWN
-    expect = percent(mean if np.isfinite(low) else expected.precision)
-    spread = f" ({percents(low, high)} in 95 % of its draws)" if np.isfinite(low) else ""
-    doubt = f": {count.doubt}" if count.doubt else ""
-    checked = "" if fit.data.entity is not None else " No known link checks that."
+    mean = _shares_of_draws(fit)[0][0] if _known_interval(count) else np.nan
+    expect = percent(mean if np.isfinite(mean) else expected.precision)
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
-    return f"The model expects {expect} of {links} to be correct{spread}{doubt}.{checked}"
+    if count.doubt:
+        return f"Check {links} by hand before you use them: {count.doubt}."
+    checked = "" if fit.data.entity is not None else ", and no known link checks that"
+    return f"Take {links} as a draft: the model expects {expect} of them to be correct{checked}."
 
 
-def _by_known(fit: Any) -> list[str]:
+def _by_known(fit: Any) -> str:
     """Say how right and how complete the links are by the known entities, where those of all records are known."""
     if _true_number(fit) is None:
-        return []
+        return ""
     made, true = (pairs_together(np.asarray(entity)) for entity in (fit.truth.estimate(), fit.data.entity))
     right = len(np.intersect1d(made, true))
     if not right:
-        return [f"By the known entities none of {counted(len(made), 'links')} is correct."]
+        return f"By the known entities none of {counted(len(made), 'links')} is correct."
     texts = []
     for links in (made, true):
         low, high = wilson(right / len(links), len(links))
         texts.append(f"{percent(right / len(links))} [{percents(float(low), float(high))}]")
-    return [
+    return (
         f"By the known entities, which the fit did not use, {texts[0]} of {counted(len(made), 'links')} are correct, "
         f"and {texts[1]} of {len(true):,} true ones are found (95 % by Wilson's intervals, for independent links)."
-    ]
+    )
 
 
 def _known_interval(count: Any) -> bool:
@@ -284,8 +228,8 @@ def _known_interval(count: Any) -> bool:
 def linkage_sections(fit: Any, own: Weighed) -> list[Section]:
     """Return the sections of a fit of records, and of what its fields weigh."""
     parts = [
-        review_list(fit), fields_section(fit, own), _thresholds(fit), _unlinkable(fit), _number(fit), _known(fit),
-        _lost(fit), _cleaning(fit), _patterns(fit),
+        review_list(fit), fields_section(fit, own), links_section(fit), _thresholds(fit), _unlinkable(fit),
+        _number(fit), _known(fit), _lost(fit), _cleaning(fit), _patterns(fit),
     ]  # fmt: skip
     return [part for part in parts if part is not None]
 
@@ -313,8 +257,8 @@ def _number(fit: Any) -> Section:
     if beside:
         words += (
             " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
-            f"compares more pairs of records. Of the estimate are the probabilities of pairs{_by_pairs(fit)}, what "
-            f"fields add, and the {fit.draws:,} draws under “What was run”, on which systems are scored."
+            "compares more pairs of records. The probabilities of pairs, what fields add, and the "
+            f"{fit.draws:,} draws under “What was run”, on which systems are scored, are of the estimate."
         )
     drawn = linkage_figures.entity_histogram(count, known)
     gist = f"{count.point:,.0f} entities in the estimate, {low:,.0f} to {high:,.0f} in 95 % of draws"
@@ -322,9 +266,16 @@ def _number(fit: Any) -> Section:
 
 
 def _by_pairs(fit: Any) -> str:
-    """Say in brackets how many links are correct by pairs, where that is another share than by draws."""
-    drawn, own = (percent(one) for one in (_shares_of_draws(fit)[0][0], expected_scores(fit).precision))
-    return f" (by them {own} of the links are correct, and not {drawn})" * (own != drawn)
+    """Say how many links are correct by the probabilities of pairs, where the page has that of draws beside them."""
+    if not expected_scores(fit).predicted_pairs or not _known_interval(num_entities(fit)):
+        return ""
+    (mean, low, _), own = _shares_of_draws(fit)[0], percent(expected_scores(fit).precision)
+    if not np.isfinite(low) or own == percent(mean):
+        return ""
+    return (
+        f"By the probabilities of pairs, which the estimate has, {own} of the links are expected to be correct. The "
+        f"{percent(mean)} of the first screen is of the draws under “Clusters”."
+    )
 
 
 def _least_certain(fit: Any) -> list[Any]:
@@ -370,7 +321,7 @@ def _thresholds(fit: Any) -> Section | None:
         }
     shown = _rows_that_differ(table[columns].rename(columns={"clusters": "entities"}), texts)
     even = table.loc[(table["threshold"] - _EVEN).abs().idxmin()]
-    gist = f"above {even['threshold']:g}, {percent(even['precision'])} of the pairs are right"
+    gist = f"the model expects {percent(even['precision'])} of pairs above {even['threshold']:g} to be right"
     gist = gist if even["pairs"] else f"no pair has a probability of {even['threshold']:g} or more"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 
@@ -387,7 +338,7 @@ def _rows_that_differ(table: Any, texts: Mapping[str, Sequence[str]]) -> Table:
     first = np.flatnonzero(np.diff(pairs, prepend=-1))
     last = np.append(first[1:], len(pairs)) - 1
     ranges = [
-        f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        f"{low:g}" if low == high else f"{low:g} to {high:g}".replace(" ", "\N{NO-BREAK SPACE}")
         for low, high in zip(threshold[first], threshold[last], strict=True)
     ]
     kept = {name: [values[row] for row in first.tolist()] for name, values in texts.items()} | {"threshold": ranges}
@@ -399,7 +350,9 @@ def _with_ends(value: float, low: float, high: float) -> str:
     text, low_text, high_text = (f"{one:.3f}" for one in (value, low, high))
     if text == "1.000" and value < 1:
         text = "> 0.999"
-    return text if low_text == high_text or low == high else f"{text} [{low_text}, {high_text}]"
+    if low_text == high_text or low == high:
+        return text
+    return f"{text} [{low_text}, {high_text}]".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _unlinkable(fit: Any) -> Section | None:

@@ -9,7 +9,7 @@ import numpy as np
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages import Action
 from consilience.pages.links_found import pairs_of_records
-from consilience.pages.record_pairs import DOUBTFUL, SHOWN, doubtful_records, most_in_doubt
+from consilience.pages.record_pairs import DOUBTFUL, SHOWN, doubtful_records, most_in_doubt, near_cut
 from consilience.printing import counted, joined
 from consilience.rounding import probability
 
@@ -29,10 +29,10 @@ def between_and_within(fit: Any) -> list[str]:
     (between, of_between), (within, of_within) = counts = _counted(fit, *linked)
     said = (
         f"Between files {between:,} of {counted(of_between, 'pairs')} of records {_are(between)} linked, within a file "
-        f"{within:,} of {of_within:,}. Before it compares them the model takes either kind to be a link as often"
+        f"{within:,} of {of_within:,}. Before it compares them the model takes both to be links as often"
     )
     if _is_rare(*counts):
-        said += ", though links within are far rarer here"
+        said += ", though links within are far rarer"
     return [f"{said}."]
 
 
@@ -43,12 +43,13 @@ def across_files(fit: Any, link: str) -> list[Action]:
     """
     if not within_too(fit):
         return []
-    words = f"If no file has an entity (such as a person) twice, link only between files{_parted(fit)}:"
+    why = parted(fit)
+    words = f"If no file has an entity (such as a person) twice, link only between files{why and f'; {why}'}:"
     return [Action(words, f"{link} --restriction across -o linked-across")]
 
 
-def _parted(fit: Any) -> str:
-    """Say which links are within a file, with a semicolon in front; empty of none."""
+def parted(fit: Any) -> str:
+    """Say which links are within a file, as what linking between files parts; empty of none."""
     source, names = np.asarray(fit.data.source), np.asarray(fit.data.records, object)
     one, other = _linked(fit)
     own = source[one] == source[other]
@@ -56,9 +57,9 @@ def _parted(fit: Any) -> str:
     if not number:
         return ""
     if number > _MOST_NAMED:
-        return f"; that parts the {number:,} links within a file"
+        return f"that parts the {number:,} links within a file"
     named = zip(names[one[own]], names[other[own]], fit.truth.pairs().of(one[own], other[own]), strict=True)
-    return f"; that parts {joined(f'{a} and {b} (linked with {probability(p, 2)})' for a, b, p in named)}"
+    return f"that parts {joined(f'{a} and {b} (linked with {probability(p, 2)})' for a, b, p in named)}"
 
 
 def links_and_pairs(fit: Any) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -101,8 +102,8 @@ def in_doubt(fit: Any) -> list[str]:
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
     return [
         f"For {number:,} of {counted(fit.data.num_records, 'records')} it is in doubt which others are of the same "
-        f"entity (certainty below {DOUBTFUL}). Most in doubt are {names[one[0]]} and {names[other[0]]}, which are one "
-        f"entity with probability {probability(of_both, 2)}."
+        f"entity (certainty below {DOUBTFUL}). Most in doubt are {names[one[0]]} and {names[other[0]]}, one entity "
+        f"with probability {near_cut(of_both)}."
     ]
 
 

@@ -52,18 +52,19 @@ def review_list(fit: Any) -> Section | None:
     words = (
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
         "probability that they are and what the estimate decided. The certainty of an entity is the probability that "
-        "it is exactly these records. ≠ marks a value that is not that of the first record."
+        "it is exactly these records. ≠ marks a value that is not that of the first record, and – one that is missing."
     )
     how = (
         "Read the bars from the top: log odds begin with those of any two records, each field moves them, and the last "
-        "bar is their sum. The two shares before each number say how often the outcome of the field is "
-        f"seen among links and among other pairs. {_LOG_ODDS}"
+        "bar is their sum. The two shares before each number say how often the model expects the "
+        f"outcome of the field among links, and among other pairs with this value. {_LOG_ODDS}"
     )
     in_full = [
         "The log odds begin with those of two records before their fields are compared, if neither belongs with a "
         "third one.",
-        "The two shares are those among links, and among other pairs whose first record has this value: how often the "
-        "second has it too or, where the two differ, has another one. Added is the logarithm of the one share over the "
+        "The two shares are those that the model expects among links, and among other pairs whose first record has "
+        "this value: how often the second has it too or, where the two differ, has another one. Those under Match "
+        "weights are counted, over all values. Added is the logarithm of the one share over the "
         "other.",
         "The sum is of the two records by themselves. A third record that may belong with one of them, and what else "
         "is known, such as that no entity is twice in a file, move the probability from there: where they do, both "
@@ -224,14 +225,19 @@ def _group_rows(
         is_head = record == head
         row = {"record": data.records[record]}
         for place, field in enumerate(data.fields):
-            own, of_head = _value(data, place, record), _value(data, place, head)
-            row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own
-        row["probability"] = "" if is_head else probability(known, 2)
-        row["estimate"] = "" if is_head else _joined(estimate, head, record)
+            own, of_head = value_of(data, place, record), value_of(data, place, head)
+            row[str(field)] = f"≠\N{NO-BREAK SPACE}{own}" if own and of_head and own != of_head else own or "–"
+        row["probability"] = "–" if is_head else near_cut(known)
+        row["estimate"] = "–" if is_head else _joined(estimate, head, record)
         if data.entity is not None:
-            row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
+            row["known"] = "–" if is_head else _joined(np.asarray(data.entity), head, record)
         rows.append(row | {"file": data.sources[int(data.source[record])], "group": number})
     return rows
+
+
+def near_cut(chance: float) -> str:
+    """Write the probability of a pair, with a digit more where two digits would be one half."""
+    return probability(chance, 3 if abs(chance - 0.5) < 0.01 else 2)
 
 
 def _joined(entity: np.ndarray, one: int, other: int) -> str:
@@ -240,7 +246,7 @@ def _joined(entity: np.ndarray, one: int, other: int) -> str:
     return "joined" if entity[one] == entity[other] else "apart"
 
 
-def _value(data: Records, field: int, record: int) -> str:
+def value_of(data: Records, field: int, record: int) -> str:
     """Return the value of a record, empty where it is missing."""
     code = data.value[field, record]
     return data.values[data.first_value[field] + code] if code >= 0 else ""
@@ -261,9 +267,19 @@ def fields_section(fit: Any, own: Weighed) -> Section | None:
     title, gist = "Fields", ""
     if own.table is not None:
         blocks, title = [*_weights(fit, own), *blocks], "Match weights"
-        most = own.table.loc[own.table["weight"].idxmax()]
-        gist = f"“{most['field']}” says most: {most['weight']:+.1f} where {most['outcome']}"
+        gist = _says_most(fit)
     return Section(title, blocks, gist)
+
+
+def _says_most(fit: Any) -> str:
+    """Say which field adds most in a usual link, which is drawn below the review list; empty where none is told."""
+    for one, other in middle_link(fit) if "explain" in fit.member.measure_names else []:
+        with contextlib.suppress(UnsupportedRequest):
+            table = fit.measure("explain", fit.data.records[one], fit.data.records[other])
+            terms = table[table["outcome"] != ""]
+            most = terms.loc[terms["log_odds"].idxmax()]
+            return f"in a usual link “{most['term']}” says most: {_signed(most['log_odds'])} where {most['outcome']}"
+    return ""
 
 
 def _weights(fit: Any, own: Weighed) -> list[Any]:
@@ -273,8 +289,8 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     misjudged = weights["field"].isin([one.field for one in own.overstated]) & (weights["outcome"] == "equal")
     weights.loc[misjudged, ["lower", "upper"]] = np.nan
     weights = weights[(weights["outcome"] != "missing") | (weights[["links", "others"]].sum(axis=1) > 0)]
-    shares = {"links": "share of links", "others": "share of other pairs"}
-    names = shares | {"weight": "adds", "lower": "95 % from", "upper": "to"}
+    shares = {"links": "links, counted", "others": "other pairs, counted"}
+    names = shares | {"weight": "adds on average", "lower": "95 % from", "upper": "to"}
     how = (
         "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "

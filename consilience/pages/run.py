@@ -120,7 +120,7 @@ def _computed(fit: Fit) -> list[tuple[str, str, str]]:
 
 def _circumstances(fit: Fit) -> list[tuple[str, str, str]]:
     """Return with what it was computed, and how long it took and how well it went."""
-    told = {"files", "notes", "reason", "model", "method", "result", "priors", "data_hash", *_SOFTWARE}
+    told = {"files", "fields_given", "notes", "reason", "model", "method", "result", "priors", "data_hash", *_SOFTWARE}
     found = {
         name: value for name, value in fit.describe().items()
         if name not in told and not name.startswith("option_") and not is_given(name)

@@ -10,6 +10,8 @@ from consilience.pages.record_pairs import DOUBTFUL, SHOWN
 from consilience.pages.run import kinds_of
 from consilience.printing import counted
 
+TEXTS = ("category", "string")  # types of fields of texts; these are compared for equality unless asked otherwise
+
 _MOST_PAIRS = 2_000  # that are looked at, those in most doubt
 _FEWEST_LETTERS = 3  # Of shorter texts one letter is most of the value.
 
@@ -38,8 +40,8 @@ class Typos(NamedTuple):
         are, errors = ("is", "a typing error") if self.number == 1 else ("are", "typing errors")
         one, other = self.example
         return (
-            f"{self.number:,} of {counted(self.of, 'pairs')} in doubt, of a probability from {SHOWN} to {DOUBTFUL}, "
-            f"{are} equal but for {errors} (such as “{one}” and “{other}”)"
+            f"{self.number:,} of {counted(self.of, 'pairs')} in doubt {are} equal but for {errors}, such as “{one}” "
+            f"and “{other}”"
         )
 
 
@@ -49,12 +51,12 @@ def typing_errors(fit: Any) -> Typos:
     Of fields that are compared for equality, where it is known which are texts.
     """
     kinds, data, pairs = kinds_of(fit.attributes.get("fields", "")), fit.data, fit.truth.pairs()
-    if "similar" in fit.attributes or "category" not in kinds.values():
+    if "similar" in fit.attributes or not set(TEXTS) & set(kinds.values()):
         return Typos(0, 0, ())
     doubt = np.flatnonzero((pairs.probability > SHOWN) & (pairs.probability < DOUBTFUL))
     doubt = doubt[np.argsort(np.abs(pairs.probability[doubt] - 0.5), kind="stable")][:_MOST_PAIRS]
     value, names = np.asarray(data.value), [str(name) for name in data.fields]
-    text = np.array([kinds.get(name) == "category" for name in names])
+    text = np.array([kinds.get(name) in TEXTS for name in names])
     first, second = value[:, pairs.first[doubt]], value[:, pairs.second[doubt]]
     differ = (first != second) & (first >= 0) & (second >= 0)
     wrong: set[str] = set()

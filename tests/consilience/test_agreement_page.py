@@ -8,25 +8,36 @@ import pytest
 
 import consilience as cs
 from consilience.evaluation.agreement.differences import Lowest, lowest_annotator
-from consilience.pages.agreement import (
-    _by_convention,
-    _than,
-    agreement_page,
-    agreement_sections,
-)
+from consilience.evaluation.agreement.meeting import labels_that_meet
+from consilience.pages.agreement import _sorted_by_item, _than, agreement_page, agreement_sections
+from consilience.pages.agreement_first import by_convention, how_items_split, splits, verdict
 from consilience.pages.agreement_next import next_steps
 from consilience.pages.agreement_planned import _about, _best_number, _is_better, _more_annotators, narrower, planning
+from consilience.rounding import within
 from tests.golden.cases import crowd
 
 
 @pytest.mark.parametrize(
-    ("alpha", "where"),
-    [(-0.1, "below 0.667"), (0.6669, "below 0.667"), (0.667, "between 0.667 and 0.8"), (0.8, "0.8 or more")],
+    ("interval", "said"),
+    [
+        ((0.38, 0.2, 0.57), "Do not use single labels as truth: annotators agree too little. Krippendorff's"),
+        ((0.6, 0.5, 0.7), "Whether single labels are reliable enough is open: Krippendorff's alpha is 0.60"),
+        ((0.7, 0.5, 0.9), "Whether single labels are reliable enough is open: "),
+        ((0.75, 0.68, 0.81), "By convention single labels do for tentative conclusions: "),
+        ((0.9, 0.85, 0.95), "By convention annotators agree well enough: "),
+    ],
 )
-def test_a_value_of_alpha_stands_beside_the_convention(alpha, where):
-    said = _by_convention(alpha)
-    assert said.startswith(f"It is {where}: ")
-    assert "custom, which is no test, asks for 0.8, and for 0.667 where" in said
+def test_the_verdict_is_no_surer_than_the_interval_of_alpha(interval, said):
+    assert verdict(*interval).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("0.38", "That is 38 % of the way from chance to full agreement. By convention 0.8 is wanted, and 0.667 for"),
+     ("−0.10", "That is less agreement than by chance. By convention")],
+)  # fmt: skip
+def test_a_value_of_alpha_stands_beside_the_convention(value, said):
+    assert by_convention(value).startswith(said)
 
 
 def test_the_tile_of_alpha_has_its_interval_and_says_whose_it_is():
@@ -35,12 +46,106 @@ def test_the_tile_of_alpha_has_its_interval_and_says_whose_it_is():
     found = re.match(r"Krippendorff's alpha, for annotators like these \((\S+) to (\S+), 95 %\): ", name)
     low, high = map(float, found.groups())
     assert low < float(page.numbers[name]) < high
-    (said,) = (text for text in page.findings if "Krippendorff" in text)
-    assert f"{page.numbers[name]} (Krippendorff's alpha: {found[1]} to {found[2]}, 95 % for annotators like" in said
+    assert f"Krippendorff's alpha is {page.numbers[name]}" in page.verdict
     (gist,) = (part.gist for part in page.sections if part.title == "Corrected for chance")
     told = re.search(r"alpha (\S+) \[(\S+), (\S+)\] for these annotators, \[(\S+), (\S+)\] for others", gist).groups()
     assert (told[0], *told[3:]) == (page.numbers[name], found[1], found[2])  # in the same digits
     assert low < float(told[1]) < float(told[2]) < high
+
+
+def test_which_interval_to_quote_is_said_first():
+    found = cs.agreement(crowd().data)
+    first = agreement_page(found).findings[0]
+    _, low, high = within(found.value, *found.interval_of_others)
+    number = found.two_way.num_annotators
+    assert first.endswith(
+        f"Quote {low} to {high} (95 %), unless these {number} annotators will do all further labelling."
+    )
+    alone = cs.agreement(cs.Annotations.from_counts([[3, 1], [0, 4], [2, 2], [4, 0]]))
+    assert re.search(r"The interval is \S+ to \S+ \(95 % for these annotators\)\.$", agreement_page(alone).findings[0])
+
+
+@pytest.mark.parametrize(
+    ("counts", "names", "items"),
+    [
+        ([[4, 0, 0], [0, 4, 0], [3, 1, 0], [0, 2, 2], [1, 2, 1], [1, 0, 0]],
+         ("4–0", "3–1", "2–2", "2–1–1"), [2, 1, 1, 1]),
+        ([[number + 1, number, 0] for number in range(1, 10)] + [[2, 2, 0], [5, 0, 0]],
+         ("all the same", "more than half the same", "no label has more than half"), [1, 9, 1]),
+    ],
+)  # fmt: skip
+def test_items_are_counted_by_how_their_labels_split(counts, names, items):
+    found = cs.agreement(cs.Annotations.from_counts(counts))
+    told = splits(found)
+    assert told.names == names
+    assert told.items.tolist() == items
+    drawn = agreement_page(found).figure
+    assert sorted(bar.get_width() for bar in drawn.patches) == sorted(items)
+
+
+def test_how_items_split_is_a_finding():
+    found = cs.agreement(cs.Annotations.from_counts([[4, 0, 0], [0, 4, 0], [3, 1, 0], [2, 2, 0], [1, 2, 1]]))
+    assert how_items_split(found) == "On 2 of 5 items all labels are the same; on 2 no label has more than half."
+    assert how_items_split(found) in agreement_page(found).findings
+
+
+def meeting(confused, seed=0):
+    """Label 200 items of four labels; annotators who err draw by frequency, or give b for a and a for b."""
+    random = np.random.default_rng(seed)
+    truth, shape = random.integers(0, 4, 200), (200, 4)
+    other = np.where(truth < 2, 1 - truth, truth)[:, None] if confused else random.integers(0, 4, shape)
+    label = np.where(random.random(shape) < 0.6, truth[:, None], other)
+    item, who = np.arange(200).repeat(4), np.tile(np.arange(4), 200)
+    return cs.agreement(cs.Annotations.from_codes(item, who, label.ravel(), labels=list("abcd"), gold=truth))
+
+
+@pytest.mark.parametrize("confused", [True, False])
+def test_labels_are_to_be_told_apart_only_where_they_meet_beyond_chance(confused):
+    found = meeting(confused)
+    met = labels_that_meet(found.counts)
+    entries = found.counts.entries
+    given = np.zeros((200, 4))
+    given[entries.item, entries.label] = entries.number
+    both = np.triu(given.T @ given, 1)
+    share = given.sum(axis=0) / given.sum()
+    by_frequency = np.triu(np.outer(share, share), 1)
+    np.testing.assert_allclose(met.share, both[met.first, met.second] / both.sum())
+    np.testing.assert_allclose(met.by_frequency, (by_frequency / by_frequency.sum())[met.first, met.second])
+    steps = [one for one in agreement_page(found).actions if "guidelines" in one.words]
+    assert len(steps) == confused
+    part = next(part for part in agreement_page(found).sections if part.title == "Agreement by label")
+    tables = [block for block in part.blocks if hasattr(block, "frame")]
+    if confused:
+        assert steps[0].words.startswith("Say in the guidelines what tells “a” from “b”: 100 % of the pairs of labels")
+        assert steps[0].section == part.title
+        missed = tables[-1].frame.set_index(["gold label", "label given"])["annotations"]
+        assert sorted(missed.index) == [("a", "b"), ("b", "a")]
+        assert missed.sum() == given.sum() - sum(given[np.arange(200), np.asarray(found.annotations.gold)])
+    else:
+        told = " ".join(block for block in part.blocks if isinstance(block, str))
+        assert "No two labels meet more often than by frequency beyond chance." in told
+        assert len(tables[1].frame) == 6
+
+
+@pytest.mark.parametrize(
+    ("names", "item", "is_sorted"),
+    [
+        (["p1", "p2", "p10"], [0, 0, 1, 1, 2, 2], True), (["p1", "p10", "p2"], [0, 0, 1, 1, 2, 2], True),
+        (["p7", "p2", "p10"], [0, 0, 1, 1, 2, 2], False), (["p1", "p2", "p10"], [0, 1, 2, 0, 1, 2], False),
+    ],
+)  # fmt: skip
+def test_rows_that_are_sorted_by_item_did_not_arrive_so(names, item, is_sorted):
+    data = cs.Annotations.from_codes(item, [0, 1, 0, 1, 0, 1], [0, 1, 0, 0, 1, 1], items=names)
+    assert _sorted_by_item(data) is is_sorted
+
+
+def test_the_arrival_is_left_out_where_rows_are_sorted_by_item():
+    data = crowd().data
+    order = np.random.default_rng(0).permutation(len(data.item))
+    mixed = data.replace(**{name: np.asarray(getattr(data, name))[order] for name in ("item", "annotator", "label")})
+    shown = ["As annotations arrived" in {part.title for part in agreement_page(cs.agreement(one)).sections}
+             for one in (mixed, data)]  # fmt: skip
+    assert shown == [True, False]
 
 
 @pytest.mark.parametrize(("number", "text"), [(7, "7"), (424, "424"), (1696, "1,700"), (13708, "13,700")])
@@ -63,7 +168,7 @@ def test_another_number_of_annotations_is_planned_for_only_where_it_is_surely_be
 
 def test_no_best_number_is_guessed_where_the_data_give_no_upper_end():
     said = _best_number(planned(7.2, 3.4, np.inf))
-    assert said.endswith("with 95 % it is 3 or more, and they give no upper end.")
+    assert said == "At least 3 annotations of each new item pay off (95 %); the data set no upper limit."
 
 
 def test_plans_are_for_as_many_annotations_as_now():
@@ -79,7 +184,10 @@ def test_plans_are_for_as_many_annotations_as_now():
     assert part.gist == f"for these annotators {first['95 % interval']} takes about {about} more items"
     assert "Of other annotators the plan says nothing" in part.blocks[1]
     (step,) = narrower(found)
-    assert step.words.endswith(f" to {first['95 % interval']}: have about {about} more items labelled")
+    cost = _about(first["more annotations in all"])
+    assert step.words.endswith(
+        f" to {first['95 % interval']} only if that is worth about {cost} more annotations, on {about} more items"
+    )
     assert step.section == part.title
 
 
@@ -99,7 +207,10 @@ def test_plans_for_annotators_like_these_have_more_of_them_and_of_items_alike():
         number = found.two_way.num_annotators
         assert row[2] == f"{_about(np.ceil(times * number))}, in place of {number}"
     (step,) = narrower(found)
-    assert f"± {(high - low) / 2:.2g} now: have about {_about(3 * number)} more annotators" in step.words
+    cost = _about(3 * found.counts.num_annotations)
+    assert step.words.startswith(f"Halve the ± {(high - low) / 2:.2g} for annotators like these only if that is worth ")
+    assert f"about {cost} more annotations, by {_about(3 * number)} more annotators on" in step.words
+    assert agreement_page(found).actions[-1] == step
 
 
 @pytest.mark.parametrize(
@@ -122,14 +233,20 @@ def test_what_narrows_the_interval_for_annotators_like_these_is_said(sd, item_sd
     assert _more_annotators(found).startswith(" Of other annotators the plan says nothing")
 
 
-def test_items_that_agree_least_stand_with_their_labels():
-    counts = [[3, 0, 0]] * 3 + [[1, 2, 1], [1, 1, 1], [1, 1, 0]] + [[2, 1, 1]] * 9 + [[1, 0, 0]]
+@pytest.mark.parametrize(("tied", "shown", "named"), [(2, 10, "10 items that"), (24, 24, "24 items that"),
+                                                       (60, 50, "50 of the 60 items that tie as lowest")])  # fmt: skip
+def test_all_items_that_tie_as_lowest_are_shown(tied, shown, named):
+    counts = [[3, 0, 0]] * 9 + [[1, 2, 1]] * tied + [[2, 1, 0]] * 9
     page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b", "c"])))
     part = next(part for part in page.sections if part.title == "Items that agree least")
-    assert part.gist == "of 15 items 3 have full agreement, 2 none"
+    assert part.gist == f"of {18 + tied} items {tied} have the least, 0.167"
     frame = part.blocks[-1].frame
-    assert frame["labels"].tolist() == ["1× a, 1× b, 1× c", "1× a, 1× b", "2× b, 1× a, 1× c"] + ["2× a, 1× b, 1× c"] * 7
-    assert "2 more items agree as little as the last of these" in part.blocks[0]
+    lowest = min(tied, shown)
+    assert frame["labels"].tolist() == ["2× b, 1× a, 1× c"] * lowest + ["2× a, 1× b"] * (shown - lowest)
+    assert (" as little as the last of these" in part.blocks[0]) is (tied != 24)
+    (step,) = (one for one in page.actions if one.section == part.title)
+    assert step.words.startswith(f"Look at the {named}")
+    assert "unclear in them" not in step.words
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -139,7 +256,7 @@ def test_gold_labels_are_told_with_what_they_say_of_annotations(known):
     page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b"], gold=gold)))
     said = " ".join(page.findings)
     assert page.line.startswith("4 items, ")
-    assert ("not accuracy: of 12 annotations of the 3 items with a gold label 41.7 % are right (" in said) is known
+    assert ("not accuracy: 41.7 % of 12 annotations of 3 items with a gold label are right (" in said) is known
     assert any("beside the 3 gold labels" in one.words for one in page.actions) is known
     assert any("give their labels in a column gold" in one.words for one in page.actions) is not known
 
@@ -150,12 +267,14 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     lowest = lowest_annotator(found.counts, data)
     (said,) = (text for text in agreement_page(found).findings if "agrees least with the others" in text)
     name = found.annotators()["annotator"][lowest.group]
-    assert re.search(rf"“{name}” agrees least with the others, \S+ \(\S+ to \S+, 95 % for these annotators\)", said)
-    assert said.endswith(f"{_than(lowest, found.annotators()['annotator'])}.")
+    told = _than(lowest, found.annotators()["annotator"])
+    assert re.search(rf"“{name}” agrees least with the others, \S+ \(\S+ to \S+, 95 %\)", said)
+    assert said.endswith(f"{told.partition(', but')[0]}.")
     assert "Bonferroni" not in " ".join(agreement_page(found).findings)
     part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
-    told = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni, "
-    assert part.blocks[0].endswith(f"{told}approximate).")
+    assert told in part.blocks[0]
+    how = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni, "
+    assert part.blocks[0].endswith(f"{how}approximate).")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +334,10 @@ def test_annotators_stand_beside_the_gold_labels_where_there_are_any(gold):
     assert ("right by gold" in table.frame) is (gold is not None)
     if gold is not None:
         told = dict(zip(table.frame["annotator"], table.texts["right by gold"], strict=True))
-        assert told == {"x": "2 of 2 [0.34, 1.00]", "y": "1 of 2 [0.09, 0.91]", "z": "–"}
+        assert {name: text.replace("\N{NO-BREAK SPACE}", " ") for name, text in told.items()} == {
+            "x": "2 of 2 [0.34, 1.00]", "y": "1 of 2 [0.09, 0.91]", "z": "–",
+        }  # fmt: skip
+        assert table.frame.columns[1] == "right by gold"  # on a phone the first two are seen
     (on_a_fit,) = (part for part in agreement_sections(found) if part.title == "Annotators")
     assert all("right by gold" not in block.frame for block in on_a_fit.blocks if hasattr(block, "frame"))
 
@@ -260,10 +382,10 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
     said = " ".join(agreement_page(found).findings)
     assert ("Annotators differ in how often they agree, beyond chance (p < 0.001)" in said) is different
     assert ("That annotators differ in how often they agree may be chance (p = " in said) is not different
-    told = re.search(r"than others, beyond chance \(p \S \S+\): the 6 who agree least on the other items in (\d+) of "
-                     r"(\d+) labels, the other 6 in (\d+) of (\d+)\.", said)  # fmt: skip
+    told = re.search(r"The 6 who agree least on other items have (\d+) of (\d+) right, the other 6 have (\d+) of (\d+) "
+                     r"\(p \S \S+\)\.", said)  # fmt: skip
     assert bool(told) is bool(different and gold)
-    assert ("That some annotators are right more often than others may be chance (p = " in said) is bool(
+    assert ("That some annotators are right more often may be chance (p = " in said) is bool(
         gold and not different
     )
     if told:
@@ -280,13 +402,12 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
 
 
 def test_next_steps_say_what_they_gain():
-    """Of 9 pairs of labels that differ, 4 are of a and b; all are of three items."""
+    """All pairs of labels that differ are of three items: too few to say which labels are confused."""
     counts = [[2, 2, 0], [0, 1, 2], [3, 0, 1]] + [[4, 0, 0]] * 9
     found = cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b", "c"]))
     steps = " ".join(one.words for one in agreement_page(found).actions)
-    assert "what tells “a” from “b”: 44.4 % of all pairs of labels that differ are these two" in steps
-    assert "the 10 items that agree least" in steps
-    assert "that differ, 100 % are theirs" in steps
+    assert "guidelines" not in steps
+    assert "the 10 items that agree least: 100 % of the pairs of labels that differ are theirs" in steps
     two = cs.agreement(cs.Annotations.from_counts([[3, 1], [2, 2], [0, 4]], labels=["a", "b"]))
     assert not any("guidelines" in one.words for one in agreement_page(two).actions)
     assert next_steps(found, [])[0].command.startswith("consilience fit dirichlet labels.csv ")

@@ -27,7 +27,7 @@ from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs
 from consilience.pages.agreement_by_chance import weighed
-from consilience.pages.linkage import _actions
+from consilience.pages.linkage_next import next_steps
 from consilience.pages.record_pairs import _groups
 from consilience.pages.typing_errors import Typos
 
@@ -166,10 +166,10 @@ def test_what_the_command_writes(folder):
     assert [float(one) for one in by_known.groups()] == pytest.approx(wanted, abs=0.05)
     call = "cs.link({'file_1': 'file_1.csv', 'file_2': 'file_2.csv'}, fields={'field_1': 'category', "
     assert call in html.unescape(page)
-    assert "--similar field_1=string,field_2=string" in page
+    assert "--similar field_1=string,field_2=string" in re.sub(r"<[^>]+>", "", page)
     none = Typos(0, 0, ())
     similar = dataclasses.replace(fit, attributes=fit.attributes | {"similar": "field_1 (string)"})
-    assert len(_actions(similar, weighed(similar), none)) == len(_actions(fit, weighed(fit), none)) - 1
+    assert len(next_steps(similar, weighed(similar), none)) == len(next_steps(fit, weighed(fit), none)) - 1
     for words in ("The interval holds ", "links among the pairs looked at", "≠ "):
         assert words in page
 

@@ -26,7 +26,6 @@ from consilience.pages.agreement_by_chance import (
 )
 from consilience.pages.dates_in_parts import lines_that_split, split_dates
 from consilience.pages.linkage import (
-    _actions,
     _by_threshold,
     _least_certain,
     _seen_of_draws,
@@ -35,6 +34,8 @@ from consilience.pages.linkage import (
     expected_words,
     linkage_page,
 )
+from consilience.pages.linkage_first import links_section, written_files
+from consilience.pages.linkage_next import next_steps
 from consilience.pages.links_within import across_files, between_and_within, links_and_pairs, rarely_within
 from consilience.pages.record_pairs import (
     _distinct,
@@ -43,13 +44,12 @@ from consilience.pages.record_pairs import (
     fields_section,
     middle_link,
     most_in_doubt,
+    near_cut,
     review_list,
 )
-from consilience.pages.run import _diagnosis, findings, kinds_of
-from consilience.pages.typing_errors import Typos, _one_error, typing_errors
+from consilience.pages.run import _diagnosis, findings
+from consilience.pages.typing_errors import typing_errors
 from consilience.printing import percent, percents
-
-NONE = Typos(0, 0, ())
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -98,9 +98,10 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     said = f"Between files {together.sum() - within} of {pairs[0]:,} pairs of records are linked, within a file "
     found = [text for text in page_of(one).findings if text.startswith(f"{said}{within} of {pairs[1]:,}. ")]
     assert len(found) == told
-    actions = _actions(one, weighed(one), typing_errors(one))
+    actions = next_steps(one, weighed(one), typing_errors(one))
     offered = [action.command for action in actions if action.words.startswith("If no file has an entity")]
-    assert offered == ["consilience link FILES --restriction across -o linked-across"] * told
+    assert len(offered) == told
+    assert all(one.startswith("consilience link FILES --restriction across") for one in offered)
     assert len(page_of(one).findings) <= 4
 
 
@@ -137,16 +138,7 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
     assert f" {linked_within} of 380. Before" in said
     (step,) = across_files(fit, "consilience link FILES")
     assert step.words == f"If no file has an entity (such as a person) twice, link only between files{named}:"
-    assert ("though links within are far rarer here" in said) is rare
-
-
-def test_linking_across_files_is_the_first_step_where_links_within_are_rare(fit, monkeypatch):
-    for rare in (True, False):
-        monkeypatch.setattr("consilience.pages.linkage.rarely_within", lambda fit, rare=rare: rare)
-        actions = _actions(fit, weighed(fit), NONE)
-        places = [place for place, one in enumerate(actions) if "--restriction across" in one.command]
-        assert len(places) == 1
-        assert (places[0] == 0) is rare
+    assert ("though links within are far rarer" in said) is rare
 
 
 def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
@@ -170,7 +162,7 @@ def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
     least = np.abs(pairs.probability - 0.5).argmin()
     one, other = (fit.data.records[codes[least]] for codes in (pairs.first, pairs.second))
     begun = f"For {number} of 200 records it is in doubt which others are of the same entity (certainty below 0.99). "
-    said = f"{begun}Most in doubt are {one} and {other}, which are one entity with probability "
+    said = f"{begun}Most in doubt are {one} and {other}, one entity with probability "
     assert page_of(fit).findings[-1].startswith(said)
 
 
@@ -203,7 +195,10 @@ def test_a_share_and_its_interval_are_of_the_same_draws(fit):
     made = len(pairs_together(fit.truth.estimate()))
     assert tiles[f"of the {made} links are correct, expected by the model's draws"] == percent(mean)
     assert tiles["of all links are found, expected by the model's draws"] == percent(of_all)
-    assert page_of(fit).findings[0].startswith(f"The model expects {percent(mean)} of ")
+    assert page_of(fit).verdict == (
+        f"Take the {made} links as a draft: the model expects {percent(mean)} of them to be correct, and no known link "
+        "checks that."
+    )
     pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
     own = fit.truth.counted().partitions.clusters(slice(None))
     together = own[:, pairs.first] == own[:, pairs.second]
@@ -221,24 +216,9 @@ def test_log_odds_of_nothing_have_no_sign(value, text):
 def test_the_threshold_in_the_headline_is_the_even_one(fit):
     table = fit.thresholds().set_index("threshold")
     drawn = _by_threshold(fit, np.array([0.5]))
-    assert _thresholds(fit).gist == f"above 0.5, {percent(drawn['precision'][0])} of the pairs are right"
+    share = percent(drawn["precision"][0])
+    assert _thresholds(fit).gist == f"the model expects {share} of pairs above 0.5 to be right"
     assert (table["precision"] + table["recall"]).idxmax() != 0.5  # else the test tells nothing
-
-
-@pytest.mark.parametrize(
-    ("fields", "words", "flags"),
-    [
-        ("last (category), born (date)", "texts and dates", "last=string,born=date"),
-        ("last (category), age (number)", "texts", "last=string"),
-        ("born (date)", "dates", "born=date"),
-        ("age (number)", "", ""),
-    ],
-)
-def test_fields_that_may_be_nearly_equal_are_named(fit, fields, words, flags):
-    one = dataclasses.replace(fit, attributes=fit.attributes | {"fields": fields})
-    found = [action for action in _actions(one, weighed(one), NONE) if "--similar" in action.command]
-    assert [action.words.split(" by similarity")[0] for action in found] == [f"Compare {words}"] * bool(flags)
-    assert all(f"--similar {flags} " in action.command for action in found)
 
 
 @pytest.mark.parametrize(("corrected", "said"), [(157.3, "about 0.7"), (157.98, "hardly any")])
@@ -296,8 +276,9 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     assert f" there are {value} entities on average" in sections["Clusters"].blocks[0]
     pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
     own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
-    told = f" (by them {own} of the links are correct, and not {percent(mean)}), what fields add"
-    assert (told in sections["Clusters"].blocks[0]) is (own != percent(mean))
+    told = f"{own} of the links are expected to be correct. The {percent(mean)} of the first screen"
+    assert (told in page_of(fit).method) is (own != percent(mean))
+    assert own == percent(mean) or own not in sections["Clusters"].blocks[0]
 
 
 def test_thresholds_above_which_the_same_pairs_are_share_a_row(fit):
@@ -307,7 +288,7 @@ def test_thresholds_above_which_the_same_pairs_are_share_a_row(fit):
     assert len(shown.frame) == table["pairs"].nunique() < len(table)
     for row, text in zip(shown.frame.itertuples(), shown.texts["threshold"], strict=True):
         own = table["threshold"][table["pairs"] == row.pairs]
-        assert text == (f"{own.min():g}" if len(own) == 1 else f"{own.min():g} to {own.max():g}")
+        assert text.split() == (f"{own.min():g}" if len(own) == 1 else f"{own.min():g} to {own.max():g}").split()
     assert all(len(texts) == len(shown.frame) for texts in shown.texts.values())
 
 
@@ -348,17 +329,20 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert (chance.field, chance.place, chance.values) == ("born", 2, 40)
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
-    (said,) = surer_links(own)
+    (said,) = surer_links(own, ["98 %", "96 %"], ["born"])
     estimate = np.asarray(one.truth.estimate())
     unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
     same = born[first] == born[second]
     about = f"about {found:,.0f}" if found >= 0.5 else "hardly any"
     assert said == (
         f"The model expects {expected:,.0f} pairs that are no links to be equal in “born” by chance, and finds "
-        f"{about}: links with equal “born” are surer than it says. The numbers above inherit that; whether they are "
-        "too low or too high is not known."
+        f"{about}: links with equal “born” are surer than it says. So treat 98 % and 96 % as rough; link by the parts "
+        "of the date (below) before you rely on them."
     )
-    assert said in page_of(one).findings
+    assert surer_links(own, [], [])[0].endswith(" than it says. So take all shares as rough.")
+    page = page_of(one)
+    shares = [text for text in page.numbers.values() if text.endswith("%")]
+    assert surer_links(own, shares, ["born"])[0] in page.findings
     (told,) = in_detail(one, own)
     count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 are equal in it, and surer than that)"
     assert (count in told) is bool((unsure & same).any())
@@ -366,7 +350,7 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert "; 1 over its 40 values is 0.0250. " in told
     assert "a value that nobody in the files has is not in its dictionary" in told
     (asked,) = (action for action in page_of(one).actions if "columns of their own" in action.words)
-    assert asked.words == "Write year, month and day of “born” into columns of their own, and link by these"
+    assert asked.words == "Or write year, month and day of “born” into columns of their own, and link by these"
     assert (asked.command, lines_that_split(one, own, {"born": "date"})) == ("", [])  # made of no files
     assert not split_dates(one, own, {"born": "category"})
     how, _, table, *_ = fields_section(one, own).blocks
@@ -399,50 +383,45 @@ def test_where_no_sure_link_differs_that_is_said(chances, told):
     assert ("No link of 0.99 or more differs in “born” (" in only_unsure(own)) is (told is not None)
 
 
-def with_typos(**attributes):
-    """Return a fit by hand of five pairs in doubt and a sure one: of three a letter of a name is wrong."""
-    rows = [("Nils", "Niln", "1985", "1985"), ("Vogel", "Vogle", "1985", "1985"), ("Meyer", "Mayer", "1971", "1971"),
-            ("Meyer", "Mayer", "1971", "1981"), ("Hugo", "Ida", "1990", "1990"), ("Bo", "Bi", "1990", "1990"),
-            ("Anna", "Anne", "1965", "1965")]  # fmt: skip
-    columns = [[row[2 * field + side] for row in rows for side in (0, 1)] for field in (0, 1)]
-    values, codes = zip(*(np.unique(own, return_inverse=True) for own in columns), strict=True)
-    first = 2 * np.arange(len(rows))
-    chance = np.array([0.73, 0.9, 0.95, 0.4, 0.3, 0.2, 0.995])
-    pairs = SimpleNamespace(first=first, second=first + 1, probability=chance)
-    data = SimpleNamespace(
-        value=np.stack(codes), fields=["name", "born"], values=np.concatenate(values),
-        first_value=np.cumsum([0, *map(len, values)]),
-    )  # fmt: skip
-    known = {"fields": "name (category), born (date)"} | attributes
-    return SimpleNamespace(data=data, truth=SimpleNamespace(pairs=lambda: pairs), attributes=known)
+@pytest.mark.parametrize(("chance", "text"), [(0.499, "0.499"), (0.4951, "0.495"), (0.46, "0.46"), (0.999, "> 0.99")])
+def test_pairs_near_one_half_have_a_digit_more(chance, text):
+    assert near_cut(chance) == text
 
 
-def test_pairs_that_only_typing_errors_part_are_counted_with_what_to_do(fit):
-    found = typing_errors(with_typos())
-    assert found == Typos(3, 6, ("name",), ("Nils", "Niln"))
-    assert found.words == (
-        "3 of 6 pairs in doubt, of a probability from 0.02 to 0.99, are equal but for typing errors (such as “Nils” "
-        "and “Niln”)"
+def test_all_links_stand_on_the_page_with_where_they_are_written(fit, tmp_path):
+    part = links_section(fit)
+    (table,) = (block for block in part.blocks if hasattr(block, "frame"))
+    estimate = np.asarray(fit.truth.estimate())
+    assert len(table.frame) == len(pairs_together(estimate))
+    names = list(fit.data.records)
+    for row in table.frame.itertuples(index=False):
+        assert estimate[names.index(row[0])] == estimate[names.index(row[1])]
+    assert table.frame["probability"].is_monotonic_decreasing
+    assert "consilience table RUN entities" in part.blocks[0]
+    for name in ("entities.csv", "pairs.csv"):
+        (tmp_path / name).write_text("")
+    one = dataclasses.replace(fit, folder=str(tmp_path))
+    assert written_files(one) == [str(tmp_path / "entities.csv"), str(tmp_path / "pairs.csv")]
+    assert f"stands in {tmp_path}/entities.csv and {tmp_path}/pairs.csv: " in links_section(one).blocks[0]
+
+
+def test_the_first_figure_counts_pairs_by_probability(fit):
+    pairs, estimate = fit.truth.pairs(), np.asarray(fit.truth.estimate())
+    told = estimate[pairs.first] == estimate[pairs.second]
+    drawn = {tuple(bar.get_facecolor()): 0 for bar in page_of(fit).figure.patches}
+    for bar in page_of(fit).figure.patches:
+        drawn[tuple(bar.get_facecolor())] += bar.get_width()
+    shown = pairs.probability >= 0.02
+    assert list(drawn.values()) == [(told & shown).sum(), (~told & shown).sum()]
+
+
+def test_the_field_that_says_most_is_that_of_a_usual_link(fit):
+    ((one, other),) = middle_link(fit)
+    terms = fit.explain(fit.data.records[one], fit.data.records[other])
+    most = terms[terms["outcome"] != ""].sort_values("log_odds").iloc[-1]
+    assert fields_section(fit, weighed(fit)).gist == (
+        f"in a usual link “{most['term']}” says most: {_signed(most['log_odds'])} where {most['outcome']}"
     )
-    for without in ({"similar": "name=string"}, {"fields": ""}, {"fields": "name (date), born (date)"}):
-        assert typing_errors(with_typos(**without)) == NONE
-    assert NONE.words == ""
-    one = dataclasses.replace(fit, attributes=fit.attributes | {"fields": "name (category), born (date)"})
-    for typos, flags, early in ((found, "name=string", True), (NONE, "name=string,born=date", False)):
-        actions = _actions(one, weighed(one), typos)
-        (place,) = (place for place, own in enumerate(actions) if "--similar" in own.command)
-        assert f"--similar {flags} -o" in actions[place].command
-        assert actions[place].words.endswith(f": {found.words}:" if early else ", so that typing errors count less:")
-        assert (place <= 1) is early
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "near"),
-    [("Nils", "Niln", True), ("Nils", "nisl", True), ("Nils", "Nil", True), ("Nils", "Nail", False), ("M", "F", False),
-     ("Bo", "Bob", False)],
-)  # fmt: skip
-def test_one_typing_error_is_one_letter_of_a_text_that_has_more(one, other, near):
-    assert _one_error(one, other) is near
 
 
 def test_pairs_that_come_again_are_shown_once():
@@ -498,7 +477,7 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
 def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
     own = weighed(fit)
     assert own.overstated == []
-    assert (surer_links(own), in_detail(fit, own)) == ([], [])
+    assert (surer_links(own, [], []), in_detail(fit, own)) == ([], [])
     assert "There is none" not in fields_section(fit, own).blocks[0]
 
 
@@ -515,48 +494,3 @@ def test_the_table_of_clusters_says_what_the_command_prints(fit):
     several = (np.unique(fit.truth.estimate(), return_counts=True)[1] > 1).sum()
     assert shown.caption.endswith(f": 10 of the {several} entities with several records.")
     assert every.endswith(f"has a row for each of the {len(fit.table('matching_sets'))} records.")
-
-
-def test_lines_that_part_dates_run_and_what_they_write_is_linked(tmp_path, monkeypatch):
-    """One file has dates with the day first, and others; parts are as often equal by chance as is expected."""
-    monkeypatch.chdir(tmp_path)
-    files = {"a": "a.csv", "b c": "b c.csv"}
-    random = np.random.default_rng(4)
-    year, month, day = 1940 + random.integers(0, 9, 40), 1 + random.integers(0, 12, 40), 13 + random.integers(0, 9, 40)
-    names = pandas.DataFrame({one: random.integers(0, 7, 40).astype(str) for one in ("first", "last")})
-    born = {
-        "a": [f"{y}-{m:02d}-{d}" for y, m, d in zip(year, month, day, strict=True)],
-        "b c": [
-            f"{d}/{m:02d}/{y}" if row % 2 else f"{y}/{m}/{d}"
-            for row, (y, m, d) in enumerate(zip(year, month, day, strict=True))
-        ],
-    }
-    frames = [names.assign(id=[f"{name[0]}{row}" for row in range(40)], born=born[name]) for name in files]
-    for file, frame in zip(files.values(), frames, strict=True):
-        frame.to_csv(file, index=False)
-    one = cs.link(files, draws=50)
-    own, kinds = weighed(one), kinds_of(one.attributes["fields"])
-    assert [chance.field for chance in own.overstated] == ["born"]
-    (step,) = split_dates(one, own, kinds)
-    assert step.command == (
-        "consilience link a-parts.csv 'b c-parts.csv' --fields first,last,born_year,born_month,born_day "
-        "-o linked-by-parts"
-    )
-    said, code = lines_that_split(one, own, kinds)
-    assert said == "These lines write a-parts.csv and b c-parts.csv, with a column for each part:"
-    assert any(getattr(block, "text", "") == code.text for block in fields_section(one, own).blocks)
-    for without in ({"columns": {"a": {"x": "born"}}}, {"files": ["a.csv", "b.parquet"]}, {"files": []}):
-        other = dataclasses.replace(one, attributes=one.attributes | without)
-        assert lines_that_split(other, own, kinds) == []
-        assert split_dates(other, own, kinds)[0].command == ""
-    exec(code.text, {})
-    for name, frame in zip(files, frames, strict=True):
-        parts = pandas.read_csv(f"{name}-parts.csv")
-        assert parts["born_year"].tolist() == year.tolist()
-        assert parts["born_month"].tolist() == month.tolist()
-        assert parts["born_day"].tolist() == day.tolist()
-        assert parts["first"].astype(str).tolist() == frame["first"].tolist()
-        assert "born" not in parts
-    fields = re.search(r"--fields (\S+)", step.command)[1].split(",")
-    parted = cs.link({name: f"{name}-parts.csv" for name in files}, fields=fields, draws=50)
-    assert not {chance.field for chance in weighed(parted).overstated} & {"born_year", "born_month", "born_day"}

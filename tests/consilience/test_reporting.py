@@ -363,22 +363,23 @@ def test_a_page_that_fails_leaves_the_earlier_one_and_no_rest(fit, tmp_path, mon
 # ---- agreement ----
 
 
-def crowd(num_items=60, num_annotators=6):
+def crowd(num_items=60, num_annotators=6, mixed=False):
     random = np.random.default_rng(0)
     rows = []
     for item in range(num_items):
         for who in random.choice(num_annotators, random.integers(1, num_annotators), replace=False):
             label = EVIL if random.random() < 0.7 + 0.2 * (item % 2) else DOLLAR
             rows.append((f"item {item}", f"{EVIL}{who}", label))
+    rows = [rows[row] for row in random.permutation(len(rows))] if mixed else rows  # else in no order of arrival
     return cs.read_annotations(pd.DataFrame(rows, columns=["item", "annotator", "label"]))
 
 
 
 def test_a_page_of_agreement(tmp_path):
-    found = cs.agreement(crowd())
+    found = cs.agreement(crowd(mixed=True))
     page = checked(cs.report(found, path=tmp_path / "agreement.html"))
     assert page.headings == [*AGREEMENT_PARTS[:2], "Items that agree least", *AGREEMENT_PARTS[2:], "What was run"]
-    assert page.tags.count("svg") == 6
+    assert page.tags.count("svg") == 7
     assert f"{found.value:.2f}" in page.text["dd"]  # with the digits of the interval of others like them
     assert str(found.dependence) in page.text["p"]
     assert not found.dependence.found
@@ -406,7 +407,7 @@ def test_a_page_of_agreement_without_any_pair(tmp_path):
 
 
 def test_a_fit_is_checked_by_the_agreement(tmp_path):
-    fit = cs.fit("dirichlet", crowd(), draws=64)
+    fit = cs.fit("dirichlet", crowd(mixed=True), draws=64)
     page = checked(report(fit, path=tmp_path / "report.html"))
     assert page.text["h3"] == ["Agreement with the others", "Whether the model expects this agreement"]
     inside = [text.split(":")[0] for text in page.text["summary"] if text.split(":")[0] in AGREEMENT_PARTS]
