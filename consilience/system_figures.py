@@ -7,10 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.drawing import BLUE, INK, axes_of, count_items, folded, legend_below, shown_name, styled
+from consilience.drawing import (
+    BLUE,
+    INK,
+    SMALL,
+    axes_of,
+    count_items,
+    folded,
+    inches,
+    legend_below,
+    shown_name,
+    styled,
+)
 
 _WIDTH = 4.2
 _MOST_SYSTEMS = 6
+_BESIDE = 0.7  # inches beside names and the texts of a legend, which stands under the axes
 
 
 class Scores(NamedTuple):
@@ -46,7 +58,10 @@ def scores_at_a_glance(
     """
     number = min(len(names), _MOST_SYSTEMS)
     rows = np.arange(number)
-    ax = axes_of(None, _WIDTH, 1.35 + 0.45 * number + 0.2 * (other is not None) + 0.2 * len(marks or ()))
+    shown = [folded(shown_name(name)) for name in names[:number]]
+    legend = [scores.label, *([] if other is None else [other.label]), *(marks or {})]
+    width = max(_WIDTH, inches(shown) + inches(legend, SMALL) + _BESIDE)
+    ax = axes_of(None, width, 1.15 + 0.45 * number + 0.2 * len(legend))
     ax.hlines(rows, scores.lower[:number], scores.upper[:number], color=BLUE, linewidth=4, alpha=0.5)
     for values in scores.points:
         ax.plot(values[:number], rows, "o", color=BLUE, markersize=7)
@@ -58,7 +73,7 @@ def scores_at_a_glance(
         drawn = ax.plot(values[:number], rows, marker, color=INK, markersize=14 if marker == "|" else 7)
         drawn[0].set_markeredgewidth(1.8)
         handles, labels = [*handles, *drawn], [*labels, label]
-    ax.set_yticks(rows, [folded(shown_name(name)) for name in names[:number]])
+    ax.set_yticks(rows, shown)
     ax.set_ylim(number - 0.4, -0.5)
     low, high = ax.get_xlim()
     ax.set_xlim(min(low, (low + high) / 2 - 0.01), max(high, (low + high) / 2 + 0.01))

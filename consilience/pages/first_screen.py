@@ -186,7 +186,7 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         return system_figures.scores_at_a_glance(names, first, title, by_fit)
     values = comparison.readings.range[:, places]
     what = "lowest and highest score" if is_open(comparison) else "score"
-    return system_figures.scores_at_a_glance(names, Scores(f"{what}, interval {held}", values, lower, upper), title)
+    return system_figures.scores_at_a_glance(names, Scores(f"{what}, {held}", values, lower, upper), title)
 
 
 def _bands(top: Score) -> dict[str, int]:

@@ -2,18 +2,20 @@
 
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 import consilience as cs
+from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import Alert, first_screen
 from consilience.pages.first_screen import POOR, _bands, _shares_of_votes
 from consilience.pages.gold import SystemsByGold
 from consilience.system_figures import Scores, counts, scores_at_a_glance
-from tests.consilience.test_with_gold import GOLD, ITEMS, crowd
+from tests.consilience.test_with_gold import ITEMS, crowd
 
 # Small data are poor data, and fits of them say so.
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
@@ -103,13 +105,19 @@ def test_a_poor_fit_has_no_other_verdict(monkeypatch, tmp_path):
     assert begins(fit, tmp_path)[0] == POOR
 
 
-def test_gold_labels_that_speak_against_a_fit_are_in_the_verdict(tmp_path):
-    """Of a crowd that agrees on what is wrong."""
-    data, _ = crowd()
-    gold = np.asarray(data.gold)
-    wrong = np.where(np.arange(ITEMS) < GOLD // 3, (gold + 1) % 3, gold)
-    verdict, _ = begins(cs.fit("dirichlet", data.replace(gold=wrong), reliability=5), tmp_path)
-    assert ", but by 40 gold labels it is too sure" in verdict
+@pytest.mark.parametrize(
+    ("items", "off", "doubted", "said"),
+    [
+        (40, "sure", True, ", but by 40 gold labels it is too sure"), (40, "", True, ", and 40 gold labels cast some "
+         "doubt on it"),
+        (40, "", False, ""), (3, "sure", False, ", which only 3 gold labels check"),
+        (1, "", False, ", which only 1 gold label checks"),
+    ],
+)  # fmt: skip
+def test_gold_labels_that_speak_against_a_fit_are_in_the_verdict(items, off, doubted, said):
+    checked = "told" if items >= LEAST_ITEMS else ""
+    gold = SimpleNamespace(score=SimpleNamespace(items=items), off=off, checked=checked)
+    assert first_screen._against(gold, doubted) == said
 
 
 def test_items_are_counted_in_bands_of_certainty_and_of_votes():
