@@ -70,6 +70,7 @@ class Study(NamedTuple):
     words : what the table says, for the terminal.
     number : of the first screen, by what it is.
     finding : for the first screen, in a sentence.
+    verdict, figure : of the page, where the study has the one thing to be said first.
     ran : what was run, by what it is.
     """
 
@@ -78,6 +79,8 @@ class Study(NamedTuple):
     words: str
     number: Mapping[str, Any] = MappingProxyType({})
     finding: str = ""
+    verdict: str = ""
+    figure: Any = None
     ran: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -102,6 +105,8 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         "Consilience: six small studies", line, [*(study.section for study in studies), yours, _what_was_run(studies)],
         numbers=dict(itertools.chain.from_iterable(study.number.items() for study in studies)),
         findings=[study.finding for study in studies if study.finding],
+        verdict=" ".join(study.verdict for study in studies if study.verdict),
+        figure=next((study.figure for study in studies if study.figure is not None), None),
         actions=[Action(words, command) for words, command in itertools.islice(COMMANDS.items(), FIRST)],
     )  # fmt: skip
     write_page(page, path, force=force)
@@ -188,7 +193,7 @@ def anaesthetists() -> Study:
         f"together ({len(every)} values tried, which are no bounds); the data do not tell. Without a prior, what the "
         f"model expects of errors before any data, {counted(len(others.changed), 'patients')} would get another grade."
     )
-    return Study(section, shown, words, number, finding, _ran(fit, "printed table"))
+    return Study(section, shown, words, number, finding, ran=_ran(fit, "printed table"))
 
 
 def _votes(data: Annotations) -> np.ndarray:
@@ -361,14 +366,16 @@ def leaderboard() -> Study:
         "the fit, try another prior, say where the predictions come from, and have some items labelled by an expert."
     )
     drawn = demo_figures.leaderboard_by_priors(found, simulated.true_scores)
-    number, finding, gist = of_a_vote(favourite, {
+    number, verdict, gist = of_a_vote(favourite, {
         name: own.table.set_index("system").loc[favourite["system"]] for name, own in found.items()
     })  # fmt: skip
     code = Code(CODE["leaderboard"], "This study in Python")
     section = Section(
         "Leaderboard: systems whose true accuracy is known", [words, shown, drawn, about, target, code, advice], gist
     )
-    return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 0"))
+    first = demo_figures.leaderboard_at_a_glance(found, simulated.true_scores, DEFAULT_PRIOR, FLAT_PRIOR)
+    ran = _ran(fit, "simulated, seed 0")
+    return Study(section, shown, words, number, verdict=verdict, figure=first, ran=ran)
 
 
 def _scores_by_prior(simulated: Simulated) -> Table:
@@ -499,7 +506,7 @@ def ratings() -> Study:
     finding = (
         f"Ratings: of {data.num_items} items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
     )
-    return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 4"))
+    return Study(section, shown, words, number, finding, ran=_ran(fit, "simulated, seed 4"))
 
 
 def _wilson(right: np.ndarray) -> tuple[float, float]:
@@ -560,7 +567,8 @@ def people() -> Study:
         f"People: two files of {size:,} records with errors hold {mean} people on average, with 95 % between "
         f"{low:,.0f} and {high:,.0f}; in truth {known:,}. {capital(to_one_side(known, count))}."
     )
-    return Study(section, shown, words, number, finding, _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)})
+    ran = _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)}
+    return Study(section, shown, words, number, finding, ran=ran)
 
 
 STUDIES: tuple[Callable[[], Study], ...] = (anaesthetists, dermatologists, leaderboard, toy, ratings, people)

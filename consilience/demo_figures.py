@@ -21,6 +21,7 @@ from consilience.drawing import (
     styled,
 )
 from consilience.evaluation.leaderboard import Comparison
+from consilience.system_figures import Scores, scores_at_a_glance
 
 TOY_LABELS = ("Benign 1", "Benign 2", "Cancer")
 RELIABILITIES = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -77,6 +78,29 @@ def leaderboard_by_priors(found: Mapping[str, Comparison], true: Mapping[str, fl
     ax.set(title=f"Leaderboard: {first.title}, {first.num_items} items", xlabel=first.title)
     legend_below(ax, *ax.get_legend_handles_labels())
     return ax
+
+
+def leaderboard_at_a_glance(
+    found: Mapping[str, Comparison], true: Mapping[str, float], prior: str, other: str
+) -> Any:  # fmt: skip
+    """Draw what the model says of each system by one prior, thin by another, beside the truth and a majority vote.
+
+    Parameters
+    ----------
+    found, true : as of `leaderboard_by_priors`.
+    prior, other : names of the two.
+    """
+    systems = found[prior].table["system"].tolist()
+    first, second = (found[name].table.set_index("system").loc[systems] for name in (prior, other))
+    scores, others = (
+        Scores(f"by the {name}, 95 %", points, own["lower"].to_numpy(), own["upper"].to_numpy())
+        for name, own, points in (
+            (prior, first, first[["value"]].to_numpy().T), (other, second, np.empty((0, len(systems)))),
+        )
+    )  # fmt: skip
+    marks = {"truth": np.array([true[name] for name in systems])}
+    marks |= {"claimed by a majority vote": first["point_estimate"].to_numpy()}
+    return scores_at_a_glance(systems, scores, "Accuracy of simulated systems", others, marks)
 
 
 @styled

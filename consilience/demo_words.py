@@ -187,7 +187,7 @@ def in_brackets(row: Any) -> str:
 
 
 def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str], str, str]:
-    """Return the key figure, the finding and the gist on the system that a vote likes best.
+    """Return the key figure, the verdict of the page and the gist on the system that a vote likes best.
 
     Parameters
     ----------
@@ -204,16 +204,21 @@ def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str],
         f"Leaderboard: accuracy of a system by the {DEFAULT_PRIOR}, which a user gets ({user.lower:.2f} to "
         f"{user.upper:.2f}, 95 %); in truth {true}; a majority vote claims {claimed}": value
     }
-    finding = (
-        f"Leaderboard: a majority vote claims an accuracy of {claimed} for a system that repeats the crowd; in truth "
-        f"it has {true}. By the {DEFAULT_PRIOR} the model says {in_brackets(user)}, which {of_user} it (95 % in "
-        f"brackets); by a {FLAT_PRIOR} {in_brackets(flat)}, which {of_flat} it."
+    verdict = (
+        f"A majority vote claims an accuracy of {claimed} for a simulated system that repeats the crowd and in truth "
+        f"has {true}; by the {DEFAULT_PRIOR} the model says {_ends(user)} (95 %), which {of_user} the truth, and by a "
+        f"{FLAT_PRIOR} {_ends(flat)}, which {of_flat} it."
     )
     gist = (
         f"a vote claims {claimed} for a system that has {true}; by the {DEFAULT_PRIOR} the model says "
         f"{in_brackets(user)}, by a {FLAT_PRIOR} {in_brackets(flat)}"
     )
-    return number, finding, gist
+    return number, verdict, gist
+
+
+def _ends(row: Any) -> str:
+    """Write the interval of a score."""
+    return f"{row.lower:.2f} to {row.upper:.2f}"
 
 
 def whom_to_look_at(labels: Any, certainty: np.ndarray, others: Others) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth import Ranked
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import SURE, Action, Page, assumed, capital, who_agrees
+from consilience.pages import SURE, Action, Page, assumed, capital, first_screen, who_agrees
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
 from consilience.pages.chains import (
@@ -88,7 +88,7 @@ from consilience.pages.ratings import (
     without_offsets,
 )
 from consilience.pages.remembered import remembering
-from consilience.pages.run import fit_word, is_counted, is_vote, line_of, without_evidence
+from consilience.pages.run import fit_word, has_first_screen, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
     in_words,
@@ -102,8 +102,6 @@ from consilience.printing import counted
 from consilience.rounding import probability, within
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
-
-_BY_DEPENDENCE = "depending on how often annotators make the same errors"
 
 _MOST_NAMED = 3  # annotators to look at, and wrong labels
 
@@ -171,19 +169,28 @@ def classes_page(
 
 
 def _verdict(found: _Found, scored: ChainScores) -> str:
-    """Return what the data allow to say in one sentence."""
+    """Return what the data allow to say, in one sentence; empty of what has none."""
     if found.fit.data.rows == "rating":
         return ratings_verdict(found.fit, found.top, found.offsets, found.without_offsets)
     if found.unit == "mention":
         return mentions_verdict(found.fit, found.top, found.gold, scored)
-    return ""
+    if not has_first_screen(found.fit):
+        return ""
+    doubted = found.halves is not None and found.halves.told
+    board = found.comparison if found.systems else None
+    return first_screen.verdict(
+        found.fit, found.top, found.unsure_at_others, found.gold, doubted, board, found.by_gold
+    )  # fmt: skip
 
 
 def _figure(found: _Found, named: Any, scored: ChainScores) -> Any:
-    """Return the figure of the first screen."""
+    """Return the figure of the first screen; None of what has none."""
     if found.fit.data.rows == "rating":
         return ratings_figure(found.fit, found.top, found.without_offsets)
-    return mentions_figure(named, found.top, scored) if found.unit == "mention" else None
+    if found.unit == "mention":
+        return mentions_figure(named, found.top, scored)
+    board = found.comparison if found.systems else None
+    return first_screen.figure(found.fit, found.top, board, found.by_gold) if has_first_screen(found.fit) else None
 
 
 class _Found:
@@ -386,7 +393,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         rests = assumed.assumed_words(fit, found.at_others)
         of = counted(truth.num_units, f"{fit.data.unit}s")
         ends = found.unsure_at_others
-        spread = f" ({min(ends):,} to {max(ends):,}, {_BY_DEPENDENCE})" if ends else ""
+        spread = f" ({min(ends):,} to {max(ends):,}, {first_screen.BY_ERRORS})" if ends else ""
         unsure = f"of {of} with a certainty below {SURE}{spread or assumed.unsure_words(found.at_others)}"
         if numbers:
             numbers |= {f"{unsure}; on average it is {top.value:.3f}{rests}": below(top)}
@@ -417,21 +424,12 @@ def _findings(found: _Found, named: Any) -> list[str]:
         said += verdict(found.comparison, found.fit, found.by_gold, found.other_leads)
     if found.fit.data.rows == "report" and truth.num_draws > 1:
         least, names = int(np.nanargmin(found.top.items)), truth.names()
-        said.append(
-            f"For {below(found.top):,} of {counted(truth.num_units, 'items')} it is open which class is the most "
-            f"plausible: the leading one has a probability below {SURE} of being so. The least certain is "
-            f"“{names[least]}”, where {_surely_leads(found, least)}."
-        )
+        said.append(f"The least certain item is “{names[least]}”: there {_surely_leads(found, least)}.")
     said += without_evidence(found.fit)[0]
-    if truth.num_draws > 1 and found.fit.data.rows == "annotation":
-        of = f"of {counted(truth.num_units, f'{found.unit}s')}"
-        unsure = f"The fit is less than 90 % certain of the leading label of {below(found.top):,} {of}"
-        if others := found.unsure_at_others:
-            one = "" if found.decisive is None else found.decisive.in_finding(truth.names())
-            unsure += f" ({min(others):,} to {max(others):,}, {_BY_DEPENDENCE}).{one}"
-        unsure += "" if unsure.endswith(".") else "."
-        told = is_vote(found.fit) or found.unit == "mention"  # a box, or a key figure, has it
-        said += [] if told else [unsure]
+    if truth.num_draws > 1 and found.fit.data.rows == "annotation" and found.unit == "item":
+        one = None if is_vote(found.fit) or not found.unsure_at_others else found.decisive
+        told = "" if one is None else one.in_finding(truth.names(), below(found.top))
+        said += [told] * bool(told)
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
     if gold is None:
         fit_unchecked = "nothing here checks the fit"

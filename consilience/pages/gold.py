@@ -110,10 +110,10 @@ class BesideGold(NamedTuple):
     @property
     def beside(self) -> str:
         """Say whether the fit expects clearly more than is right, or less; empty where the interval holds it."""
-        return f", so the fit is too {self._off} of these" * bool(self._off)
+        return f", so the fit is too {self.off} of these" * bool(self.off)
 
     @property
-    def _off(self) -> str:
+    def off(self) -> str:
         """What the fit is too much of: sure or unsure; empty where the interval holds what it expects."""
         low, high = self.interval
         return "" if low <= self.score.certainty <= high else "sure" if self.score.certainty > high else "unsure"
@@ -129,7 +129,7 @@ class BesideGold(NamedTuple):
         """Say whether the certainties hold up on gold items; empty of a few, which hardly tell."""
         if self.score.items < LEAST_ITEMS:
             return ""
-        return f"the fit is too {self._off}" if self._off else "the certainties hold up"
+        return f"the fit is too {self.off}" if self.off else "the certainties hold up"
 
     @property
     def doubt(self) -> str:

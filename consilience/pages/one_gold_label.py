@@ -52,12 +52,15 @@ class Decisive(NamedTuple):
             f"{self.rho:.2f}; by the other gold labels without the prior, {self.alone:.2g}."
         )
 
-    def in_finding(self, names: Any) -> str:
-        """Say what that does to the number of uncertain items; empty where it is not far."""
+    def in_finding(self, names: Any, unsure: int) -> str:
+        """Say what that does to the number of uncertain items, which are so many with it; empty where it is not far."""
         if not self.far:
             return ""
         label = f"One gold label, of “{names[self.item]}”"
-        return f" {label}, decides much of this: without it they would be {self.unsure:,}."
+        return (
+            f"{label}, decides much of how certain labels are: without it {self.unsure:,}, and not {unsure:,}, would "
+            f"have a certainty below {SURE:g}."
+        )
 
 
 def decisive(fit: Fit) -> Decisive | None:

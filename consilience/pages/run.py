@@ -250,6 +250,11 @@ def without_evidence(fit: Fit) -> tuple[list[str], str]:
     return [_with_gold(fit, text) for text in texts], ", ".join(map(_who, texts))
 
 
+def has_first_screen(fit: Fit) -> bool:
+    """Return whether a page is of labels, of a vote or of rankings, which begin with what is said of systems."""
+    return fit.data.rows == "report" or (fit.data.rows == "annotation" and fit.data.unit == "item")
+
+
 def is_counted(fit: Fit) -> bool:
     """Return whether labels were counted and not modelled, so that nothing says how sure they are."""
     return fit.member.density is None and "shares" in fit.member.table_names

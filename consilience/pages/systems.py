@@ -18,7 +18,7 @@ from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word, named_items
 from consilience.pages.looked import Choices, looked_blocks
 from consilience.pages.other_metrics import Leads
-from consilience.pages.run import TOO_LITTLE_SPREAD, fit_word, is_approximate, is_vote
+from consilience.pages.run import TOO_LITTLE_SPREAD, fit_word, has_first_screen, is_approximate, is_vote
 from consilience.pages.system_scores import FROM_ANNOTATIONS, floats, rounded, score_blocks
 from consilience.pages.told_apart import AT_LEAST, BY_SOURCE, ahead_by, apart_on, is_close, open_tile, which_is_better
 from consilience.pages.with_gold import (
@@ -96,11 +96,13 @@ def leaderboard_section(
     has_matrix = len(table) > 2 and (together is not None or not is_vote(fit))  # of two P(best) says it
     matrix = [figures.beats_matrix(together or comparison, order=order)] if has_matrix else []
     made_of = Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *floats(rest)))
+    drawn = _figure(comparison, fit, gold, order)
+    above, inside = ([matrix] * bool(matrix), [drawn]) if has_first_screen(fit) else ([[drawn, *matrix]], [])
     blocks = [
         *said, Table(shown, _caption(comparison, fit, gold), texts=texts), *_side_by_side(comparison, gold, choices),
-        [_figure(comparison, fit, gold, order), *matrix], *_read_first(comparison, fit, gold),
+        *above, *_read_first(comparison, fit, gold),
         More("How to read these numbers, and what they are made of", [
-            *_how_to_read(comparison, top, fit, gold), made_of
+            *inside, *_what_is_drawn(comparison, fit, gold), *_how_to_read(comparison, top, fit, gold), made_of
         ]),
         *score_blocks(ordered, metrics, comparison, truth, ahead, digits, is_vote(fit)),
     ]  # fmt: skip
@@ -200,7 +202,7 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> 
         return f"“{first['system']}” {first['together']}{sure}"
     if gold.leads:
         return f"{gold.first} right on gold labels: {first['by_gold']}"
-    value, low, high = _score(comparison, fit)
+    value, low, high = score_of(comparison, fit)
     gist = f"“{first['system']}” {value} [{low}, {high}]{f', {AT_LEAST}' if too_narrow(comparison, fit) else ''}"
     if is_close(comparison):
         gist += undecided
@@ -222,9 +224,14 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
     if not is_open(comparison):
         return notes
     if gold.anchored is not None:
-        notes[0] = f"{how_anchored(gold.anchored, fit)} {_BY_FIT.format(fit_word(fit))}"
+        notes[0] = how_anchored(gold.anchored, fit)
     told = looked_blocks(gold.looked, gold.doubt)
     return [*notes[:1], *told[:1], *notes[1:], *told[1:]]  # what opens stands below what can be read
+
+
+def _what_is_drawn(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
+    """Say what the thin lines of the figure are, where they are beside scores with gold labels."""
+    return [_BY_FIT.format(fit_word(fit))] * (is_open(comparison) and gold.anchored is not None)
 
 
 def _digits(fit: Fit, low: float, high: float) -> int:
@@ -232,7 +239,7 @@ def _digits(fit: Fit, low: float, high: float) -> int:
     return min(decimals(low, high), MOST_DIGITS_OF_A_VOTE if is_vote(fit) else MOST_DIGITS)
 
 
-def _score(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str, str]:
+def score_of(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str, str]:
     """Return the score of a system, the first one by default, as a range where readings differ; and its interval."""
     place = comparison.table["system"].tolist().index(name) if name else 0
     row = comparison.table.iloc[place]
@@ -252,7 +259,7 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
     if gold.anchored is not None:
         return anchored_numbers(gold.anchored, comparison.title)
     leads = next(iter(gold.right)) if gold.leads else ""
-    first, (value, low, high) = comparison.table.iloc[0], _score(comparison, fit, leads)
+    first, (value, low, high) = comparison.table.iloc[0], score_of(comparison, fit, leads)
     narrow, held = bool(too_narrow(comparison, fit)), _held(comparison, fit)
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += BY_SOURCE if _is_range(value) else ""
@@ -311,14 +318,18 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads 
         name = gold.anchored.table["system"].iloc[0]
         ends = comparison.table.set_index("system").loc[name, ["lower", "upper"]]
         alone = alone_words(comparison, gold, gold.anchored, fit, _digits(fit, *ends))
-        return [f"{anchored_words(gold.anchored, gold.number)}{if_random(fit)}", *[alone] * bool(alone)]
+        words = anchored_words(gold.anchored, gold.number, told=has_first_screen(fit))
+        return [f"{words}{if_random(fit)}", *[alone] * bool(alone)]
     names, several = comparison.table["system"].tolist(), len(comparison.table) > 1
-    value, low, high = _score(comparison, fit)
+    value, low, high = score_of(comparison, fit)
     meant = "is the most plausible class" if fit.data.rows == "report" else "is right"
     meant = f" (how often its first choice {meant})" if comparison.title == "top-1 accuracy" else ""
     by = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " * gold.leads
-    opening = _opening(comparison, fit)
-    by = f"By the {fit_word(fit)}, {opening[0].lower()}{opening[1:]}" if opening and gold.leads else f"{by}{opening}"
+    begins = opening(comparison, fit)
+    if begins and gold.leads:
+        by = f"By the {fit_word(fit)}, {begins[0].lower()}{begins[1:]}"
+    elif not has_first_screen(fit):  # whose first sentence it is
+        by += begins
     scored = f"scores {in_words(value)} [{low}, {high}] in {comparison.title}{meant}{BY_SOURCE * _is_range(value)}"
     words = f"{by}“{names[0]}” {scored}"
     if several:
@@ -326,23 +337,23 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads 
         words += f"; it is {ahead_of}"
         if len(names) == 2 and not gold.leads and not is_vote(fit):  # its score is a key figure
             words = f"{by}in {comparison.title}{meant} “{names[0]}” is {ahead_of}"
-    more = [f"{words}.", _other_orders(comparison, ahead), _what_brackets_are(comparison, fit, opening)]
+    more = [f"{capital(words)}.", _other_orders(comparison, ahead), _what_brackets_are(comparison, fit, begins)]
     more += [f"{gold}."] * (bool(gold.right) and not gold.leads)
     return [" ".join(filter(None, more))]
 
 
-def _what_brackets_are(comparison: Comparison, fit: Fit, opening: str) -> str:
+def _what_brackets_are(comparison: Comparison, fit: Fit, begins: str) -> str:
     """Say how probably the brackets of a verdict hold, or why they are too narrow."""
     held = f"{100 * comparison.level:g} %"
     if why := too_narrow(comparison, fit):
-        sure = ", and the probability may be too sure" * ("with probability" in opening)
+        sure = ", and the probability of being the best may be too sure" * ("with probability" in begins)
         return f"Brackets are a lower bound of the uncertainty, and not {held}{sure}: {why}."
     if is_approximate(fit):
         return f"Brackets are meant to hold {held}, and may hold less: {TOO_LITTLE_SPREAD}."
     return f"Brackets are of {held}."
 
 
-def _opening(comparison: Comparison, fit: Fit) -> str:
+def opening(comparison: Comparison, fit: Fit) -> str:
     """Return what a verdict begins with: which system is the best, or that it is not told; empty of one system.
 
     Parameters

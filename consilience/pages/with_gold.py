@@ -96,13 +96,14 @@ def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
     return numbers | {f"P(“{first['system']}” is best of {of})": found.p_best_texts[0]}
 
 
-def anchored_words(found: Comparison, number: int) -> str:
+def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str:
     """Say whether a system is told to be the best by it, and how sure that is.
 
     Parameters
     ----------
     found : the systems, by both; their first choices.
     number : of gold labels.
+    told : whether the page has said already if a system is the best.
     """
     (name, text), *others = anchored_texts(found).items()
     by_both, held = f"by {number:,} gold labels and all annotations", " (95 % in brackets)"
@@ -113,6 +114,8 @@ def anchored_words(found: Comparison, number: int) -> str:
     ahead = ahead_by(found)
     rounded = " before rounding" * (_number(text) - _number(other) != _number(ahead))
     rest = f"{by_both} {scored}, that of “{second}” on {other}, a difference of {ahead}{rounded}{held}."
+    if told:
+        return capital(rest)
     if is_close(found):
         return f"{capital(which_is_better(found))} is open: {rest}"
     return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"
@@ -126,7 +129,7 @@ def _number(text: str) -> Decimal:
 def how_anchored(found: Comparison, fit: Fit) -> str:
     """Say what it is, and what it is worth."""
     return (
-        f"“Gold labels and annotations” (thick lines) takes what the {fit_word(fit)} says of all "
+        f"“Gold labels and annotations” takes what the {fit_word(fit)} says of all "
         f"{found.unit}s, and corrects it by how far it is off on the gold labels. It holds wherever predictions come "
         f"from, if {found.unit}s with gold labels are a random sample. {' '.join(found.notes)}"
     )

@@ -136,13 +136,18 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     low, high = map(float, said.groups())
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = words(html, "li")[0]
-    assert finding.startswith("“first” is the best of 2 systems in top-1 accuracy with probability ")
-    assert ", if all systems looked at the items or none did: in top-1 accuracy (" in finding
+    verdict = re.search(r'<p class="verdict">(.*?)</p>', html)[1].replace("\N{NO-BREAK SPACE}", " ")
+    assert re.search(
+        "^The fit is at least 90 % certain which class is the most plausible for [^;]*; “first” is the best of 2 "
+        "systems in top-1 accuracy with probability [^;]*, if all systems looked at the items or none did "
+        r"\(it may be less\)\.$", verdict,
+    )  # fmt: skip
+    assert finding.startswith("In top-1 accuracy (")
     assert " If predictions were made from the annotations, “both” leads in " in finding
     assert "in top-1 accuracy (how often its first choice is the most plausible class" in finding
     assert " “first” is ahead of “both” by " in finding
     assert " Brackets are a lower bound of the uncertainty, and" in finding
-    assert ", and the probability may be too sure: what items share" in finding
+    assert ", and the probability of being the best may be too sure: what items share" in finding
     told = words(section(html, "Leaderboard"))
     assert "If made from the annotations, “both” is ahead in " in told
     assert "(95 % for all 3 comparisons together). Of two intervals of a difference, for these items and for" in told

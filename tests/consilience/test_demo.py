@@ -40,9 +40,10 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
         assert study.section.title in page
         assert study.words in " ".join(shown.split())
         assert sum(str(block).startswith("What to do with this: ") for block in study.section.blocks) == 1
-    assert page.count("<svg") == 14
+    assert page.count("<svg") == 15
     page = page.replace("\N{NO-BREAK SPACE}", " ")
-    assert [page.count(f"<li>{study.finding}</li>") for study in studies.values()] == [1, 0, 1, 0, 1, 1]
+    assert [page.count(f"<li>{study.finding}</li>") for study in studies.values()] == [1, 0, 0, 0, 1, 1]
+    assert page.count(f'<p class="verdict">{studies["leaderboard"].verdict}</p>') == 1
     assert not re.search(r"\bnan\b", shown + re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
     assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
 
@@ -194,9 +195,10 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     claimed, true = texts["by majority vote"][place], texts["true accuracy"][place]
     assert f"the system that {favourite['system']} seems to have {claimed}; in truth it has {true}. " in study.words
     assert "intervals hold the true accuracy of 3, 3 and 1 of 3 systems. By each of them “hesitates" in study.words
-    assert f"By the default prior the model says {default}, which holds it (95 % in brackets); " in study.finding
-    assert study.finding.endswith(f"; by a flat prior {flat}, which misses it.")
-    assert own not in study.finding
+    ends = {text: text.partition("[")[2].rstrip("]").replace(", ", " to ") for text in (default, own, flat)}
+    assert f"by the default prior the model says {ends[default]} (95 %), which holds the truth, and " in study.verdict
+    assert study.verdict.endswith(f", and by a flat prior {ends[flat]}, which misses it.")
+    assert ends[own] not in study.verdict
     ((name, value),) = study.number.items()
     assert default.startswith(f"{value} [")
     assert f"; in truth {true}; a majority vote claims {claimed}" in name
@@ -208,12 +210,12 @@ def test_whether_a_prior_holds_the_true_accuracy_is_computed(lower, upper, said)
     system = pandas.Series({"by majority vote": 0.9, "true accuracy": 0.72})
     other = pandas.Series({"value": 0.71, "lower": 0.715, "upper": 0.73})
     one = pandas.Series({"value": 0.66, "lower": lower, "upper": upper})
-    number, finding, _ = of_a_vote(system, {"default prior": one, "flat prior": other})
-    assert f"says 0.66 [{lower:.2f}, {upper:.2f}], {said} (95 %" in finding
-    assert finding.endswith("which holds it.")
+    number, verdict, _ = of_a_vote(system, {"default prior": one, "flat prior": other})
+    assert f"says {lower:.2f} to {upper:.2f} (95 %), {said} the truth" in verdict
+    assert verdict.endswith("which holds it.")
     assert list(number.values()) == ["0.66"]
-    _, finding, _ = of_a_vote(system, {"default prior": other, "flat prior": one})
-    assert finding.endswith(f"by a flat prior 0.66 [{lower:.2f}, {upper:.2f}], {said}.")
+    _, verdict, _ = of_a_vote(system, {"default prior": other, "flat prior": one})
+    assert verdict.endswith(f"by a flat prior {lower:.2f} to {upper:.2f}, {said} it.")
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):

@@ -127,7 +127,7 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     shown = page(tmp_path / "page.html")
     assert ("ties, of 3 items" in shown) is (uncertainty == "ties")
     assert ("Only ties (1 of 3 items) are left open" in shown) is (uncertainty == "ties")
-    assert ("The fit is less than 90 % certain of the leading label of 3 of 3 items." in shown) is (
+    assert ("The fit is at least 90 % certain of none of 3 labels, which nothing here checks." in shown) is (
         uncertainty == "shares"
     )
 
@@ -320,8 +320,8 @@ def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_
     assert unnamed_gold(fit) == [one for one in range(40) if not (label[item == one] == other.gold[one]).any()]
     names = fit.truth.names()
     assert f"of “{names[first]}” (a label that no annotator of it gave) dependence would be" in found.words(names)
-    said = f"One gold label, of “{names[first]}”, decides much of this: without it they would be {found.unsure}."
-    assert found.in_finding(names).strip() == said
+    said = f"One gold label, of “{names[first]}”, decides much of how certain labels are: without it {found.unsure}, "
+    assert found.in_finding(names, 7) == f"{said}and not 7, would have a certainty below 0.9."
     assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)
     shown = page(cs.report(fit, path=tmp_path / "page.html"))
     assert found.words(names) in shown

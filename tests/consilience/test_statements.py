@@ -429,7 +429,8 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
         means.append(f"at {rho.at(z):.2f} they would be {given.mean():.3f}, {(given.round(3) < 0.9).sum()} below it")
         unsure.append((given.round(3) < 0.9).sum())
     assert f"{'; '.join(means)}." in html
-    assert f" ({min(unsure)} to {max(unsure)}, depending on how often annotators make the same errors)." in html
+    sure = f"({24 - max(unsure)} to {24 - min(unsure)}, depending on how often annotators make the same errors)"
+    assert f" of 24 labels {sure}, which nothing here checks." in html
     fit = cs.fit("dawid-skene", data, dependence=0.3)
     html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
     assert "They suppose dependence" not in html
@@ -514,7 +515,8 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "What rests on the reliability, by shorter runs where it is not the assumed one" in text
     assert "What begins with cs. is Python" in text
     assert "RUN" not in text
-    assert re.search(r"These 2 items do not tell which system is better: in top-1 accuracy \(how often its ", text)
+    assert re.search(r"for \w+( of)? 2 items, if annotators are as reliable as is assumed; these 2 items do not", text)
+    assert "In top-1 accuracy (how often its " in text
     assert re.search(r"ahead of “(one|two)” by \S+ \[\S+, \S+\], if all systems looked at the items or none", text)
     assert "Brackets are a lower bound of the uncertainty, and" in text
     assert "Their first choices differ on 1 of 2 items." in words(section(html, "Leaderboard"))
@@ -522,7 +524,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Have more annotators rank the items: the surer it is which class is the most plausible, the less" in text
     assert "how often each system has it first; their being only 2 items leaves a doubt of at most ± 0.4" in text
     assert "decided for certain" not in text
-    assert re.search(r"least certain is “[ab]”, where \w+ is the most plausible class with probability \S+\.", text)
+    assert re.search(r"least certain item is “[ab]”: there \w+ is the most plausible class with probability \S+\.", text)
     assert "mean plausibilities" not in text.partition("What to do next")[0]
     assert "No item is known for certain: only the rankings check the fit. Two annotators of an item put the" in text
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text

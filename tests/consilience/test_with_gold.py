@@ -50,9 +50,9 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     texts, best = with_gold.anchored_texts(found), found.p_best_texts
     assert list(texts) == ["good", "poor"]
     for words in (
-        f"“good” is the best of 2 systems with probability {best[0]}: by 40 gold labels and all annotations the first "
-        f"choice of “good” is right on {texts['good']} of the items, that of “poor” on {texts['poor']}, a difference "
-        f"of {ahead_by(found)}",
+        f"“good” is the best of 2 systems with probability {best[0].replace('> ', 'above ')}.",
+        f"By 40 gold labels and all annotations the first choice of “good” is right on {texts['good']} of the items, "
+        f"that of “poor” on {texts['poor']}, a difference of {ahead_by(found)}",
         " (95 % in brackets). That supposes that the items with a gold label are a random sample; they are the first "
         "40 of the data, so its order has to be random.",
         "labels of the vote, right on 40 gold labels, those of the first 40 items" if word == "vote" else

@@ -1,0 +1,209 @@
+"""What stands first on the page of labels, of a vote and of rankings: one sentence, and one figure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from consilience import system_figures
+from consilience.evaluation.leaderboard import Comparison
+from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit
+from consilience.models.intervals import LEVEL
+from consilience.models.truth.against_gold import LEAST_ITEMS
+from consilience.notes import Level
+from consilience.pages import SURE, capital
+from consilience.pages.gold import BesideGold, SystemsByGold
+from consilience.pages.items import below, class_word
+from consilience.pages.run import alerts, fit_word, is_vote
+from consilience.pages.systems import in_words, opening, score_of, too_narrow
+from consilience.pages.told_apart import AT_LEAST, BY_SOURCE, is_close, sign_test, which_is_better
+from consilience.pages.with_gold import anchored_texts, is_open
+from consilience.printing import counted
+from consilience.rounding import within
+from consilience.system_figures import Scores
+
+_BANDS = (SURE, 0.7, 0.5, 0.0)  # of certainties, from above
+_HALF = 0.5
+
+POOR = "Do not use these results yet: the fit is poor, as the red box says."
+"""The verdict on what no number of the page can be trusted of."""
+
+BY_ERRORS = "depending on how often annotators make the same errors"
+"""Why a number of uncertain items is a range."""
+
+
+def verdict(
+    fit: Fit, top: Score, at_others: Sequence[int], gold: BesideGold | None, doubted: bool,
+    comparison: Comparison | None, by_gold: SystemsByGold,
+) -> str:  # fmt: skip
+    """Say in one sentence what may be done with the labels, and whether a system is told to be the best.
+
+    Parameters
+    ----------
+    fit, top : of labels or rankings, and the certainty of the leading one of each item.
+    at_others : how many are uncertain at the ends of how far annotators may err together; empty where it is known.
+    gold : the fit beside gold labels that it did not use.
+    doubted : whether these speak against how right it says that annotators are.
+    comparison, by_gold : of the systems, and what gold labels say of them; None where there are no systems.
+    """
+    if any(one.level is Level.error for one in alerts(fit)):
+        return POOR
+    items = _of_vote(fit, top, gold) if is_vote(fit) else _of_items(fit, top, at_others, gold, doubted)
+    systems = "" if comparison is None else of_systems(comparison, fit, by_gold)
+    return f"{'; '.join(filter(None, [items, systems]))}."
+
+
+def _of_items(fit: Fit, top: Score, at_others: Sequence[int], gold: BesideGold | None, doubted: bool) -> str:
+    """Say of how many items the leading class is certain, and what speaks for or against that."""
+    unit, number = fit.data.unit, int(np.isfinite(top.items).sum())
+    if fit.truth.num_draws == 1:
+        return f"Each {unit} has one {class_word(fit)}, and this model does not say how sure it is of any"
+    sure = number - below(top)
+    which = f"{sure:,} of {number:,}" if 0 < sure < number else f"{'all' if sure else 'none of'} {number:,}"
+    how = f"The fit is {'at least' if sure or number > 1 else 'less than'} {100 * SURE:g} % certain"
+    if class_word(fit) == "class":
+        which = f"the one {unit}" if number == 1 else f"{which} {unit}s"
+        return f"{how} which class is the most plausible for {which}{_if_assumed(fit)}"
+    ends = sorted(number - one for one in at_others)
+    spread = f" ({ends[0]:,} to {ends[1]:,}, {BY_ERRORS})" if ends and ends[0] < ends[1] else ""
+    return f"{how} of {'the one label' if number == 1 else f'{which} labels'}{spread}{_against(gold, doubted)}"
+
+
+def _if_assumed(fit: Fit) -> str:
+    """Say that certainties rest on a reliability that no data tell; empty where they do not."""
+    return "" if fit.options.get("reliability") is None else ", if annotators are as reliable as is assumed"
+
+
+def _against(gold: BesideGold | None, doubted: bool) -> str:
+    """Say, inside a sentence, what is known against the certainties of a fit; empty where gold labels hold them up."""
+    if gold is None:
+        return ", which nothing here checks"
+    number = counted(gold.score.items, "gold labels")
+    if gold.checked and gold.off:
+        return f", but by {number} it is too {gold.off}"
+    if doubted:
+        return f", and {number} cast some doubt on it"
+    return "" if gold.score.items >= LEAST_ITEMS else f", which only {number} check{'s' * (gold.score.items == 1)}"
+
+
+def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
+    """Say which share of the labels that won a vote is right, by gold labels, or how many are open; of no other."""
+    if gold is not None and gold.score.items >= LEAST_ITEMS:
+        _, low, high = within(gold.score.right, *gold.interval)
+        number = counted(gold.score.items, "gold labels")
+        return f"By {number} between {low} and {high} of the vote's labels are right, but the vote does not say which"
+    tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
+    return f"The vote leaves {tied:,} of {of} tied, and does not say how sure it is of any other label"
+
+
+def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
+    """Say whether a system is told to be the best, in a clause: by gold labels, where they have a say.
+
+    Parameters
+    ----------
+    comparison, fit, gold : as of `leaderboard_numbers`.
+    """
+    if len(comparison.table) == 1:
+        return _of_one_system(comparison, fit, gold)
+    together = gold.anchored
+    if together is not None:
+        if is_close(together):
+            return f"{which_is_better(together)} is open"
+        of = counted(len(together.systems), "systems")
+        return f"“{together.table['system'].iloc[0]}” is the best of {of} with probability {_p_best(together)}"
+    if gold.leads:
+        (first, own), (second, other), *_ = gold.right.items()
+        if sign_test(own.each, other.each) >= 1 - LEVEL:
+            return f"{gold.labels} do not tell {which_is_better(comparison)}"
+        return f"“{first}” is right on more of {gold.labels} than “{second}”, by more than chance makes"
+    said = opening(comparison, fit).removesuffix(": ")
+    if not said:  # a vote is surer of its order than it may be, by nobody knows how much
+        return f"it puts “{comparison.table['system'].iloc[0]}” first, and does not tell how surely"
+    said += " (it may be less)" * ("with probability" in said and bool(too_narrow(comparison, fit)))
+    return said if said.startswith("“") else f"{said[0].lower()}{said[1:]}"
+
+
+def _p_best(comparison: Comparison) -> str:
+    return in_words(comparison.p_best_texts[0])
+
+
+def _of_one_system(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
+    """Say what the only system scores, with its interval."""
+    name = comparison.systems[0]
+    if gold.anchored is not None:
+        return f"“{name}” is right on {anchored_texts(gold.anchored)[name]} of the items (95 % in brackets)"
+    if gold.leads:
+        return f"“{name}” is right on {gold.right[name]} of {gold.labels} (95 % in brackets)"
+    value, low, high = score_of(comparison, fit)
+    wide = AT_LEAST if too_narrow(comparison, fit) else "95 %"
+    depends = BY_SOURCE * (" to " in in_words(value))
+    return f"“{name}” scores {in_words(value)} in {comparison.title} ({low} to {high}, {wide}){depends}"
+
+
+# The figure -----------------------------------------------------------------------------------------------------------
+
+
+def figure(fit: Fit, top: Score, comparison: Comparison | None, gold: SystemsByGold) -> Any:
+    """Return the figure: systems with their intervals, or without any, how many items are how certain; None of a point.
+
+    Parameters
+    ----------
+    fit, top, comparison, gold : as of `verdict`.
+    """
+    if comparison is not None:
+        return _systems_figure(comparison, fit, gold)
+    if is_vote(fit):
+        return system_figures.counts(_shares_of_votes(fit, top), "Share of the votes of the label that won")
+    if fit.truth.num_draws == 1:
+        return None
+    title = f"Certainty of the leading {class_word(fit)}"
+    return system_figures.counts(_bands(top), title, fit.data.unit)
+
+
+def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> Any:
+    """Draw the systems: by gold labels where they have a say, and by the fit."""
+    names = gold.order(comparison)
+    table = comparison.table.set_index("system").loc[names]
+    places = [comparison.systems.index(name) for name in names]
+    narrow = bool(too_narrow(comparison, fit))
+    held = AT_LEAST if narrow else f"{100 * comparison.level:g} %"
+    lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
+    title = f"{capital(comparison.title)} of each system"
+    by_fit = Scores(f"{fit_word(fit)} alone, {held}", np.empty((0, len(names))), lower, upper)
+    if gold.anchored is not None:
+        own = gold.anchored.table.set_index("system").loc[names]
+        both = "gold labels and annotations, 95 %"
+        first = Scores(both, own[["value"]].to_numpy().T, own["lower"].to_numpy(), own["upper"].to_numpy())
+        return system_figures.scores_at_a_glance(names, first, title, by_fit)
+    if gold.leads:
+        right = [gold.right[name] for name in names]
+        ends = np.array([one.interval for one in right]).T
+        first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *ends)
+        return system_figures.scores_at_a_glance(names, first, title, by_fit)
+    values = comparison.readings.range[:, places]
+    what = "lowest and highest score" if is_open(comparison) else "score"
+    return system_figures.scores_at_a_glance(names, Scores(f"{what}, {held}", values, lower, upper), title)
+
+
+def _bands(top: Score) -> dict[str, int]:
+    """Return how many items there are in bands of certainties, from above, as tables round these."""
+    sure = np.round(top.items[np.isfinite(top.items)], 3)
+    found = {}
+    for high, low in itertools.pairwise((np.inf, *_BANDS)):
+        name = f"{low:g} or more" if high > 1 else f"{low:g} to {high:g}" if low else f"below {high:g}"
+        found[name] = int(((sure >= low) & (sure < high)).sum())
+    return found
+
+
+def _shares_of_votes(fit: Fit, top: Score) -> dict[str, int]:
+    """Return how many items have which share of the votes for the label that won; those that are tied apart."""
+    share, tied = fit.table("labels")["share"].to_numpy(), np.round(top.items, 3) < 1
+    won = ~tied & np.isfinite(top.items)
+    return {
+        "all": int((won & (share == 1)).sum()), "more than half": int((won & (share < 1) & (share > _HALF)).sum()),
+        "half or less": int((won & (share <= _HALF)).sum()), "tied": int((tied & np.isfinite(top.items)).sum()),
+    }  # fmt: skip

@@ -1,0 +1,161 @@
+"""What the pages of labels, votes and rankings begin with: it says no more than was found, whatever there is."""
+
+import re
+from html import unescape
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import consilience as cs
+from consilience.models.truth.against_gold import LEAST_ITEMS
+from consilience.notes import Level
+from consilience.pages import Alert, first_screen
+from consilience.pages.first_screen import POOR, _bands, _shares_of_votes
+from consilience.pages.gold import SystemsByGold
+from consilience.system_figures import Scores, counts, scores_at_a_glance
+from tests.consilience.test_with_gold import ITEMS, crowd
+
+# Small data are poor data, and fits of them say so.
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+def begins(fit, tmp_path, systems=None):
+    """Return the verdict of a page, and whether a figure stands beside its findings."""
+    html = cs.report(fit, systems, path=tmp_path / "page.html", force=True).read_text(encoding="utf-8")
+    html = unescape(html.replace("\N{NO-BREAK SPACE}", " "))
+    return re.search(r'<p class="verdict">(.*?)</p>', html)[1], "<svg" in html.partition("</header>")[0]
+
+
+def some(number):
+    """Return so many systems, each worse than the one before, and the crowd that they are scored against."""
+    data, systems = crowd()
+    right = [one["class"] for one in systems.values()]
+    made = {f"s{place}": {"item": list(range(ITEMS)), "class": right[min(place, 1)]} for place in range(number)}
+    return data, made
+
+
+LABELS = r"The fit is at least 90 % certain of \d+ of 120 labels \(\d+ to \d+, depending on how often annotators make "
+LABELS += "the same errors\\)"
+
+
+@pytest.mark.parametrize(
+    ("model", "gold", "number", "said"),
+    [
+        ("dawid-skene", True, 0, LABELS),
+        ("dawid-skene", False, 0, LABELS + ", which nothing here checks"),
+        ("dawid-skene", True, 1, LABELS + r"; “s0” is right on \S+ \[\S+, \S+\] of the items \(95 % in brackets\)"),
+        ("dawid-skene", True, 2, LABELS + r"; “s0” is the best of 2 systems with probability above 0\.9"),
+        ("dawid-skene", True, 8, LABELS + r"; “s0” is the best of 8 systems with probability above 0\.9"),
+        ("dawid-skene", False, 2, LABELS + ", which nothing here checks; “s0” is the best of 2 systems in top-1 .*"),
+        (
+            "majority-vote", True, 0,
+            r"By 40 gold labels between 0\.\d+ and 0\.\d+ of the vote's labels are right, but the vote does not say "
+            "which",
+        ),
+        (
+            "majority-vote", False, 0,
+            r"The vote leaves \d+ of 120 items tied, and does not say how sure it is of any other label",
+        ),
+        ("majority-vote", True, 2, ".* which; “s0” is the best of 2 systems with probability above 0.9"),
+        ("majority-vote", False, 2, ".* other label; it puts “s0” first, and does not tell how surely"),
+    ],
+)  # fmt: skip
+def test_a_page_of_labels_begins_with_what_can_be_used(model, gold, number, said, tmp_path):
+    data, systems = some(number)
+    fit = cs.fit(model, data if gold else data.replace(gold=None))
+    verdict, figure = begins(fit, tmp_path, systems or None)
+    assert re.fullmatch(f"{said}\\.", verdict), verdict
+    assert figure
+
+
+@pytest.mark.parametrize(
+    ("votes", "model", "said"),
+    [
+        ([[9, 0]], "dirichlet", "The fit is at least 90 % certain of the one label, which nothing here checks."),
+        ([[2, 2]], "dirichlet", "The fit is less than 90 % certain of the one label, which nothing here checks."),
+        ([[9, 0], [8, 0]], "dirichlet", "The fit is at least 90 % certain of all 2 labels, which nothing here checks."),
+        ([[9, 0], [2, 2]], "dirichlet", "The fit is at least 90 % certain of 1 of 2 labels, which nothing here "
+         "checks."),
+        ([[2, 2]], "majority-vote", "The vote leaves 1 of 1 item tied, and does not say how sure it is of any other "
+         "label."),
+    ],
+)  # fmt: skip
+def test_a_page_of_one_item_has_a_verdict_too(votes, model, said, tmp_path):
+    assert begins(cs.fit(model, cs.Annotations.from_counts(votes)), tmp_path) == (said, True)
+
+
+def test_rankings_say_that_reliability_is_assumed(tmp_path):
+    rows = [(item, who, rank, name) for item in range(2) for who in range(2) for rank, name in enumerate("abc", 1)]
+    columns = dict(zip(("item", "annotator", "rank", "class"), map(list, zip(*rows, strict=True)), strict=True))
+    fit = cs.fit("plackett-luce", cs.read_rankings(columns), draws=50)
+    verdict, figure = begins(fit, tmp_path)
+    assert re.fullmatch(
+        r"The fit is at least 90 % certain which class is the most plausible for (none of 2|all 2|1 of 2) items, if "
+        r"annotators are as reliable as is assumed\.", verdict,
+    )  # fmt: skip
+    assert figure
+
+
+def test_a_poor_fit_has_no_other_verdict(monkeypatch, tmp_path):
+    fit = cs.fit("dawid-skene", crowd()[0])
+    red = [Alert("Read this first.", ["It is poor."], Level.error)]
+    monkeypatch.setattr(first_screen, "alerts", lambda fit: red)
+    assert begins(fit, tmp_path)[0] == POOR
+
+
+@pytest.mark.parametrize(
+    ("items", "off", "doubted", "said"),
+    [
+        (40, "sure", True, ", but by 40 gold labels it is too sure"), (40, "", True, ", and 40 gold labels cast some "
+         "doubt on it"),
+        (40, "", False, ""), (3, "sure", False, ", which only 3 gold labels check"),
+        (1, "", False, ", which only 1 gold label checks"),
+    ],
+)  # fmt: skip
+def test_gold_labels_that_speak_against_a_fit_are_in_the_verdict(items, off, doubted, said):
+    checked = "told" if items >= LEAST_ITEMS else ""
+    gold = SimpleNamespace(score=SimpleNamespace(items=items), off=off, checked=checked)
+    assert first_screen._against(gold, doubted) == said
+
+
+def test_items_are_counted_in_bands_of_certainty_and_of_votes():
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts([[9, 0, 0], [2, 2, 0], [3, 2, 0], [2, 1, 2]]))
+    top = cs.certainty(fit)
+    bands = _bands(top)
+    assert list(bands) == ["0.9 or more", "0.7 to 0.9", "0.5 to 0.7", "below 0.5"]
+    edges = np.array([0, 0.5, 0.7, 0.9, np.inf])
+    assert list(bands.values()) == np.histogram(top.items.round(3), edges)[0][::-1].tolist()
+    vote = cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0, 0], [2, 1, 0], [2, 1, 1], [1, 1, 0], [0, 1, 0]]))
+    found = _shares_of_votes(vote, cs.certainty(vote))
+    assert found == {"all": 2, "more than half": 1, "half or less": 1, "tied": 1}
+
+
+def test_figures_of_the_first_screen_draw_what_they_are_given():
+    low, high = np.array([0.5, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1]), np.array([0.9, 0.6, 0.2, 0.2, 0.2, 0.2, 0.2])
+    names, scores = list("abcdefg"), Scores("both", (low + high)[None] / 2, low, high)
+    ax = scores_at_a_glance(names, scores, "Accuracy", scores._replace(label="alone"), {"truth": low})
+    assert isinstance(ax.figure, Figure)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == names[:6]
+    assert ax.get_title("left") == "Accuracy, the first 6 of 7"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["both", "alone", "truth"]
+    thick, thin = (lines.get_segments() for lines in ax.collections)
+    assert [one[:, 0].tolist() for one in thick][:2] == [[0.5, 0.9], [0.4, 0.6]]
+    assert len(thin) == 6
+    bars = counts({"all": 3, "tied": 0}, "Votes")
+    assert [patch.get_width() for patch in bars.patches] == [3, 0]
+    assert {text.get_text() for text in bars.texts} == {"3", "0"}
+
+
+@pytest.mark.parametrize(("p_best", "said"), [(0.6, "which system is better is open"), (1.0, "“a” is the best of 2 ")])
+def test_no_system_is_called_the_best_where_that_is_open(p_best, said):
+    """Of draws that put the first ahead in that share of them."""
+    ahead = np.random.default_rng(0).permutation(np.where(np.arange(1000) < 1000 * p_best, 0.1, -0.1))
+    draws = 0.8 + np.stack([ahead, -ahead])
+    board = cs.Comparison(
+        systems=("a", "b"), title="top-1 accuracy", values=np.array([0.82, 0.8]), draws=draws, truth_draws=draws,
+        item_draws=draws, points=None, num_items=120, digits=1,
+    )  # fmt: skip
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts([[1, 0]]))
+    assert first_screen.of_systems(board, fit, SystemsByGold(anchored=board)).startswith(said)
