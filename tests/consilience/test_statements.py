@@ -524,7 +524,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Have more annotators rank the items: the surer it is which class is the most plausible, the less" in text
     assert "how often each system has it first; their being only 2 items leaves a doubt of at most ± 0.4" in text
     assert "decided for certain" not in text
-    assert re.search(r"least certain item is “[ab]”: there \w+ is the most plausible class with probability \S+\.", text)
+    assert re.search(r"least certain item is “[ab]”: there \w+ is the most plausible class with probability \S+", text)
     assert "mean plausibilities" not in text.partition("What to do next")[0]
     assert "No item is known for certain: only the rankings check the fit. Two annotators of an item put the" in text
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
