@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,13 +19,11 @@ from consilience.evaluation.first_choices import FirstChoices
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth import Ranked
-from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import SURE, Action, Page, assumed, capital, first_screen, who_agrees
+from consilience.pages import SURE, Page, assumed, capital, first_screen, next_classes
 from consilience.pages.agreement_of_fits import agreement_parts
-from consilience.pages.annotators_by_gold import Halves, halves, labels_by_gold
+from consilience.pages.annotators_by_gold import Halves, halves
 from consilience.pages.chains import (
     ChainScores,
     chain_scores,
@@ -34,7 +31,6 @@ from consilience.pages.chains import (
     mentions_figure,
     mentions_verdict,
     split_systems,
-    what_to_read,
     worded,
     words_of,
 )
@@ -43,7 +39,6 @@ from consilience.pages.crowd import (
     annotator_sections,
     doubtful_annotators,
     most_worth,
-    next_gain,
     next_label_sections,
 )
 from consilience.pages.gold import (
@@ -56,7 +51,6 @@ from consilience.pages.gold import (
     together_words,
 )
 from consilience.pages.gold_items import compared_with_others, if_random
-from consilience.pages.gold_needed import more_gold
 from consilience.pages.groups import risk_section
 from consilience.pages.items import (
     at_other_dependence,
@@ -69,7 +63,6 @@ from consilience.pages.items import (
     too_high,
 )
 from consilience.pages.looked import Choices, choices
-from consilience.pages.next_steps import compare_again, decided, fit_again, whose_columns
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
 from consilience.pages.ranking_check import check_section, checked
@@ -83,7 +76,6 @@ from consilience.pages.ratings import (
     ratings_verdict,
     scale_sections,
     sides_words,
-    to_take_off,
     unchecked,
     without_offsets,
 )
@@ -103,9 +95,7 @@ from consilience.rounding import probability, within
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
-_MOST_NAMED = 3  # annotators to look at, and wrong labels
-
-_SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
+_MOST_NAMED = 3  # wrong labels
 
 
 def classes_page(
@@ -163,7 +153,7 @@ def classes_page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
-        findings=[*scored.findings, *_findings(found, named)], actions=_actions(fit, found, named),
+        findings=[*scored.findings, *_findings(found, named)], actions=next_classes.actions(fit, found, named),
         verdict=_verdict(found, scored), figure=_figure(found, named, scored),
     )  # fmt: skip
 
@@ -494,130 +484,3 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
 def _of_halves(found: _Found) -> list[str]:
     """Say whether annotators are as the fit says, by gold labels; nothing where that may be chance."""
     return [found.halves.finding] if found.halves is not None and found.halves.told else []
-
-
-def _actions(fit: Fit, found: _Found, named: Any = None) -> list[Action]:
-    """Say what can be done next: commands, and links into the page."""
-    unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
-    better = "avoids this"
-    if is_counted(fit):
-        weighs = ", and weighs annotators by how they err" * (fit.data.rows == "annotation")
-        better = f"says how sure it is of each label{weighs}"
-    others = [
-        Action(f"Fit {note.model} instead, which {better}:", fit_again(fit, note.model, output=note.model))
-        for note in fit.findings() if note.model
-    ]  # fmt: skip
-    longer: list[Action] = []
-    if "chains" in fit.attributes and (worst := fit.worst) is not None:
-        times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
-        times = max(times, 2) if worst.disagreeing else times
-        draws = f"Ask for more draws of each run (fewest effective draws: {worst.size:,.0f}):"
-        words = draws if worst.short else "Run longer:"
-        command = fit_again(fit, output="longer", draws=times * fit.draws)
-        longer = [Action(words, command)] * (times > 1)
-        if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
-            others, longer = [*others, *longer], []
-    blind, tests = without_evidence(fit)[1], who_agrees.TITLE if unit == "mention" else "Annotators"
-    who = "who seem to err most"
-    if is_counted(fit):
-        by_gold = labels_by_gold(found.annotators)
-        who = "whose labels are the gold label least often" if by_gold else "whose labels won the vote least often"
-    actions = [
-        *others,
-        *[Action(f"Look at {blind}: labels that may agree by chance alone", section=tests)] * bool(blind),
-        *_checked_first(found, named),
-        Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
-        Action(f"Look at the {_how_many(fit, found, which)}", section=f"{unit.capitalize()}s"),
-        *_written_labels(fit),
-        Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
-        Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
-    ]  # fmt: skip
-    if fit.data.rows == "rating":
-        off = to_take_off(fit, found.offsets, found.without_offsets)
-        actions = [*off, *found.spread.actions(), *actions]
-    actions += assumed.actions(fit, found.at_others)
-    of_systems, sources = _actions_on_systems(fit, found)
-    if is_vote(fit) or found.by_gold.anchored is not None:  # of a vote more than that is doubtful; else it changes less
-        sources, longer = [], [*sources, *longer]
-    actions[len(others) : len(others)] = [*of_systems, *sources]
-    if not found.systems and unit == "item":
-        actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
-    if found.gold is None and fit.data.rows == "annotation":
-        actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
-    return actions + longer
-
-
-def _checked_first(found: _Found, named: Any) -> list[Action]:
-    """Say that the gold label on which much rests is to be checked; nothing where there is none such."""
-    if found.decisive is None or not found.decisive.far:
-        return []
-    words = f"Check the gold label of “{named.names()[found.decisive.item]}”, which decides how far certainties reach"
-    return [Action(words, section="Against the gold labels")]
-
-
-def _written_labels(fit: Fit) -> list[Action]:
-    """Say how to write the labels to a file; nothing where the fit has no folder, or no table of them."""
-    if not fit.folder or fit.data.rows != "annotation" or fit.data.unit != "item":
-        return []
-    sure = "" if is_vote(fit) else ", with its certainty"
-    return [Action(f"Write the label of each item{sure}:", "consilience table RUN labels --csv labels-found.csv")]
-
-
-def _how_many(fit: Fit, found: _Found, which: str) -> str:
-    """Name the items that are tied or uncertain, with their number where it is known; those with a gold label apart."""
-    items = f"{found.unit}s"
-    if found.truth.num_draws == 1:
-        return f"{items} that are {which}"
-    doubtful = np.round(found.top.items, 3) < (1 if is_vote(fit) else SURE)
-    gold = getattr(fit.data, "gold_codes", None)
-    has_gold = np.zeros(len(doubtful), bool) if gold is None else np.asarray(gold) >= 0
-    number, known = int((doubtful & ~has_gold).sum()), int((doubtful & has_gold).sum())
-    if number <= 1:
-        return f"{items} that are {which}"
-    apart = f" and have no gold label ({known:,} more have one)" * bool(known)
-    return f"{number:,} {items} that are {which}{apart}"
-
-
-def _actions_on_systems(fit: Fit, found: _Found) -> tuple[list[Action], list[Action]]:
-    """Say what would tell more of the systems; and, where nobody said where their predictions come from, to say so."""
-    if not found.systems:
-        return [], []
-    more = more_gold(fit, found.by_gold, found.comparison)
-    actions = [Action(more)] * bool(more)
-    if not is_open(found.comparison):
-        return actions, []
-    systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
-    alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
-    anchored_ = "; scores with gold labels do not depend on it" * (found.by_gold.anchored is not None)
-    words = f"If systems looked at the items themselves, say so{alone}{anchored_}{whose_columns(fit, systems)}:"
-    if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
-        actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
-    if fit.data.rows != "annotation":  # of which no reader takes gold labels
-        actions.append(Action(decided(fit, found.truth.num_units)))
-    return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
-
-
-def _worst(fit: Fit, annotators: Any, blind: str) -> str:
-    """Name the annotators who err most often, but for those of whom that is said already; empty where none is known.
-
-    Parameters
-    ----------
-    fit, annotators : of labels, and the table of those who gave them.
-    blind : of whom it is said already.
-    """
-    score = next((one for one in ("accuracy", "sensitivity") if one in annotators), "")
-    if not score or annotators["annotator"].nunique() <= _MOST_NAMED:
-        return ""
-    if score == "sensitivity":  # of several classes, each as often as there is something to choose
-        annotators = annotators.assign(sensitivity=annotators["sensitivity"] * annotators["decisions"])
-        sums = annotators.groupby("annotator")[["sensitivity", "decisions"]].sum()
-        means = sums["sensitivity"] / sums["decisions"].clip(lower=1)
-    elif is_counted(fit) and (by_gold := labels_by_gold(annotators)):
-        means = annotators["annotator"].map(by_gold).set_axis(annotators["annotator"])
-    else:
-        means = annotators.set_index("annotator")[score]
-    worst = means.nsmallest(_MOST_NAMED).index.astype(str)
-    named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
-    if score == "sensitivity":  # whose intervals seldom rank those of mentions
-        return f" by their sensitivities: {named}" if named else ""
-    return f", first {named}" if named else ""

@@ -31,7 +31,7 @@ from consilience.models.truth import PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import KINDS
 from consilience.notes import Level, Note
-from consilience.pages import Code, More, Section, classes, run, script, write_page
+from consilience.pages import Code, More, Section, next_classes, run, script, write_page
 from consilience.reporting import PAGES, _asked, report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
@@ -519,7 +519,7 @@ def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, s
         systems={}, gold=None, annotators=pd.DataFrame(), at_others=[], truth=fit.truth, top=cs.certainty(fit),
         next_labels=None, decisive=None, unit="item", by_gold=SimpleNamespace(anchored=None),
     )
-    actions = classes._actions(sampled, found)
+    actions = next_classes.actions(sampled, found)
     shown = {one.words: re.search(r"draws=(\d+)", one.command)[1] for one in actions if "draws=" in one.command}
     assert shown == ({} if said is None else {said[0]: str(said[1])})
 
