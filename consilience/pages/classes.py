@@ -84,6 +84,7 @@ from consilience.pages.systems import (
     leaderboard_section,
     verdict,
 )
+from consilience.pages.told_apart import share_apart
 from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.with_gold import anchored, is_open, not_corrected, with_refits
 from consilience.printing import counted
@@ -411,7 +412,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
         )
         if found.check is not None:
             pairs = capital(in_pairs(found.check))
-            said[-1] = f"No item is known for certain: only the rankings check the fit. {pairs}."
+            said[-1] = f"There are no gold labels: only the rankings themselves check the fit. {pairs}."
         if (one := truth.dependence) is not None:
             said[-1] += together_words(
                 found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
@@ -427,7 +428,8 @@ def _surely_leads(found: _Found, item: int) -> str:
     """Say which class of an item is the most plausible one, and how probably."""
     classes, code = found.truth.ids.get("class"), int(found.truth.lead.label[item])
     sure = probability(float(found.top.items[item]), 2, effective_draws(found.fit, found.top))
-    return f"{code if classes is None else classes[code]} is the most plausible class with probability {in_words(sure)}"
+    named = code if classes is None else classes[code]
+    return f"{named} is the most plausible class with a probability of about {in_words(sure)}"
 
 
 def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
@@ -538,7 +540,8 @@ def _actions_on_systems(fit: Fit, found: _Found) -> list[Action]:
     if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
         actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
     if fit.data.rows != "annotation":  # of which no reader takes gold labels
-        actions.append(Action(decided(fit, found.truth.num_units)))
+        apart = share_apart(found.said, list(systems))
+        actions.append(Action(decided(fit, found.truth.num_units, apart)))
     return [*actions, Action(words, compare_again(fit, systems, provenance="independent"))]
 
 

@@ -1,5 +1,6 @@
 """The demonstration: what it claims is what it computed, and what it computed is right."""
 
+import html
 import re
 from types import SimpleNamespace
 
@@ -45,7 +46,7 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
         assert study.words in " ".join(shown.split())
         assert sum(str(block).startswith("What to do with this: ") for block in study.section.blocks) == 1
     assert page.count("<svg") == 14
-    page = page.replace("\N{NO-BREAK SPACE}", " ")
+    page = html.unescape(page).replace("\N{NO-BREAK SPACE}", " ")
     assert [page.count(f"<li>{study.finding}</li>") for study in studies.values()] == [1, 0, 1, 0, 1, 1]
     assert not re.search(r"\bnan\b", shown + re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
     assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
@@ -298,8 +299,14 @@ def test_grades_that_leave_the_majority_are_named(grades, said):
 @pytest.mark.parametrize(
     ("systems", "lower", "upper", "said"),
     [
-        ("yx", [0.7, 0.5], [0.8, 0.6], "of 1, 1 and 2 of the 2 systems that know only the crowd. By each of them “y” is first. One"),
-        ("xy", [0.6, 0.1], [0.8, 0.6], "of 1, 1 and 0 of the 2 systems that know only the crowd. First are, in turn, “y”, “y” and “x”. "),
+        (
+            "yx", [0.7, 0.5], [0.8, 0.6],
+            "of 1, 1 and 2 of the 2 systems that know only the crowd. By each of them “y” is first. One",
+        ),
+        (
+            "xy", [0.6, 0.1], [0.8, 0.6],
+            "of 1, 1 and 0 of the 2 systems that know only the crowd. First are, in turn, “y”, “y” and “x”. ",
+        ),
     ],
 )
 def test_what_other_priors_would_say_is_counted(systems, lower, upper, said):
