@@ -369,7 +369,7 @@ def leaderboard() -> Study:
     alphas = {name: float(one.resolved.concentration("plausibility")[0, 0]) for name, one in simulated.fits.items()}
     words = (
         f"A simulated crowd of five labels {data.num_items} items. Three systems learn from these labels alone; a "
-        f"fourth knows the truth. A majority vote gives the system that {favourite['system']} an accuracy of "
+        f"fourth knows the truth. A majority vote gives “{favourite['system']}” an accuracy of "
         f"{favourite['by majority vote']:.2f}; it is {favourite['true accuracy']:.2f}."
     )
     by_prior = {name: own.table.set_index("system") for name, own in found.items()}
@@ -585,7 +585,7 @@ def people() -> Study:
     )
     gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; the truth is {known:,}"
     blocks = [words, shown, written, drawn, *doubts(fit), how, advice]
-    section = Section("People: two files of the same ones", blocks, gist)
+    section = Section("People: two files to link", blocks, gist)
     number = {f"People: in two files (95 % interval); the truth is {known:,}": f"{low:,.0f} to {high:,.0f}"}
     finding = (
         f"People: two files of {size:,} records hold {low:,.0f} to {high:,.0f} people (95 %); the truth is {known:,}. "

@@ -31,6 +31,8 @@ _CHOOSE = (
     "often as they are said to be."
 )
 
+_BY_TRUST = "depending on how far annotators are trusted"
+
 _FACTOR = 3.0  # by which annotators are trusted less, and more
 
 # A sampler is run again where that takes little beside the page, with a part of the draws where it takes longer.
@@ -72,15 +74,15 @@ def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
     if (trusted := fit.options.get("reliability")) is None:
         return ""
     if not found:
-        return f", if each annotator counts as {trusted:g} independent ones; the higher, the more they are trusted"
-    other = joined([f"{one.top.value:.2f} if as {one.reliability:g}" for one in found])
-    return f", if each annotator counts as {trusted:g} independent ones, which is assumed; {other}"
+        return f", at reliability {trusted:g} (assumed; the higher, the more annotators are trusted)"
+    every = [one.top.value for one in found]
+    return f" ({min(every):.2f} to {max(every):.2f}, {_BY_TRUST})"
 
 
 def unsure_words(found: Sequence[Assumed]) -> str:
     """Return how many items are unsure at other reliabilities; nothing where none was tried."""
     every = [end for one in found for end in one.fewest_and_most]
-    return f" ({min(every):,} to {max(every):,}, depending on how far annotators are trusted)" if found else ""
+    return f" ({min(every):,} to {max(every):,}, {_BY_TRUST})" if found else ""
 
 
 def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:
@@ -137,8 +139,8 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
     meant, _, _ = settings["reliability"]["help"].partition(":")
     words = (
-        f"The reliability of annotators, {fit.options['reliability']:g} ({meant}), is assumed and not learned, which "
-        "intervals leave out"
+        f"The reliability, {meant}, is assumed to be {fit.options['reliability']:g} and not learned, which no interval "
+        "includes"
     )
     if not found:
         return f"{words}. All certainties and scores rest on it: fit with {_to_try(fit):g}, say, to see how far."

@@ -82,19 +82,18 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
     half = float(np.diff(wilson(0.5, number))[0]) / 2
     two = special.ndtri(ends()[1])
     lead = min(two * np.sqrt(apart / number), apart)
-    left = f"only {counted(number, 'items')} leaves a doubt of up to ± {half:.2f} of each score"
+    left = f"{counted(number, 'items')} {'leaves' if number == 1 else 'leave'} a doubt of up to ± {half:.2f} of a score"
     if apart > 0:
         left += f" and ± {lead:.2f} of the lead"
         enough = apart * (two / _LEAD) ** 2
-        if enough > number:
-            left += f". A lead of {_LEAD:g} would take about {round(enough, -1):,.0f} items"
+        left += f"; a lead of {_LEAD:g} would take about {round(enough, -1):,.0f}" * bool(enough > number)
     if fit.data.rows == "report":
         return (
-            "Have more annotators rank the items: the surer it is which class is the most plausible, the less it "
-            "matters where predictions come from. Where one class turns out to be the right one, count instead for "
-            f"{which} how often each system has it first; their being {left}"
+            "Have more annotators rank the items: the surer the most plausible class is, the less it matters where "
+            "predictions come from. Where one class turns out to be the right one, count instead how often each system "
+            f"has it first: {left}"
         )
     return (
-        f"Have {which} decided for certain, and count how many each system has right: then annotators' errors no "
-        f"longer matter, and there being {left}"
+        f"Have {which} decided for certain, and count how many each system has right, so that annotators' errors no "
+        f"longer matter: {left}"
     )

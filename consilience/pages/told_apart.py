@@ -54,10 +54,10 @@ def ahead_by(comparison: Comparison) -> str:
 
 def leading_by(comparison: Comparison) -> str:
     """Write by how much the first system is ahead of the second: a range where that depends on the reading."""
-    _, low, high = comparison.pairs.iloc[0][["difference", "lower", "upper"]]
+    _, *interval = comparison.pairs.iloc[0][["difference", "lower", "upper"]]
     first, second = comparison.order[:2]
-    apart = sorted((comparison.readings.range[:, first] - comparison.readings.range[:, second]).tolist())
-    return span(*apart, decimals(low, high)).replace("–", " to ")
+    least, most = np.sort(comparison.readings.range[:, first] - comparison.readings.range[:, second])
+    return span(float(least), float(most), decimals(*interval)).replace("–", " to ")
 
 
 def share_apart(said: Choices | None, names: Sequence[str]) -> float:

@@ -207,7 +207,7 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     place = table["by majority vote"].idxmax()
     favourite, (default, own, flat) = table.loc[place], (texts[f"{prior} [95 %]"][place] for prior in simulated.fits)
     claimed, true = texts["by majority vote"][place], texts["true accuracy"][place]
-    assert f"the system that {favourite['system']} an accuracy of {claimed}; it is {true}." in study.words
+    assert f"gives “{favourite['system']}” an accuracy of {claimed}; it is {true}." in study.words
     more, _ = (block.blocks[0] for block in study.section.blocks if isinstance(block, More))
     assert "(0.1 for each label) is what you get if you set nothing" in more
     assert "accuracy of 3, 3 and 1 of the 3 systems that know only the crowd. By each of them “hesitates" in more

@@ -255,8 +255,7 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
     certain, unsure, *_ = words(head, "dt")
-    rests = r", if each annotator counts as 5 independent ones, which is assumed; "
-    assert re.search(rests + r"0\.\d\d if as 1\.7 and 0\.\d\d if as 15$", certain)
+    assert re.search(r" \(0\.\d\d to 0\.\d\d, depending on how far annotators are trusted\)$", certain)
     assert re.search(r" \(\d+ to \d+, depending on how far annotators are trusted\)$", unsure)
     assert re.search(r" have a certainty below 0\.9; they would be \d+.* at 1\.7 and \d+.* at 15\.", words(head))
     html = pages["labels"][2]
@@ -500,7 +499,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "say so: cs.compare(fit, predictions, provenance='independent')" in text
     assert "See what rests on the assumed reliability" not in text  # the table has it
     assert "In top-1 accuracy, as if predictions were made from the annotations, “" in text
-    said = r"intervals leave out\. With it \d of 2 items have a certainty below 0\.9; they would be \d.{,5} at 0\.33"
+    said = r"no interval includes\. With it \d of 2 items have a certainty below 0\.9; they would be \d.{,5} at 0\.33"
     assert re.search(said, text)
     assert "What rests on the reliability; scores as if predictions were made from these annotations." in text
     assert "Take 1 or less where annotators share what misleads them" in text
@@ -511,9 +510,9 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Brackets are a lower bound of the uncertainty, and" in text
     assert "Their first choices differ on 1 of 2 items." in words(section(html, "Leaderboard"))
     assert "which of 2 systems is best (“" in text
-    assert "Have more annotators rank the items: the surer it is which class is the most plausible, the less" in text
-    doubt = "their being only 2 items leaves a doubt of up to ± 0.41 of each score and ± 0.50 of the lead."
-    assert f"how often each system has it first; {doubt} A lead of 0.1 would take about 190 items" in text
+    assert "Have more annotators rank the items: the surer the most plausible class is, the less it" in text
+    doubt = "2 items leave a doubt of up to ± 0.41 of a score and ± 0.50 of the lead; a lead of 0.1 would"
+    assert f"how often each system has it first: {doubt} take about 190" in text
     assert "decided for certain" not in text
     said = r"least certain is “[ab]”, where \w+ is the most plausible class with a probability of about \S+\."
     assert re.search(said, text)
