@@ -56,8 +56,8 @@ def leading_by(comparison: Comparison) -> str:
     """Write by how much the first system is ahead of the second: a range where that depends on the reading."""
     _, *interval = comparison.pairs.iloc[0][["difference", "lower", "upper"]]
     first, second = comparison.order[:2]
-    least, most = np.sort(comparison.readings.range[:, first] - comparison.readings.range[:, second])
-    return span(float(least), float(most), decimals(*interval)).replace("–", " to ")
+    apart = comparison.readings.range[:, first] - comparison.readings.range[:, second]
+    return span(float(apart.min()), float(apart.max()), decimals(*interval)).replace("–", " to ")
 
 
 def share_apart(said: Choices | None, names: Sequence[str]) -> float:
