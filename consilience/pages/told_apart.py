@@ -61,7 +61,9 @@ def leading_by(comparison: Comparison) -> str:
 
 
 def share_apart(said: Choices | None, names: Sequence[str]) -> float:
-    """Return on which share of the items the first choices of two systems differ; 1 where that is not known."""
+    """Return on which share of the items the first choices of two systems differ; 1 where unknown, 0 of a single system."""
+    if len(names) < 2:
+        return 0.0
     if said is None or not set(names[:2]) <= set(said.names) or not len(said.place):
         return 1.0
     one, other = (said.code[said.names.index(name)] for name in names[:2])
