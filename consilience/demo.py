@@ -25,23 +25,28 @@ from consilience import demo_figures, figures, linkage_figures
 from consilience.data import Annotations, Predictions
 from consilience.demo_figures import RELIABILITIES, TOY_LABELS
 from consilience.demo_words import (
+    ALL_COMMANDS,
+    BEFORE_REPORTING,
     CODE,
     COMMANDS,
     DEFAULT_PRIOR,
-    FIRST,
+    FILES,
+    FILES_HELD,
     FLAT_PRIOR,
+    OTHER_COMMANDS,
     OWN_PRIOR,
     RELIABILITY,
+    WHAT_SYSTEMS_DO,
     YOURS,
     against_the_votes,
     by_priors,
     doubts,
     in_brackets,
     of_a_vote,
+    of_the_knowing,
     of_the_prior,
     other_assumptions,
     sure_of_another,
-    to_one_side,
     truth_among,
     who_is_first,
     whom_to_look_at,
@@ -53,7 +58,7 @@ from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.models.intervals import ends
 from consilience.output import check_output
-from consilience.pages import SURE, Action, Code, Page, Section, Table, capital, write_page
+from consilience.pages import SURE, Action, Code, More, Page, Section, Table, capital, write_page
 from consilience.pages.gold import SOURCES
 from consilience.pages.run import METHODS
 from consilience.printing import counted, percent, percents, rows_of, table_text
@@ -96,18 +101,24 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(f"\n{number}. {studies[-1].section.title}\n{textwrap.fill(studies[-1].words, 100)}\n")
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
-        "Six studies that need no data of your own. Nobody knows the truth of the first two, which are printed tables; "
-        "the other four simulate data, so that it is known. Leaderboard, Ratings and People draw their data from the "
-        "model that is then fitted: they show what it does where it is right, not that it is right of other data."
+        "Six studies that need no data of your own, each of one data set. Nobody knows the truth of the first two, "
+        "which are printed tables. The others are simulated, so that it is known; Leaderboard, Ratings and People draw "
+        "their data from the model that is then fitted, and do not show that it suits other data."
     )
-    yours = Section("Now yours", [YOURS, Code("\n".join(COMMANDS.values()), "Commands to begin with")])
+    yours = Section("Now yours", [
+        YOURS, Code(ALL_COMMANDS, "Commands to begin with"), "Ratings, rankings and mentions of a text have no sample "
+        "file. With files of your own:", Code(OTHER_COMMANDS, "Commands for other data"),
+    ])  # fmt: skip
     page = Page(
         "Consilience: six small studies", line, [*(study.section for study in studies), yours, _what_was_run(studies)],
         numbers=dict(itertools.chain.from_iterable(study.number.items() for study in studies)),
         findings=[study.finding for study in studies if study.finding],
         verdict=" ".join(study.verdict for study in studies if study.verdict),
         figure=next((study.figure for study in studies if study.figure is not None), None),
-        actions=[Action(words, command) for words, command in itertools.islice(COMMANDS.items(), FIRST)],
+        actions=[
+            *(Action(words, command) for words, command in COMMANDS.items()),
+            Action("Fit ratings, rankings or mentions of a text", section=yours.title),
+        ],
     )  # fmt: skip
     write_page(page, path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
@@ -134,7 +145,9 @@ def _ran(fit: Fit, data: str) -> dict[str, Any]:
 # ---- 1: whose label can be trusted ----
 
 
-_ABOUT = {0.0: " (independent looks)"}
+_LEAST = 8  # certain patients in the table
+
+_ABOUT = {0.0: " (independent looks)", 0.63: " (the highest of nine public crowds)"}
 
 
 def anaesthetists() -> Study:
@@ -148,50 +161,54 @@ def anaesthetists() -> Study:
     votes = _votes(fit.data)
     table = fit.labels()[["item", "label", "certainty"]].assign(votes=[_tally(row, fit.data.labels) for row in votes])
     table = table.rename(columns={"item": "patient", "label": "grade"})
-    least = table.sort_values("certainty", kind="stable").head(8).reset_index(drop=True)
     size, rho = fit.data.num_items, fit.dependence.rho
     others = other_assumptions(fit)
+    table = table.sort_values("certainty", kind="stable").reset_index(drop=True)
+    least = table[(table.index < _LEAST) | table["patient"].isin(others.changed["item"])].reset_index(drop=True)
     every = {value: int((sure >= SURE).sum()) for value, sure in (others.certainties | {rho: certainty.items}).items()}
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
         "Nobody knows the right grades. From how the five agree a model learns what each of them confuses, and how "
-        "certain (probable) each grade is. The least certain patients:"
+        "probable each grade is: its certainty."
     )
     leaves = against_the_votes(fit.data.labels, fit.data.items, votes, fit.labels()["label"])
-    weighs = " ".join(f"{capital(one.words())}." for one in fit.findings())
+    weighs = [f"{capital(one.words())}." for one in fit.findings()]
     given = (
-        "Two things the model cannot learn here and takes as given. One is the prior, which errors it expects before "
-        f"any data: {others.without_prior}. The other is the dependence, how far those who look at one patient err "
-        f"together. It is taken to be {rho:g}, {SOURCES[fit.dependence.source]}; the range of sure grades below is "
-        f"that of the values tried, and no bound. {others.grades}"
+        f"The dependence is how far those who look at one patient make the same errors. It is {rho:g}, "
+        f"{SOURCES[fit.dependence.source]}. Other values give other numbers of sure grades; the true one may lie "
+        f"outside those tried. {others.grades}"
     )
+    prior = [
+        f"The prior is which errors the model expects before any data: {others.without_prior}.", *weighs,
+    ]
     tried = pandas.DataFrame(
         [{"dependence": f"{value:g}{_ABOUT.get(value, '')}{', assumed' * (value == rho)}", "sure grades": every[value]}
          for value in sorted(every)]
     )  # fmt: skip
     fewest, most = min(every.values()), max(every.values())
-    shown = Table(least, "The patients whose grade is least certain.")
+    shown = Table(least, "The patients whose grade is least certain, or another one without a prior.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     again, advice = whom_to_look_at(fit.labels(), certainty.items, others)
     section = Section(
         "Anaesthetists: which labels of a crowd can be trusted?",
         [
-            words, shown, f"{leaves} {weighs}".strip(), given,
+            words, shown, leaves, given,
             Table(tried, f"Patients with a sure grade (certainty {SURE} or more), by the dependence."),
             [figures.sorted_certainty(certainty, unit="patient"), crowd],
+            More(f"Without a prior {counted(len(others.changed), 'patients')} would get another grade", prior),
             "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"), advice,
         ],
         f"{again} of {size} patients to be looked at again",
     )  # fmt: skip
     sure = (
-        f"Anaesthetists: of {size} patients have a sure grade (certainty {SURE} or more), by how far graders are taken "
-        "to err together"
+        f"Anaesthetists: of {size} patients have a sure grade (certainty {SURE} or more), depending on how far graders "
+        "make the same errors"
     )
     number = {sure: f"{fewest} to {most}"}
     finding = (
-        f"Anaesthetists: {fewest} to {most} of {size} patients have a sure grade, by how far looks at one patient err "
-        f"together ({len(every)} values tried, which are no bounds); the data do not tell. Without a prior, what the "
-        f"model expects of errors before any data, {counted(len(others.changed), 'patients')} would get another grade."
+        f"Anaesthetists: {fewest} to {most} of {size} grades are sure, depending on how far graders make the same "
+        "errors, which these data do not show. Without the errors that the model expects beforehand, its prior, "
+        f"{counted(len(others.changed), 'patients')} would get another grade."
     )
     return Study(section, shown, words, number, finding, ran=_ran(fit, "printed table"))
 
@@ -215,6 +232,8 @@ _PRINTED_SCORES = {
 """Uncertainty-adjusted top-3 accuracy with PrIRN that Stutz et al. (2023) print in Figures 5 and 15."""
 
 
+_LISTS = 30  # that one list counts as
+
 _RANK_WEIGHTS = {"published-code": "weights of their program", "equation-14": "weights of their equation 14"}
 
 
@@ -224,7 +243,7 @@ def dermatologists() -> Study:
 
     cases, systems = cs.load("stutz-2023-cases"), cs.load("stutz-2023-predictions")
     fits = {
-        weights: cs.fit("prirn", cases, reliability=30, rank_weights=weights, draws=10_000)
+        weights: cs.fit("prirn", cases, reliability=_LISTS, rank_weights=weights, draws=10_000)
         for weights in ("published-code", "equation-14")
     }
     scores = {weights: _scores_by_case(fit, systems) for weights, fit in fits.items()}
@@ -236,13 +255,22 @@ def dermatologists() -> Study:
         ]
     )
     computed = [f"here, {of}" for of in _RANK_WEIGHTS.values()]
+    moved = at_most((table[computed[0]] - table[computed[1]]).abs().max(), 3)
     gap, other = ((table["printed in the paper"] - table[of]).abs().max() for of in computed)
     words = (
-        "Dermatologists listed possible diagnoses, some tied, for three cases. Is the most plausible diagnosis among "
-        "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
-        "0 and 1. With the rank weights of the authors' published code it differs from the paper's figures by at most "
-        f"{at_most(gap, 3)}; with the weights of the paper's equation 14, which share a rank between ties, by up to "
-        f"{at_most(other, 3)}. Uncertainty-adjusted top-3 accuracy:"
+        "Dermatologists listed possible diagnoses for three cases, some of them tied. Is the most plausible diagnosis "
+        "among the three that a system predicts? Averaged over draws of how plausible each is, the answer lies between "
+        "0 and 1."
+    )
+    ties = (
+        "What ties count changes the answer. The authors' published program gives each of several tied diagnoses the "
+        "whole weight of their rank; equation 14 of the paper divides it between them. Their weights move a score by "
+        f"up to {moved}. The program's weights give the printed scores to {at_most(gap, 3)} or better; those of "
+        f"equation 14 differ from them by up to {at_most(other, 3)}."
+    )
+    counts = (
+        f"Each list counts as {_LISTS} independent ones (reliability={_LISTS}), at which the printed scores come out; "
+        "the study on reliability is about that number."
     )
     as_printed = {"printed in the paper": [f"{value:.2f}" for value in table["printed in the paper"]]}
     shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.", texts=as_printed)
@@ -251,15 +279,14 @@ def dermatologists() -> Study:
     section = Section(
         "Dermatologists: three differential diagnoses",
         [
-            words, shown, drawn,
+            words, shown, ties, counts, drawn,
             "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
             "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
             "(2023), Figures 5 and 15.", Code(CODE["dermatologists"], "This study in Python"),
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
             f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
         ],
-        f"scores agree with the printed ones to {at_most(gap, 3)} or better with the weights of the published code; "
-        f"with the paper's formula they differ by up to {at_most(other, 3)}",
+        f"what ties count moves a score by up to {moved}",
     )  # fmt: skip
     return Study(section, shown, words, ran=_ran(fit, "printed table"))
 
@@ -272,6 +299,9 @@ def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str
 # ---- 3: a leaderboard whose truth is known ----
 
 _ALPHA = 0.4
+KNOWING = "knows the truth"
+"""The system that does."""
+
 _PRIORS: dict[str, dict[str, Any]] = {DEFAULT_PRIOR: {}, OWN_PRIOR: {"alpha": _ALPHA}, FLAT_PRIOR: {"alpha": 1.0}}
 
 
@@ -294,7 +324,7 @@ class Simulated(NamedTuple):
 
 
 def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
-    """Simulate a crowd of five and three systems that know only what the annotators said, and compare these.
+    """Simulate a crowd of five, three systems that know only what the annotators said and one that knows the truth.
 
     Parameters
     ----------
@@ -305,10 +335,10 @@ def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     key = jax.random.key(seed)
     data, values = dirichlet.simulate(key, priors, num_items=num_items, num_annotators=5, num_labels=4)
     truth = values["plausibility"].argmax(axis=1)
-    answers = _answers(data, np.random.default_rng(seed))
+    answers = _answers(data, np.random.default_rng(seed)) | {KNOWING: truth}
     systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
     fits = {name: cs.fit("dirichlet", data, **given) for name, given in _PRIORS.items()}
-    # All that they know is what the crowd said; the true accuracy is that of these items, and so is the score.
+    # All that three know is what the crowd said; the true accuracy is that of these items, and so is the score.
     found = {name: cs.compare(fit, systems, provenance="annotations").of_these() for name, fit in fits.items()}
     return Simulated(data, truth, fits, found, {name: (own == truth).mean() for name, own in answers.items()})
 
@@ -343,36 +373,29 @@ def leaderboard() -> Study:
     favourite = table.loc[table["by majority vote"].idxmax()]
     alphas = {name: float(one.resolved.concentration("plausibility")[0, 0]) for name, one in simulated.fits.items()}
     words = (
-        f"A crowd of five labels {data.num_items} items, and three systems learn from these labels alone. All of it is "
-        "simulated, so that the true accuracy of each system is known. Scored against the majority vote, as is usual, "
-        f"the system that {favourite['system']} seems to have {favourite['by majority vote']:.2f}; in truth it has "
-        f"{favourite['true accuracy']:.2f}. {by_priors(found, simulated.true_scores, alphas)}"
+        f"A simulated crowd of five labels {data.num_items} items. Three systems learn from these labels alone; a "
+        f"fourth knows the truth. A majority vote gives “{favourite['system']}” an accuracy of "
+        f"{favourite['by majority vote']:.2f}; it is {favourite['true accuracy']:.2f}."
     )
-    known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
-    about = (
-        "The system that slips gives the majority label, but a random one on every tenth item; the one that hesitates "
-        "picks either of the two leading labels where they are at most one vote apart; "
-        "the third repeats the label of one annotator, drawn for "
-        "each item. An evaluation against annotators alone gives even a system that knows the truth, and whose true "
-        f"accuracy is 1, no more than {known:.2f} (by the default prior), and so prefers systems that follow the "
-        "crowd. The comparison is told that these systems know nothing but the annotations."
-    )
-    target = (
-        f"Intervals are of the accuracy on these {data.num_items} items, which is known here. Beside them consilience "
-        "compare counts that other items would have given other scores."
-    )
-    advice = (
-        "What to do with this: do not report accuracy against a majority vote as if it were the truth; compare against "
-        "the fit, try another prior, say where the predictions come from, and have some items labelled by an expert."
-    )
+    by_prior = {name: own.table.set_index("system") for name, own in found.items()}
+    knows = by_prior[DEFAULT_PRIOR].loc[KNOWING]
+    told = cs.compare(fit, {KNOWING: _as_predictions(data, simulated.truth, KNOWING)}, provenance="independent")
+    (told_row,) = told.of_these().table.itertuples()
+    crowds = {name: one for name, one in simulated.true_scores.items() if name != KNOWING}
     drawn = demo_figures.leaderboard_by_priors(found, simulated.true_scores)
-    number, verdict, gist = of_a_vote(favourite, {
-        name: own.table.set_index("system").loc[favourite["system"]] for name, own in found.items()
-    })  # fmt: skip
+    number, verdict, gist = of_a_vote(
+        favourite, {name: own.loc[favourite["system"]] for name, own in by_prior.items()}, knows["value"]
+    )
     code = Code(CODE["leaderboard"], "This study in Python")
     section = Section(
-        "Leaderboard: systems whose true accuracy is known", [words, shown, drawn, about, target, code, advice], gist
-    )
+        "Leaderboard: systems whose true accuracy is known",
+        [
+            words, shown, of_the_knowing(knows, told_row), drawn,
+            More("The priors, and how often their intervals hold", [by_priors(found, crowds, alphas)]),
+            More("What the systems do", [WHAT_SYSTEMS_DO]), code, BEFORE_REPORTING,
+        ],
+        gist,
+    )  # fmt: skip
     first = demo_figures.leaderboard_at_a_glance(found, simulated.true_scores, DEFAULT_PRIOR, FLAT_PRIOR)
     ran = _ran(fit, "simulated, seed 0")
     return Study(section, shown, words, number, verdict=verdict, figure=first, ran=ran)
@@ -385,10 +408,8 @@ def _scores_by_prior(simulated: Simulated) -> Table:
     frame = frame.assign(**{"true accuracy": frame["system"].map(simulated.true_scores), "by majority vote": claimed})
     texts = {name: [f"{one:.2f}" for one in frame[name]] for name in ("true accuracy", "by majority vote")}
     for prior, comparison in simulated.comparisons.items():
-        own = comparison.table.assign(p_best_text=comparison.p_best_texts).set_index("system").loc[frame["system"]]
-        column, best = f"{prior} [95 %]", f"P(best), {prior}"
+        own, column = comparison.table.set_index("system").loc[frame["system"]], f"{prior} [95 %]"
         frame[column], texts[column] = own["value"].to_numpy(), [in_brackets(row) for row in own.itertuples()]
-        frame[best], texts[best] = own["p_best"].to_numpy(), own["p_best_text"].tolist()
     caption = f"Accuracy on these {simulated.data.num_items} items, the best system by the {DEFAULT_PRIOR} first."
     return Table(frame, caption, texts=texts)
 
@@ -435,11 +456,10 @@ def toy() -> Study:
     another = sure_of_another(TOY_LABELS, votes[list(marked.values())], table, most)
     words = (
         "Five annotators look at examples along a line x, on which three conditions overlap. Certainty depends on how "
-        "far one trusts an annotator, the reliability γ: some examples become certain when one trusts more, others "
-        "stay open whatever one believes, because the annotators themselves disagree. "
-        f"{another}{of_the_prior(prior, RELIABILITIES[0], certainty[0, first], flat[first])} Certainty of the top "
-        "condition:"
-    )
+        "far one trusts an annotator, the reliability γ. Some examples become certain when one trusts more; others "
+        f"stay open at every γ, because the annotators disagree. {another}"
+    ).strip()
+    of_prior = of_the_prior(prior, RELIABILITIES[0], certainty[0, first], flat[first])
     drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
     triangles = [
         demo_figures.triangle(name, drawn[:, split], plausibility[place[name]]) for name, split in marked.items()
@@ -453,7 +473,8 @@ def toy() -> Study:
             "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
             "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x at "
             "which that split is most frequent, the one of the table. After Stutz et al. (2023), Figure 2, with "
-            "parameters of our own.", Code(CODE["toy"], "This study in Python"), RELIABILITY,
+            "parameters of our own.", More("What the prior is", [of_prior]),
+            Code(CODE["toy"], "This study in Python"), RELIABILITY,
         ],
         "some items become certain when annotators are trusted more, others stay open",
     )  # fmt: skip
@@ -461,6 +482,8 @@ def toy() -> Study:
 
 
 # ---- 5: ratings ----
+
+_SURE_SIDE, _OPEN_SIDE = "0.95 or more", "below 0.75"
 
 
 def ratings() -> Study:
@@ -473,9 +496,9 @@ def ratings() -> Study:
     right = (values["mean"] >= 0) == (fit.posterior.mean_rating >= 0)
     held = (values["mean"] >= means["lower"]) & (values["mean"] <= means["upper"])
     groups = {
-        "0.95 or more": certainty >= 0.95,
+        _SURE_SIDE: certainty >= 0.95,
         "0.75 to 0.95": (certainty >= 0.75) & (certainty < 0.95),
-        "below 0.75": certainty < 0.75,
+        _OPEN_SIDE: certainty < 0.75,
     }
     table = pandas.DataFrame(
         [
@@ -488,9 +511,9 @@ def ratings() -> Study:
     low, high = _wilson(held)
     share, spread = percent(held.mean()), f" ({percents(low, high)}, 95 %)"
     words = (
-        f"Five people rate each of {data.num_items} items; does an item lie above or below the threshold 0? The mean "
-        "rating always says yes or no. The model adds how certain that is. These ratings are drawn from the model that "
-        "is fitted, so that how often the mean rating is on the right side is known, and stands beside the certainty:"
+        f"Five people rate each of {data.num_items} items. Does an item lie above or below the threshold 0? The mean "
+        "rating always names a side; the model adds how certain it is. These ratings are drawn from the model that is "
+        "fitted, so the right side is known."
     )
     drawn = list(demo_figures.intervals(means, certainty, values["mean"]))
     shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
@@ -500,11 +523,16 @@ def ratings() -> Study:
         "What to do with this: get more ratings of the items below 0.75, of which the mean rating put "
         f"{percent(worst[3])} ({percents(*worst[4:])}, 95 %) on the right side, before you act on them."
     )
-    gist = f"of {data.num_items} items {share}{spread} have their true mean in its 95 % interval"
+    inside = f"{held.sum():,} of {data.num_items}"
+    gist = f"{inside} true means lie inside their 95 % interval"
+    words += f" {inside} true means lie inside their 95 % interval: {share}{spread}."
     section = Section("Ratings: on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
-    number = {f"Ratings: of {data.num_items} items have their true mean in its 95 % interval{spread}": share}
+    number = {"Ratings: true means inside their 95 % interval": inside}
+    sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
     finding = (
-        f"Ratings: of {data.num_items} items the 95 % interval holds the true mean of {held.sum():,}, {share}{spread}."
+        f"Ratings: {inside} true means lie inside their 95 % interval. The mean rating is on the wrong side of the "
+        "threshold for {:,} of {:,} items where the model is 0.95 certain of the side or more, and for {:,} of {:,} "
+        "where it is less than 0.75 certain.".format(*sure, *unsure)
     )
     return Study(section, shown, words, number, finding, ran=_ran(fit, "simulated, seed 4"))
 
@@ -540,18 +568,20 @@ def people() -> Study:
     # No one is twice in a file, so that two records of one person are one of either file.
     rows = {"people": (known, count.draws), "in both files": (size - known, size - count.draws)}
     table = pandas.DataFrame([
-        {"what": name, "in truth": truth, "mean of draws": draws.mean()}
+        {"what": name, "truth": truth, "mean of draws": draws.mean()}
         | dict(zip(("95 % from", "to"), np.quantile(draws, ends()), strict=True))
         for name, (truth, draws) in rows.items()
     ])  # fmt: skip
     doubt, mean = f"; {count.doubt}" if count.doubt else "", linkage_figures.mean_number(count)
     words = (
-        f"Two files, drawn from the model that is fitted, describe {known:,} people in {size:,} records; one value in "
-        "twenty is wrong, one in fifty missing, and nothing says who is who. Linked by all partitions of small groups "
-        f"of candidates, the files hold {mean} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). In the one partition "
-        f"that would be written they are {count.point:,.0f}; of the pairs that it joins "
-        f"{percent(scores['pairwise-precision'])} are right, and they are {percent(scores['pairwise-recall'])} of "
-        f"those there are. {truth_among(known, count)}"
+        f"Two files, drawn from the model that is fitted, describe {known:,} people in {size:,} records. One value in "
+        "twenty is wrong, one in fifty missing, and nothing says who is who. Linked, the files hold "
+        f"{mean} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). {truth_among(known, count)}"
+    )
+    written = (
+        f"The one partition that would be written has {count.point:,.0f} people. Of the pairs that it joins "
+        f"{percent(scores['pairwise-precision'])} are right, and they are {percent(scores['pairwise-recall'])} of all "
+        "pairs that belong together."
     )
     shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)
@@ -560,12 +590,13 @@ def people() -> Study:
         "What to do with this: report how many people there are with the interval and not the count of one linkage, "
         "and look yourself at pairs that are neither surely one person nor surely two."
     )
-    gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; in truth {known:,}"
-    section = Section("People: two files of the same ones", [words, shown, drawn, *doubts(fit), how, advice], gist)
-    number = {f"People: in two files, on average ({low:,.0f} to {high:,.0f}, 95 %); in truth {known:,}": mean}
+    gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; the truth is {known:,}"
+    blocks = [words, shown, written, drawn, *doubts(fit), how, advice]
+    section = Section("People: two files to link", blocks, gist)
+    number = {f"People: in two files (95 % interval); the truth is {known:,}": f"{low:,.0f} to {high:,.0f}"}
     finding = (
-        f"People: two files of {size:,} records with errors hold {mean} people on average, with 95 % between "
-        f"{low:,.0f} and {high:,.0f}; in truth {known:,}. {capital(to_one_side(known, count))}."
+        f"People: two files of {size:,} records hold {low:,.0f} to {high:,.0f} people (95 %); the truth is {known:,}. "
+        f"In {FILES} simulations like this one the interval held the truth only {FILES_HELD} times."
     )
     ran = _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)}
     return Study(section, shown, words, number, finding, ran=ran)

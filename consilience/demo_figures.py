@@ -162,13 +162,17 @@ def intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> tuple[Any
     """
     order = np.argsort(means["mean"].to_numpy())
     place, shown = np.arange(1, len(order) + 1), means.iloc[order]
-    colour = np.where(certainty[order] >= 0.95, _COLOURS[0], _COLOURS[2])
+    sure = certainty[order] >= 0.95
     above, below = _two()
-    above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
-    above.plot(place, truth[order], ".", color=INK, markersize=4)
+    for chosen, tint, words in ((sure, _COLOURS[0], "side 0.95 certain or more"), (~sure, _COLOURS[2], "less certain")):
+        above.vlines(
+            place[chosen], shown["lower"][chosen], shown["upper"][chosen], color=tint, linewidth=1.2, label=words
+        )
+    above.plot(place, truth[order], ".", color=INK, markersize=4, label="true mean")
     above.axhline(0, color=INK, linewidth=0.8)
-    title = "Mean of each item (95 %; blue: certain), truth (dot)"
+    title = "Mean of each item, with 95 % interval"
     above.set(title=title, xlabel="items, lowest mean first", ylabel="mean")
-    below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)
+    legend_below(above, *above.get_legend_handles_labels())
+    below.vlines(place, 0.5, certainty[order], color=np.where(sure, _COLOURS[0], _COLOURS[2]), linewidth=2)
     below.set(title="Certainty of the side", xlabel="items, lowest mean first", ylim=(0.5, 1.02))
     return above, below

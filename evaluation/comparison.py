@@ -78,7 +78,7 @@ _READINGS = (
 )
 ONE_KIND = (
     "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all "
-    "looked at the items. “mixed” takes each for itself, and gives a range."
+    "looked at the items. With provenance=\"mixed\" each is taken for itself, and P(best) is a range."
 )
 """What is said of P(best) where it supposes that."""
 _ANCHOR = (
@@ -108,7 +108,7 @@ HELD_FIXED = (
 """What is said of an own look that was not fitted."""
 TOO_NARROW = (
     "Of systems that looked themselves: what items share, such as the annotators' errors, is held fixed, as there is "
-    "no fit of annotators; the interval is too narrow."
+    "no fit of annotators; the true interval is wider."
 )
 """What is said of an own look that no fit of annotators stands behind."""
 _UNPAIRED = "Each system was fitted by itself: differences between them are unpaired, which makes them wider."

@@ -129,24 +129,26 @@ def agreement_by_annotator(data: Rankings, weights: str = "equation-14") -> Any:
     Returns
     -------
     Data frame, a row for each who ranks an item that others rank too: ``annotator``, so many ``rankings``, the mean
-    number of ``classes`` that they name, the share ``agreement`` of them, and Wilson's interval of 95 %, ``lower`` and
-    ``upper``.
+    number of ``classes`` that they name, the share ``agreement`` of them, and that share, ``first``, of which it is the
+    first choice, with Wilson's interval of 95 % of that, ``lower`` and ``upper``.
     """
     import pandas
 
     votes, who = _of_rankings(data, weights), np.asarray(data.report_annotator)
     counts = (np.bincount(votes.report_item, minlength=votes.num_items) > 1)[votes.report_item]
-    rankings, hits, named = (
+    first = _hits(votes, np.asarray(data.block) == 0)
+    found = (
         np.bincount(who[counts], values[counts], data.num_annotators)
-        for values in (votes.copies, _hits(votes), np.bincount(votes.report, minlength=len(who)))
+        for values in (votes.copies, _hits(votes), first, np.bincount(votes.report, minlength=len(who)))
     )
+    rankings, hits, first, named = found
     there = rankings > 0
-    rankings, hits, named = rankings[there], hits[there], named[there]
-    lower, upper = wilson(hits / rankings, rankings)
+    rankings, hits, first, named = rankings[there], hits[there], first[there], named[there]
+    lower, upper = wilson(first / rankings, rankings)
     names = np.arange(data.num_annotators) if data.annotators is None else np.asarray(data.annotators)
     return pandas.DataFrame({
         "annotator": names[there], "rankings": rankings.astype(int), "classes": named / rankings,
-        "agreement": hits / rankings, "lower": lower, "upper": upper,
+        "agreement": hits / rankings, "first": first / rankings, "lower": lower, "upper": upper,
     })  # fmt: skip
 
 

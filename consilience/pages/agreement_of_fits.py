@@ -17,9 +17,9 @@ from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Truth
 from consilience.notes import Level
-from consilience.pages import Alert, More, Section, joined
+from consilience.pages import Alert, Bar, Bars, More, Section, joined
 from consilience.pages.agreement import agreement_sections, predictive_section
-from consilience.pages.items import agreement_bars, class_word
+from consilience.pages.items import MOST_BARS, class_word
 from consilience.pages.run import is_vote
 from consilience.printing import counted
 
@@ -85,8 +85,31 @@ def _of_rankings(fit: Fit, first: str, value: float, several: int) -> tuple[str,
         f"names as many classes at random, out of {data.num_classes:,}, would name a single leading one with "
         f"probability {beside.at_random:.2f}. The rest of this section is about this agreement."
     )
-    how = "The same for each annotator. One who names more classes in a ranking agrees more easily: on average they "
-    return gist, words, [f"{how}name {named}.", agreement_bars(each)]
+    how = (
+        "The first choices of each annotator, and how often each names that class at all. The line is what chance "
+        f"would give of first choices. One who names more classes names it more easily: on average they name {named}."
+    )
+    return gist, words, [how, first_choice_bars(each, beside.first_at_random)]
+
+
+def first_choice_bars(frame: Any, at_random: float) -> Bars:
+    """Draw how often the first choice of each annotator is what the others put first.
+
+    Parameters
+    ----------
+    frame : of `agreement_by_annotator`.
+    at_random : how often it would be by chance.
+    """
+    rows = [
+        Bar(
+            str(one.annotator), one.first, f"{one.first:.2f} ({one.lower:.2f} to {one.upper:.2f}) of "
+            f"{counted(int(one.rankings), 'rankings')}; named at all {one.agreement:.2f}",
+            interval=(one.lower, one.upper),
+        )
+        for one in frame.sort_values("first", kind="stable").head(MOST_BARS).itertuples()
+    ]  # fmt: skip
+    heads = ("annotator", "same first choice", "share (95 %)")
+    return Bars(rows, "Agreement of each annotator, the lowest first.", heads, line=at_random, reach=(0.0, 1.0))
 
 
 def _pairwise_agreement(fit: Fit) -> tuple[list[Section], list[Section], list[Alert]]:

@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy import special
+
 from consilience.data import Predictions
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
@@ -15,15 +18,25 @@ from consilience.evaluation.classes import Metric
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
+from consilience.models.intervals import ends
 from consilience.pages import SURE, Action, Table
-from consilience.pages.items import below, class_word
+from consilience.pages.items import below, class_word, effective_draws
 from consilience.pages.next_steps import fit_again
 from consilience.printing import counted, joined
 
+_CHOOSE = (
+    "The reliability is as how many independent annotators each one counts, and these data do not show it. Take 1 or "
+    "less where annotators share what misleads them, as a common training or the same poor picture; more only where "
+    "you know that they are nearly always right. Where some items have gold labels, see whether labels are right as "
+    "often as they are said to be."
+)
+
+_BY_TRUST = "depending on how far annotators are trusted"
+
 _FACTOR = 3.0  # by which annotators are trusted less, and more
 
-# A sampler is run again where that takes little beside the page, with a part of the draws.
-_MOST_SECONDS, _PART, _FEWEST = 30.0, 4, 50
+# A sampler is run again where that takes little beside the page, with a part of the draws where it takes longer.
+_FEW_SECONDS, _MOST_SECONDS, _PART, _FEWEST = 5.0, 30.0, 4, 50
 
 
 class Assumed(NamedTuple):
@@ -34,25 +47,42 @@ class Assumed(NamedTuple):
     reliability : as it is set.
     top : certainty of the top class.
     scores : of each system, of predictions made from the annotations.
+    draws : how many independent ones certainties were counted among; infinite where they were not counted.
     """
 
     reliability: float
     top: Score
     scores: dict[str, float]
+    draws: float = np.inf
+
+    @property
+    def fewest_and_most(self) -> tuple[int, int]:
+        """Between how many and how many items are unsure, as far as the draws tell."""
+        error = special.ndtri(ends()[1]) * np.sqrt(SURE * (1 - SURE) / max(self.draws, 1))
+        first, last = (dataclasses.replace(self.top, items=self.top.items + one) for one in (error, -error))
+        return below(first), below(last)
+
+    @property
+    def unsure(self) -> str:
+        """Say how many items are unsure, or a range of it where the draws leave that open."""
+        fewest, most = self.fewest_and_most
+        return f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
 
 
 def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
     """Return what all certainties rest on, where the user sets it and no data tell; and what others ``found`` give."""
     if (trusted := fit.options.get("reliability")) is None:
         return ""
-    ends = "; ".join(f"{one.top.value:.2f} at {one.reliability:g}" for one in found)
-    return f", at reliability {trusted:g} (assumed; {ends or 'the higher, the more annotators are trusted'})"
+    if not found:
+        return f", at reliability {trusted:g} (assumed; the higher, the more annotators are trusted)"
+    every = [one.top.value for one in found]
+    return f" ({min(every):.2f} to {max(every):.2f}, {_BY_TRUST})"
 
 
 def unsure_words(found: Sequence[Assumed]) -> str:
     """Return how many items are unsure at other reliabilities; nothing where none was tried."""
-    ends = "; ".join(f"{below(one.top):,} at {one.reliability:g}" for one in found)
-    return f" (assumed reliability; {ends})" if ends else ""
+    every = [end for one in found for end in one.fewest_and_most]
+    return f" ({min(every):,} to {max(every):,}, {_BY_TRUST})" if found else ""
 
 
 def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:
@@ -70,7 +100,8 @@ def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics
     given: dict[str, Any] = {"draws": fit.draws}
     if fit.method == "gibbs" and fit.attributes.get("seconds", _MOST_SECONDS) < _MOST_SECONDS:
         warmup = fit.attributes.get("warmup", fit.draws)
-        given = {"draws": max(fit.draws // _PART, _FEWEST), "warmup": max(warmup // 2, _FEWEST)}
+        part = 1 if fit.attributes["seconds"] < _FEW_SECONDS else _PART
+        given = {"draws": max(fit.draws // part, _FEWEST), "warmup": max(warmup // min(part, 2), _FEWEST)}
         given["chains"] = fit.attributes.get("chains", 1)
     elif fit.method != "exact":
         return []
@@ -80,13 +111,12 @@ def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of so few draws; they are told with a digit less
             try:
-                truth: Any = infer(
-                    fit.member, fit.data, fit.priors, fit.method, seed=fit.seed, **given, **options
-                ).truth
+                other = infer(fit.member, fit.data, fit.priors, fit.method, seed=fit.seed, **given, **options)
             except (NotConjugate, UnsupportedRequest):
                 continue
-        scores = {name: evaluate(truth, system, metrics[0]).value for name, system in systems.items()}
-        found.append(Assumed(reliability, certainty(truth), scores))
+        truth: Any = other.truth
+        scores, top = {name: evaluate(truth, one, metrics[0]).value for name, one in systems.items()}, certainty(truth)
+        found.append(Assumed(reliability, top, scores, effective_draws(other, top)))
     return found
 
 
@@ -109,15 +139,14 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
     meant, _, _ = settings["reliability"]["help"].partition(":")
     words = (
-        f"The reliability of annotators, {fit.options['reliability']:g} ({meant}), is assumed and not learned, which "
-        "intervals leave out"
+        f"The reliability, {meant}, is assumed to be {fit.options['reliability']:g} and not learned, which no interval "
+        "includes"
     )
     if not found:
         return f"{words}. All certainties and scores rest on it: fit with {_to_try(fit):g}, say, to see how far."
     top, of = own.top, counted(len(own.top.items), "items")
-    told = joined([f"at {one.reliability:g} they would be {below(one.top):,}" for one in found])
-    here = f"{below(top):,} of {of} have a certainty below {SURE}"
-    return f"{words}: {here}; {told}.{_order(own, found, metrics)}"
+    told = joined([f"{one.unsure} at {one.reliability:g}" for one in found])
+    return f"{words}. With it {below(top):,} of {of} have a certainty below {SURE}; they would be {told}."
 
 
 def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:
@@ -160,17 +189,18 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
     rows = [
         {
             "reliability": f"{one.reliability:g}{' (assumed)' if one is own else ''}",
-            f"mean certainty of the top {class_word(fit)}": one.top.value, f"items below {SURE}": below(one.top),
+            f"mean certainty of the top {class_word(fit)}": one.top.value,
+            f"items below {SURE}": f"{below(one.top):,}" if one is own else one.unsure,
             **{f"{metrics[0].title} of {name}": value for name, value in one.scores.items()},
         }
         for one in sorted([own, *found], key=lambda one: one.reliability)
     ]  # fmt: skip
     frame = pandas.DataFrame(rows)
-    frame.attrs["numbers"] = ("reliability",)
+    frame.attrs["numbers"] = ("reliability", f"items below {SURE}")
     texts = {str(name): [f"{one:.2f}" for one in frame[name]] for name in frame if frame[name].dtype.kind == "f"}
-    short = ", by shorter runs where it is not the assumed one" * (fit.method == "gibbs")
     scored = "; scores as if predictions were made from these annotations" * bool(own.scores)
-    return [Table(frame, f"What rests on the reliability{short}{scored}.", texts=texts)]
+    words = f"{_CHOOSE}{_order(own, found, metrics)}"
+    return [words, Table(frame, f"What rests on the reliability{scored}.", texts=texts)]
 
 
 def actions(fit: Fit, found: Sequence[Assumed]) -> list[Action]:

@@ -432,7 +432,7 @@ def _findings(found: _Found, named: Any) -> list[str]:
         )
         if found.check is not None:
             pairs = capital(in_pairs(found.check))
-            said[-1] = f"No item is known for certain: only the rankings check the fit. {pairs}."
+            said[-1] = f"There are no gold labels: only the rankings themselves check the fit. {pairs}."
         if (one := truth.dependence) is not None:
             said[-1] += together_words(
                 found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
@@ -448,7 +448,8 @@ def _surely_leads(found: _Found, item: int) -> str:
     """Say which class of an item is the most plausible one, and how probably."""
     classes, code = found.truth.ids.get("class"), int(found.truth.lead.label[item])
     sure = probability(float(found.top.items[item]), 2, effective_draws(found.fit, found.top))
-    return f"{code if classes is None else classes[code]} is the most plausible class with probability {in_words(sure)}"
+    named = code if classes is None else classes[code]
+    return f"{named} is the most plausible class with a probability of about {in_words(sure)}"
 
 
 def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:

@@ -17,7 +17,7 @@ from consilience.models.intervals import ends
 from consilience.models.majority_vote import as_annotations
 from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Ranked, Shares
-from consilience.pages import MOST_ROWS, SURE, Bar, Bars, Section, Table
+from consilience.pages import MOST_ROWS, SURE, Bar, Bars, More, Section, Table
 from consilience.pages.run import is_counted, is_vote
 from consilience.printing import article, counted
 from consilience.rounding import probability
@@ -90,14 +90,16 @@ def items_section(
     if fit.data.rows == "report":
         reports = _Reports(fit.data, shown)
         blocks.append(
-            "Of the least certain items: how plausible each class is by the fit (plausibilities of all classes add up "
-            "to 1, and “others” are added), and under it what annotators said, where “>” is above and “=” a tie; what "
-            "they do not name ranks below all that they do. The table of items has the rankings of each, where “2 ×” "
-            "stands before what two said."
+            "In rankings “>” is above and “=” a tie; what is not named ranks below all that is. “2 ×” stands before "
+            "what two annotators said."
         )
-        for item in shown[:_DRAWN].tolist():
-            blocks += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports, margins))
+    if reports is not None:
+        drawn: list[Any] = []
+        for item in shown[:_DRAWN].tolist():
+            drawn += [_plausibilities(truth, item), reports.table(item, str(truth.names()[item]))]
+        number = min(_DRAWN, len(shown))
+        blocks.append(More(f"How plausible each class is for the {counted(number, 'least certain items')}", drawn))
     how = how_counted(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))
     if tied := named_items(truth, ties, unit):
         what = "labels" if class_word(fit) == "label" else "classes"
@@ -496,16 +498,3 @@ def _plausibilities(truth: Any, item: int) -> Bars:
         rows.append(Bar(name, float(share), text, interval=(low, high)))
     heads = ("class", "plausibility", "mean (95 %)")
     return Bars(rows, f"Plausibilities of {truth.names()[item]}.", heads, reach=(0.0, 1.0))
-
-
-def agreement_bars(frame: Any) -> Bars:
-    """Draw how often each annotator names what the others put first; ``frame`` is of `agreement_by_annotator`."""
-    rows = [
-        Bar(
-            str(one.annotator), one.agreement, f"{one.agreement:.2f} ({one.lower:.2f} to {one.upper:.2f}), "
-            f"{counted(int(one.rankings), 'rankings')}", interval=(one.lower, one.upper),
-        )
-        for one in frame.sort_values("agreement", kind="stable").head(MOST_BARS).itertuples()
-    ]  # fmt: skip
-    heads = ("annotator", "agreement", "share (95 %)")
-    return Bars(rows, "Agreement of each annotator, the lowest first.", heads, reach=(0.0, 1.0))

@@ -24,6 +24,7 @@ from consilience.pages.ratings import (
     to_take_off,
 )
 from consilience.pages.run import is_counted, is_vote, without_evidence
+from consilience.pages.told_apart import share_apart
 from consilience.pages.with_gold import is_open
 
 _MOST_NAMED = 3  # annotators to look at
@@ -127,7 +128,8 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
         actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
     if fit.data.rows != "annotation":  # of which no reader takes gold labels
-        actions.append(Action(decided(fit, found.truth.num_units)))
+        apart = share_apart(found.said, list(systems))
+        actions.append(Action(decided(fit, found.truth.num_units, apart)))
     return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
 
 

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models import MEMBERS
+from consilience.models.intervals import ends
 from consilience.notes import Remedy
 from consilience.pages.run import changed
 from consilience.printing import counted
 
 _MOST_FILES = 4
+_LEAD = 0.1  # of which it is said how many items would show it
 
 COLUMNS = "files with the columns item, class and rank, 1 for the first choice"
 """What a file of predictions is."""
@@ -64,23 +67,33 @@ def whose_columns(fit: Fit, systems: Mapping[str, Any]) -> str:
     return f" ({_OF_SIDES if fit.data.rows == 'rating' else COLUMNS})" if unread else ""
 
 
-def decided(fit: Fit, number: int) -> str:
+def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
     """Say how to score systems of which nobody says where they come from, where no reader takes gold labels.
 
-    ``number`` is how many items there are.
+    Parameters
+    ----------
+    fit : of rankings or ratings.
+    number : how many items there are.
+    apart : on which share of them the first choices of the first two systems differ.
     """
     few = 20
     number = number if number <= 2 * few else few
     which = "the items" if number > few else f"{few} random items"
     half = float(np.diff(wilson(0.5, number))[0]) / 2
-    left = f"only {counted(number, 'items')} leaves a doubt of at most ± {half:.1g}"
+    two = special.ndtri(ends()[1])
+    lead = min(two * np.sqrt(apart / number), apart)
+    left = f"{counted(number, 'items')} {'leaves' if number == 1 else 'leave'} a doubt of up to ± {half:.2f} of a score"
+    if apart > 0:
+        left += f" and ± {lead:.2f} of the lead"
+        enough = apart * (two / _LEAD) ** 2
+        left += f"; a lead of {_LEAD:g} would take about {round(enough, -1):,.0f}" * bool(enough > number)
     if fit.data.rows == "report":
         return (
-            "Have more annotators rank the items: the surer it is which class is the most plausible, the less it "
-            "matters where predictions come from. Where one class turns out to be the right one, count instead for "
-            f"{which} how often each system has it first; their being {left}"
+            "Have more annotators rank the items: the surer the most plausible class is, the less it matters where "
+            "predictions come from. Where one class turns out to be the right one, count instead how often each system "
+            f"has it first: {left}"
         )
     return (
-        f"Have {which} decided for certain, and count how many each system has right: then annotators' errors no "
-        f"longer matter, and there being {left}"
+        f"Have {which} decided for certain, and count how many each system has right, so that annotators' errors no "
+        f"longer matter: {left}"
     )

@@ -54,12 +54,14 @@ class Leads(NamedTuple):
     first : of the leaderboard.
     found : who is ahead of it, and in which metric.
     compared : how many comparisons there were, of each other system in each other metric.
+    metrics : how many there are, that of the leaderboard with them.
     copied : whether the leaderboard has other readings too than predictions that were made from the annotations.
     """
 
     first: str
     found: list[Lead]
     compared: int
+    metrics: int
     copied: bool
 
     @property
@@ -75,16 +77,18 @@ class Leads(NamedTuple):
         """Say in a clause that the metric decides who is first; empty where it does not."""
         if not self.found:
             return ""
-        (name, own), *others = self._of_each.items()
         named = joined([
-            f"“{name}” leads in {_which(own)}", *(f"“{other}” in {_which(leads)}" for other, leads in others)
+            f"“{self.first}” leads in {self.metrics - len(self.found)} of {self.metrics} metrics",
+            *(f"“{name}” in {_which(own)}" for name, own in self._of_each.items()),
         ])
-        clear, number = [one.metric for one in self.found if one.is_clear], len(self.found)
-        so = "not clearly"
+        clear = [one.metric for one in self.found if one.is_clear]
+        so = "no lead of another system is clear"
         if clear:
-            so = "clearly" if len(clear) == number else f"only in {joined(clear)} clearly"
+            so = f"of other systems only the lead in {joined(clear)} is clear"
+        if len(clear) == len(self.found):
+            so = "the leads of other systems are clear"
         copied = "if predictions were made from the annotations, " * self.copied
-        return f"{copied}{named}, {so}"
+        return f"{copied}{named}: {so}"
 
     @property
     def words(self) -> str:
@@ -105,7 +109,7 @@ class Leads(NamedTuple):
 
 def _which(leads: Sequence[Lead]) -> str:
     """Name the metric of a lead; of several, say how many they are."""
-    return leads[0].metric if len(leads) == 1 else f"{len(leads)} other metrics"
+    return leads[0].metric if len(leads) == 1 else str(len(leads))
 
 
 def other_leads(
@@ -138,4 +142,4 @@ def other_leads(
             pair = max(pairs, key=lambda one: one["upper"] - one["lower"])
             found.append(Lead(best, metric.title, pair["difference"], pair["lower"], pair["upper"]))
     found = [one for one in found if one.ahead > 0]  # of the items that both predict
-    return Leads(first, found, number, comparison.own_draws is not None)
+    return Leads(first, found, number, len(metrics), comparison.own_draws is not None)

@@ -20,7 +20,16 @@ from consilience.pages.looked import Choices, looked_blocks
 from consilience.pages.other_metrics import Leads
 from consilience.pages.run import TOO_LITTLE_SPREAD, fit_word, has_first_screen, is_approximate, is_vote
 from consilience.pages.system_scores import FROM_ANNOTATIONS, floats, rounded, score_blocks
-from consilience.pages.told_apart import AT_LEAST, BY_SOURCE, ahead_by, apart_on, is_close, open_tile, which_is_better
+from consilience.pages.told_apart import (
+    AT_LEAST,
+    BY_SOURCE,
+    ahead_by,
+    apart_on,
+    is_close,
+    leading_by,
+    open_tile,
+    which_is_better,
+)
 from consilience.pages.with_gold import (
     alone_words,
     anchored_numbers,
@@ -272,7 +281,8 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
         return score
     pair, kind = comparison.pairs.iloc[0], _IF_ONE_KIND * _of_one_kind(comparison)
     if len(comparison.table) == 2:
-        ahead, *ends = within(*pair[["difference", "lower", "upper"]])
+        _, *ends = within(*pair[["difference", "lower", "upper"]])
+        ahead = leading_by(comparison)
         spread = f"{' to '.join(ends)}, {held}"
         if is_close(comparison):
             return score | open_tile(comparison, f"“{pair['a']}” ahead by {ahead}{kind}; {spread}")

@@ -12,7 +12,7 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.models.intervals import ends
 from consilience.pages.looked import Choices
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import decimals, span, within
 
 _OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
 
@@ -48,7 +48,26 @@ def open_tile(comparison: Comparison, why: str) -> dict[str, str]:
 
 def ahead_by(comparison: Comparison) -> str:
     """Write by how much the first system is ahead of the second, with an interval of the paired difference."""
-    return "{} [{}, {}]".format(*within(*comparison.pairs.iloc[0][["difference", "lower", "upper"]]))
+    _, low, high = within(*comparison.pairs.iloc[0][["difference", "lower", "upper"]])
+    return f"{leading_by(comparison)} [{low}, {high}]"
+
+
+def leading_by(comparison: Comparison) -> str:
+    """Write by how much the first system is ahead of the second: a range where that depends on the reading."""
+    _, *interval = comparison.pairs.iloc[0][["difference", "lower", "upper"]]
+    first, second = comparison.order[:2]
+    apart = comparison.readings.range[:, first] - comparison.readings.range[:, second]
+    return span(float(apart.min()), float(apart.max()), decimals(*interval)).replace("–", " to ")
+
+
+def share_apart(said: Choices | None, names: Sequence[str]) -> float:
+    """Return on which share of the items the first choices of two systems differ; 1 where unknown, 0 of one system."""
+    if len(names) < 2:
+        return 0.0
+    if said is None or not set(names[:2]) <= set(said.names) or not len(said.place):
+        return 1.0
+    one, other = (said.code[said.names.index(name)] for name in names[:2])
+    return float((one != other).mean())
 
 
 def apart_on(said: Choices | None, names: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from tests.consilience.test_statements import section, words
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
 
+IS_CLEAR = "system is clear"
 CLEAR, OPEN = (0.05, 0.02, 0.08), (0.05, -0.02, 0.12)
 
 
@@ -44,7 +45,7 @@ CLEAR, OPEN = (0.05, 0.02, 0.08), (0.05, -0.02, 0.12)
     ],
 )  # fmt: skip
 def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
-    found = Leads("a", [Lead(*one) for one in leads], compared, copied=False)
+    found = Leads("a", [Lead(*one) for one in leads], compared, 4, copied=False)
     assert found.words == said
     assert found._replace(copied=True).words == (said and f"If made from the annotations, {said}")
 
@@ -53,15 +54,27 @@ def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
     ("leads", "copied", "said"),
     [
         ([], False, ""),
-        ([("b", "top-2", *OPEN)], True, "“b” leads in top-2, not clearly"),
-        ([("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False, "“b” leads in 2 other metrics, not clearly"),
-        ([("b", "top-2", *CLEAR), ("b", "set-2", *OPEN)], False, "“b” leads in 2 other metrics, only in top-2 clearly"),
-        ([("b", "top-2", *CLEAR), ("c", "set-2", *CLEAR)], False, "“b” leads in top-2 and “c” in set-2, clearly"),
-        ([("b", "t-2", *CLEAR), ("c", "s-2", *OPEN)], True, "“b” leads in t-2 and “c” in s-2, only in t-2 clearly"),
+        ([("b", "top-2", *OPEN)], True, "“a” leads in 3 of 4 metrics and “b” in top-2: no lead of another " + IS_CLEAR),
+        (
+            [("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False,
+            "“a” leads in 2 of 4 metrics and “b” in 2: no lead of another " + IS_CLEAR,
+        ),
+        (
+            [("b", "top-2", *CLEAR), ("b", "set-2", *OPEN)], False,
+            "“a” leads in 2 of 4 metrics and “b” in 2: of other systems only the lead in top-2 is clear",
+        ),
+        (
+            [("b", "top-2", *CLEAR), ("c", "set-2", *CLEAR)], False,
+            "“a” leads in 2 of 4 metrics, “b” in top-2 and “c” in set-2: the leads of other systems are clear",
+        ),
+        (
+            [("b", "t-2", *CLEAR), ("c", "s-2", *OPEN)], True,
+            "“a” leads in 2 of 4 metrics, “b” in t-2 and “c” in s-2: of other systems only the lead in t-2 is clear",
+        ),
     ],
 )  # fmt: skip
 def test_that_the_metric_decides_who_is_first_is_said_in_short(leads, copied, said):
-    found = Leads("a", [Lead(*one) for one in leads], 4, copied)
+    found = Leads("a", [Lead(*one) for one in leads], 4, 4, copied)
     copies = "if predictions were made from the annotations, " * copied
     assert found.in_short == (said and f"{copies}{said}")
 
@@ -115,7 +128,7 @@ def test_intervals_of_leads_are_the_wider_ones_and_corrected_for_their_number():
     board = cs.compare(fit, systems)
     scores = {name: cs.evaluate(fit, one, metrics) for name, one in systems.items()}
     found = other_leads(fit.truth, systems, metrics, board, scores)
-    assert (found.first, found.compared, found.copied) == ("first", 2, True)
+    assert (found.first, found.compared, found.metrics, found.copied) == ("first", 2, 3, True)
     assert [(one.system, one.metric) for one in found.found] == [("both", one.title) for one in metrics[1:]]
     for one, metric in zip(found.found, metrics[1:], strict=True):
         assert one.ahead == pytest.approx(scores["both"][metric.name].value - scores["first"][metric.name].value)
@@ -143,7 +156,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
     assert finding.startswith("In top-1 accuracy (")
-    assert " If predictions were made from the annotations, “both” leads in " in finding
+    assert " If predictions were made from the annotations, “first” leads in " in finding
     assert "in top-1 accuracy (how often its first choice is the most plausible class" in finding
     assert " “first” is ahead of “both” by " in finding
     assert " Brackets are a lower bound of the uncertainty, and" in finding
@@ -173,7 +186,9 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
     own = Assumed(1.0, cs.certainty(fit), {})
     in_order = sorted([own, *found], key=lambda one: one.reliability)
     assert [one.top.value for one in in_order] == sorted(one.top.value for one in in_order)
-    (table,) = reliability_table(fit, own, found, [])
+    words, table = reliability_table(fit, own, found, [])
+    assert "Take 1 or less where annotators share what misleads them, " in words
+    assert all(one.draws <= one.top.draws.size for one in found)
     texts = [f"{one.reliability:g}{' (assumed)' * (one is own)}" for one in in_order]
     assert table.frame["reliability"].tolist() == texts
     fit.attributes["seconds"] = 1e3  # which the page would wait for

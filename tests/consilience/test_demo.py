@@ -11,18 +11,22 @@ import consilience as cs
 from consilience import demo
 from consilience.cli import main
 from consilience.demo_words import (
+    FILES,
+    FILES_HELD,
+    HELD,
+    SIMULATIONS,
+    TOO_MANY,
     Others,
     against_the_votes,
     by_priors,
     of_a_vote,
     same_grades,
-    to_one_side,
     truth_among,
     who_is_first,
     whom_to_look_at,
 )
 from consilience.drawing import WIDTH
-from consilience.pages import Code
+from consilience.pages import Code, More
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +65,7 @@ def test_what_was_run_names_every_study_with_its_seed(studies):
 @pytest.mark.parametrize(
     ("name", "column", "found"),
     [
-        ("anaesthetists", "certainty", lambda own: np.sort(own["fit"].labels()["certainty"])[:8]),
+        ("anaesthetists", "certainty", lambda own: np.sort(own["fit"].labels()["certainty"])[[*range(8), 12]]),
         ("dermatologists", "here, weights of their program",
          lambda own: [demo._scores_by_case(own["fit"], own["systems"])[one] for one in demo._PRINTED_SCORES]),
         ("leaderboard", "default prior [95 %]", lambda own: own["found"].comparisons["default prior"].table["value"]),
@@ -83,13 +87,18 @@ def test_the_code_of_each_study_runs_as_it_is_and_gives_its_numbers(studies, nam
 def test_two_files_are_linked(studies):
     table, words = studies["people"].table.frame, studies["people"].words
     assert words.startswith("Two files, drawn from the model that is fitted, describe 455 people in 600 records")
-    assert table["in truth"].tolist() == [455, 145]
+    assert table["truth"].tolist() == [455, 145]
     assert any("were cut at their weakest links" in str(block) for block in studies["people"].section.blocks)
     assert table["mean of draws"].sum() == pytest.approx(600)
-    (bias,) = re.findall(r"but ([\d.]+ % of the draws have more people than in truth: too few links are found)", words)
-    assert studies["people"].finding.endswith(f"in truth 455. {bias}.")
-    assert (table["95 % from"] <= table["in truth"]).all()
-    assert (table["in truth"] <= table["to"]).all()
+    assert words.endswith("held the true number 12 times, and was too high 8 times, as too few links were found.")
+    low, high = map(round, table.loc[0, ["95 % from", "to"]])
+    finding = studies["people"].finding
+    said = f"People: two files of 600 records hold {low} to {high} people (95 %); the truth is 455. "
+    assert finding.startswith(said)
+    assert finding.endswith("In 20 simulations like this one the interval held the truth only 12 times.")
+    assert studies["people"].number == {"People: in two files (95 % interval); the truth is 455": f"{low} to {high}"}
+    assert (table["95 % from"] <= table["truth"]).all()
+    assert (table["truth"] <= table["to"]).all()
 
 
 def test_the_least_certain_patients_come_first(studies):
@@ -99,36 +108,40 @@ def test_the_least_certain_patients_come_first(studies):
     assert table["certainty"].is_monotonic_increasing
     assert table["certainty"][0] == pytest.approx(certainty.items.min())
     study, sure = studies["anaesthetists"], (certainty.items >= 0.9).sum()
-    fits = [cs.fit("dawid-skene", fit.data, dependence=value) for value in (0, 0.1, 0.5)]
+    fits = [cs.fit("dawid-skene", fit.data, dependence=value) for value in (0, 0.2, 0.5, 0.63)]
     others = [(cs.certainty(one).items >= 0.9).sum() for one in fits]
     assert all((one.labels()["label"] == fit.labels()["label"]).all() for one in fits)
     words, tried = " ".join(block for block in study.section.blocks if isinstance(block, str)), study.section.blocks[4]
-    assert words.count("no bound. The grades are the same at all four.") == 1
-    assert tried.frame["dependence"].tolist() == ["0 (independent looks)", "0.1", "0.3, assumed", "0.5"]
-    assert tried.frame["sure grades"].tolist() == [*others[:2], sure, others[2]]
-    assert others[0] >= others[1] > sure > others[2]
+    assert words.count("may lie outside those tried. The grades are the same at all five.") == 1
+    named = ["0 (independent looks)", "0.2", "0.3, assumed", "0.5", "0.63 (the highest of nine public crowds)"]
+    assert tried.frame["dependence"].tolist() == named
+    assert tried.frame["sure grades"].tolist() == [*others[:2], sure, *others[2:]]
+    assert others[0] > others[1] > sure > others[2] > others[3]
     every = [*others, sure]
-    name = "Anaesthetists: of 45 patients have a sure grade (certainty 0.9 or more), by how far graders are taken to "
-    name += "err together"
-    assert "taken to be 0.3, not learned from these data but assumed: nine public crowds have 0.20 to 0.63; " in words
+    name = "Anaesthetists: of 45 patients have a sure grade (certainty 0.9 or more), depending on how far graders make "
+    name += "the same errors"
+    assert "It is 0.3, not learned from these data but assumed: nine public crowds have 0.20 to 0.63. Other" in words
     assert study.number == {name: f"{min(every)} to {max(every)}"}
     own, without = fit.labels(), cs.fit("dawid-skene", fit.data, method="em").labels()
     changed = own["item"][own["label"] != without["label"]]
     assert changed.tolist() == ["2", "12", "36", "38"]
-    assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", words)
-    assert "get another grade, with a certainty of 0.97 or more: 2 (4, not 3), " in words
+    (more,) = (block for block in study.section.blocks if isinstance(block, More))
+    assert more.title == "Without a prior 4 patients would get another grade"
+    assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", more.blocks[0])
+    assert "get another grade, with a certainty of 0.97 or more: 2 (4, not 3), " in more.blocks[0]
+    assert more.blocks[1].startswith("Accuracies lean")
+    assert set(changed) <= set(table["patient"])
     assert 0.97 < without["certainty"][own["label"] != without["label"]].min() < 0.98
-    assert study.finding.startswith(f"Anaesthetists: {min(every)} to {max(every)} of 45 patients have a sure grade, ")
-    assert " (4 values tried, which are no bounds)" in study.finding
-    assert "Only one grade is not that of most votes: patient 38 (2; 4 of 7 say 3). Accuracies lean" in words
-    assert study.finding.endswith("before any data, 4 patients would get another grade.")
+    assert study.finding.startswith(f"Anaesthetists: {min(every)} to {max(every)} of 45 grades are sure, depending on ")
+    assert "Only one grade is not that of most votes: patient 38 (2; 4 of 7 say 3). The dependence is" in words
+    assert study.finding.endswith("beforehand, its prior, 4 patients would get another grade.")
     assert study.section.gist == "6 of 45 patients to be looked at again"
     unsure = own["item"][certainty.items < 0.9]
     advice = study.section.blocks[-1]
     assert advice.startswith("What to do with this: have 6 patients looked at again: 3, 38, 7, 36, whose certainty is")
     assert set(unsure) == {"3", "38", "7", "36"}
     assert ", and 2, 12, whose grade is another without a prior. If looks may err together" in advice
-    assert f"have the {45 - others[2]} looked at who are below 0.9 there." in advice
+    assert f"have the {45 - others[3]} looked at who are below 0.9 there." in advice
     # Every patient was graded seven times, three times by the first anaesthetist.
     assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}
 
@@ -141,12 +154,12 @@ def test_the_printed_cases_come_out_as_printed(studies):
     # Four standard errors of 10,000 draws.
     np.testing.assert_allclose(program, [0.538, 0.981, 0.399, 0.599, 0.393, 0.586], atol=0.02)
     np.testing.assert_allclose(equation, [0.648, 0.972, 0.123, 0.876, 0.745, 0.807], atol=0.02)
-    for one, before in ((program, "at most "), (equation, "by up to ")):  # rounded up, and by no more than it takes
-        far = float(re.search(rf"{before}(0\.\d{{3}})[;.] ", studies["dermatologists"].words)[1])
-        assert far - 0.001 < (one - table["printed in the paper"]).abs().max() <= far
-    gap, other = re.findall(r"to (0\.\d{3})", studies["dermatologists"].section.gist)
-    assert all(f" {one}" in studies["dermatologists"].words for one in (gap, other))
-    assert gap < other
+    printed, (_, _, ties, *_) = table["printed in the paper"], studies["dermatologists"].section.blocks
+    moved, *far = map(float, re.findall(r"to (0\.\d{3})", ties))
+    pairs = (program, equation), (program, printed), (equation, printed)
+    for value, (one, other) in zip((moved, *far), pairs, strict=True):
+        assert value - 0.001 < (one - other).abs().max() <= value  # rounded up, and by no more than it takes
+    assert studies["dermatologists"].section.gist.endswith(f"by up to {moved:.3f}")
     advice = studies["dermatologists"].section.blocks[-1]
     assert advice.endswith("Here they would not: in each of 3 cases the same of two systems is ahead by both weights.")
     named = "here, weights of their equation 14"
@@ -158,9 +171,11 @@ def test_the_printed_cases_come_out_as_printed(studies):
 def test_the_uncertain_truth_covers_the_true_scores_and_the_majority_vote_does_not(seed):
     simulated = demo.simulated_leaderboard(seed)
     comparison = simulated.comparisons["prior of the simulation"]
+    knowing = comparison.systems.index(demo.KNOWING)
     true = np.array([simulated.true_scores[name] for name in comparison.systems])
     spread = comparison.truth_draws.std(axis=1)
-    assert np.all(np.abs(true - comparison.values) < 4 * spread)
+    assert np.all(np.delete(np.abs(true - comparison.values) < 4 * spread, knowing))
+    assert true[knowing] == 1 > comparison.values[knowing] + 4 * spread[knowing]
     claimed = np.abs(true - comparison.points) / spread
     assert claimed[comparison.systems.index("repeats the crowd, slips anywhere")] > 6
 
@@ -172,7 +187,6 @@ def test_the_default_prior_is_what_a_user_gets_who_sets_nothing(studies):
     own, shown = cs.fit("dirichlet", simulated.data), simulated.fits[first]
     alphas = (one.resolved.concentration("plausibility") for one in (own, shown))
     np.testing.assert_array_equal(*alphas)
-    assert "the default prior (0.1 for each label), which a user gets who sets nothing" in studies["leaderboard"].words
     assert list(studies["leaderboard"].table.frame)[3] == "default prior [95 %]"
 
 
@@ -185,7 +199,7 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
             place = comparison.systems.index(name)
             low, high = np.quantile(comparison.truth_draws[place], [0.025, 0.975])
             assert text == f"{comparison.values[place]:.2f} [{low:.2f}, {high:.2f}]"
-    figure = study.section.blocks[2].figure
+    figure = study.section.blocks[3].figure
     assert figure.get_figwidth() == WIDTH  # so that a phone shows the cross of the best claim
     drawn = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert drawn[0] == "default prior, with 95 % interval"
@@ -193,29 +207,57 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     place = table["by majority vote"].idxmax()
     favourite, (default, own, flat) = table.loc[place], (texts[f"{prior} [95 %]"][place] for prior in simulated.fits)
     claimed, true = texts["by majority vote"][place], texts["true accuracy"][place]
-    assert f"the system that {favourite['system']} seems to have {claimed}; in truth it has {true}. " in study.words
-    assert "intervals hold the true accuracy of 3, 3 and 1 of 3 systems. By each of them “hesitates" in study.words
-    ends = {text: text.partition("[")[2].rstrip("]").replace(", ", " to ") for text in (default, own, flat)}
-    assert f"by the default prior the model says {ends[default]} (95 %), which holds the truth, and " in study.verdict
-    assert study.verdict.endswith(f", and by a flat prior {ends[flat]}, which misses it.")
-    assert ends[own] not in study.verdict
-    ((name, value),) = study.number.items()
-    assert default.startswith(f"{value} [")
-    assert f"; in truth {true}; a majority vote claims {claimed}" in name
+    assert f"gives “{favourite['system']}” an accuracy of {claimed}; it is {true}." in study.words
+    more, _ = (block.blocks[0] for block in study.section.blocks if isinstance(block, More))
+    assert "(0.1 for each label) is what you get if you set nothing" in more
+    assert "accuracy of 3, 3 and 1 of the 3 systems that know only the crowd. By each of them “hesitates" in more
+    value, knows = default[:4], texts["default prior [95 %]"][table["system"].tolist().index(demo.KNOWING)]
+    assert f"the model says {value}, and the truth is {true}. But " in study.verdict
+    assert study.verdict.endswith(f"gets no more than {knows[:4]}, less than the one that repeats the crowd.")
+    told = cs.compare(simulated.fits["default prior"], {"it": demo._as_predictions(
+        simulated.data, simulated.truth, "it")}, provenance="independent").of_these().table.iloc[0]  # fmt: skip
+    said = f"gives it {told['value']:.2f} [{told['lower']:.2f}, {told['upper']:.2f}]."
+    assert study.section.blocks[2].endswith(said)
+    assert not any(name.startswith("P(best)") for name in table)
+    assert own not in study.verdict
+    ((name, number),) = study.number.items()
+    assert number == claimed
+    assert f"; it is {true}, and the model says {value} (" in name
     assert f"by the default prior the model says {default}, by a flat prior {flat}" in study.section.gist
 
 
-@pytest.mark.parametrize(("lower", "upper", "said"), [(0.6, 0.7, "which misses it"), (0.6, 0.73, "which holds it")])
-def test_whether_a_prior_holds_the_true_accuracy_is_computed(lower, upper, said):
+@pytest.mark.parametrize(("knows", "behind"), [(0.65, True), (0.67, False)])
+def test_whether_who_knows_the_truth_is_behind_is_computed(knows, behind):
     system = pandas.Series({"by majority vote": 0.9, "true accuracy": 0.72})
-    other = pandas.Series({"value": 0.71, "lower": 0.715, "upper": 0.73})
-    one = pandas.Series({"value": 0.66, "lower": lower, "upper": upper})
-    number, verdict, _ = of_a_vote(system, {"default prior": one, "flat prior": other})
-    assert f"says {lower:.2f} to {upper:.2f} (95 %), {said} the truth" in verdict
-    assert verdict.endswith("which holds it.")
-    assert list(number.values()) == ["0.66"]
-    _, verdict, _ = of_a_vote(system, {"default prior": other, "flat prior": one})
-    assert verdict.endswith(f"by a flat prior {lower:.2f} to {upper:.2f}, {said} it.")
+    one, other = (pandas.Series({"value": value, "lower": 0.6, "upper": 0.7}) for value in (0.66, 0.71))
+    number, verdict, _ = of_a_vote(system, {"default prior": one, "flat prior": other}, knows)
+    assert "the crowd, the model says 0.66, and the truth is 0.72. But" in verdict
+    assert verdict.endswith(f"gets no more than {knows}{', less than the one that repeats the crowd' * behind}.")
+    assert list(number.values()) == ["0.90"]
+
+
+@pytest.mark.slow
+def test_how_often_intervals_of_the_leaderboard_hold_was_counted():
+    held = dict.fromkeys(HELD, 0)
+    for seed in range(SIMULATIONS):
+        found, name = demo.simulated_leaderboard(seed), "repeats the crowd, slips anywhere"
+        for prior, comparison in found.comparisons.items():
+            row = comparison.table.set_index("system").loc[name]
+            held[prior] += bool(row["lower"] <= found.true_scores[name] <= row["upper"])
+    assert held == HELD
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_how_often_intervals_of_people_hold_was_counted():
+    held = high = 0
+    for seed in range(FILES):
+        records = demo.simulated_people(seed)
+        (low, top), known = cs.fit("block-linkage", records, restriction="across").num_entities().interval, len(
+            np.unique(records.entity)
+        )  # fmt: skip
+        held, high = held + (low <= known <= top), high + (low > known)
+    assert (held, high) == (FILES_HELD, TOO_MANY)
 
 
 def test_the_toy_has_an_example_of_each_kind(studies):
@@ -230,14 +272,15 @@ def test_the_toy_has_an_example_of_each_kind(studies):
     assert table["truly on top"].tolist() == nearest
     assert (nearest[2], table["votes"][2]) == ("Benign 2", "1× Benign 1, 1× Benign 2, 3× Cancer")
     said = "Trust makes sure and not right: in example (iii) most say Cancer, which is given 0.999 at γ = 10, but "
-    assert said + "Benign 2 is the most plausible in truth. " in studies["toy"].words
+    assert said + "Benign 2 is truly the most plausible." in studies["toy"].words
     # Half of five votes, and as much of each prior: how probably the first of three plausibilities is the largest.
     random = np.random.default_rng(0)
     for prior, value in ((0.1, certainty[0, 0]), (1, 0.845)):
         largest = random.dirichlet([2.5 + prior, prior, prior], 100_000).argmax(axis=1)
         assert (largest == 0).mean() == pytest.approx(value, abs=0.005)
-    assert "with 0.1 for each condition" in studies["toy"].words
-    assert "1 for each, example (i) has 0.845 at γ = 0.5 and not 0.978." in studies["toy"].words
+    (more,) = (block.blocks[0] for block in studies["toy"].section.blocks if isinstance(block, More))
+    assert "with 0.1 for each condition" in more
+    assert "1 for each, example (i) has 0.845 at γ = 0.5 and not 0.978." in more
 
 
 @pytest.mark.parametrize(
@@ -256,8 +299,14 @@ def test_grades_that_leave_the_majority_are_named(grades, said):
 @pytest.mark.parametrize(
     ("systems", "lower", "upper", "said"),
     [
-        ("yx", [0.7, 0.5], [0.8, 0.6], "accuracy of 1, 1 and 2 of 2 systems. By each of them “y” is first. One data"),
-        ("xy", [0.6, 0.1], [0.8, 0.6], "of 1, 1 and 0 of 2 systems. First are, in turn, “y”, “y” and “x”. One data"),
+        (
+            "yx", [0.7, 0.5], [0.8, 0.6],
+            "of 1, 1 and 2 of the 2 systems that know only the crowd. By each of them “y” is first. One",
+        ),
+        (
+            "xy", [0.6, 0.1], [0.8, 0.6],
+            "of 1, 1 and 0 of the 2 systems that know only the crowd. First are, in turn, “y”, “y” and “x”. ",
+        ),
     ],
 )
 def test_what_other_priors_would_say_is_counted(systems, lower, upper, said):
@@ -269,7 +318,7 @@ def test_what_other_priors_would_say_is_counted(systems, lower, upper, said):
     found = {"default prior": own, "prior of the simulation": own, "flat prior": other}
     words = by_priors(found, {"x": 0.55, "y": 0.75}, dict(zip(found, (0.1, 0.4, 1.0), strict=True)))
     assert said in words
-    assert "the default prior (0.1 for each label), " in words
+    assert "The default prior (0.1 for each label) is" in words
     assert "the prior of the simulation (0.4), " in words
 
 
@@ -300,29 +349,23 @@ def test_grades_of_maximum_likelihood_that_are_others_are_named():
     assert "without a prior" not in advice
 
 
-@pytest.mark.parametrize(
-    ("draws", "said"),
-    [
-        ([9, 10, 11, 11, 12], "inside the interval, but 60.0 % of the draws have more people than in truth: too few"),
-        ([7, 8, 9, 9, 11], "inside the interval, but 80.0 % of the draws have fewer people than in truth."),
-        ([11, 11, 12], "outside the interval, but 100 % of the draws have more people"),
-    ],
-)
-def test_where_the_true_number_lies_is_said(draws, said):
-    draws = np.array(draws, float)
-    count = SimpleNamespace(draws=draws, interval=(draws.min(), draws.max()))
-    words = truth_among(10, count)
-    assert said in words
-    assert to_one_side(10, count) in words
-    assert words.endswith("One data set does not show whether such intervals hold as often as they say.")
+@pytest.mark.parametrize(("interval", "said"), [((9, 12), "inside"), ((10, 12), "inside"), ((11, 12), "outside")])
+def test_where_the_true_number_lies_is_said(interval, said):
+    words = truth_among(10, SimpleNamespace(interval=interval))
+    assert words.startswith(f"The true number lies {said} the interval. Such intervals hold too seldom: in 20 simul")
 
 
 def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):
     table = studies["ratings"].table.frame
     assert table["items"].sum() == 120
     assert "put 50.0 % (32.1 to 67.9 %, 95 %) on the right side" in studies["ratings"].section.blocks[-1]
-    (name,) = studies["ratings"].number
-    share = re.search(r"([\d.]+) to ([\d.]+) %", name).groups()
+    assert studies["ratings"].number == {"Ratings: true means inside their 95 % interval": "113 of 120"}
+    first, *_, last = table.itertuples(index=False)
+    wrong = [round(row[1] * (1 - row[3])) for row in (first, last)]
+    finding = studies["ratings"].finding
+    assert f"for {wrong[0]} of {first[1]} items where the model is 0.95 certain of the side or more, and for" in finding
+    assert finding.endswith(f"for {wrong[1]} of {last[1]} where it is less than 0.75 certain.")
+    share = re.search(r"94\.2 % \(([\d.]+) to ([\d.]+) %", studies["ratings"].words).groups()
     np.testing.assert_allclose(np.array(share, float), [88.4, 97.1])  # Wilson's of 113 of 120, by hand
     assert (table["95 % from"] < table["mean rating on the right side"]).all()
     expected, right = table["mean certainty"], table["mean rating on the right side"]

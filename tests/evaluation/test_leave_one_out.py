@@ -52,7 +52,11 @@ def test_agreement_of_each_annotator_by_hand():
     assert found["rankings"].tolist() == [2, 2, 1]
     assert found["agreement"].tolist() == [1.0, 0.0, 0.0]
     assert found["classes"].tolist() == [2.5, 1.0, 1.0]
-    assert ((found["lower"] <= found["agreement"]) & (found["agreement"] <= found["upper"])).all()
+    assert found["first"].tolist() == [0.0, 0.0, 0.0]  # 0 has 1 in the second place
+    assert ((found["lower"] <= found["first"]) & (found["first"] <= found["upper"])).all()
+    alike = agreement_by_annotator(make([[[[0], [1]], [[0], [2]], [[1], [0]]]], 4))
+    assert alike["first"].tolist() == [1.0, 1.0, 0.0]
+    assert alike["agreement"].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_what_naming_at_random_would_give_by_hand():
