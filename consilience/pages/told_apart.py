@@ -61,7 +61,7 @@ def leading_by(comparison: Comparison) -> str:
 
 
 def share_apart(said: Choices | None, names: Sequence[str]) -> float:
-    """Return on which share of the items the first choices of two systems differ; 1 where unknown, 0 of a single system."""
+    """Return on which share of the items the first choices of two systems differ; 1 if unknown, 0 of a single one."""
     if len(names) < 2:
         return 0.0
     if said is None or not set(names[:2]) <= set(said.names) or not len(said.place):
