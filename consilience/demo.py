@@ -29,6 +29,7 @@ from consilience.demo_words import (
     BEFORE_REPORTING,
     CODE,
     COMMANDS,
+    COUNT_PEOPLE,
     DEFAULT_PRIOR,
     FILES,
     FILES_HELD,
@@ -44,6 +45,7 @@ from consilience.demo_words import (
     in_brackets,
     of_a_vote,
     of_the_knowing,
+    of_the_partition,
     of_the_prior,
     other_assumptions,
     sure_of_another,
@@ -578,25 +580,16 @@ def people() -> Study:
         "twenty is wrong, one in fifty missing, and nothing says who is who. Linked, the files hold "
         f"{mean} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). {truth_among(known, count)}"
     )
-    written = (
-        f"The one partition that would be written has {count.point:,.0f} people. Of the pairs that it joins "
-        f"{percent(scores['pairwise-precision'])} are right, and they are {percent(scores['pairwise-recall'])} of all "
-        "pairs that belong together."
-    )
     shown = Table(table, "How many people there are.")
     drawn = linkage_figures.entity_histogram(count, known)
     how = Code(CODE["people"], "This study in Python")
-    advice = (
-        "What to do with this: report how many people there are with the interval and not the count of one linkage, "
-        "and look yourself at pairs that are neither surely one person nor surely two."
-    )
     gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; the truth is {known:,}"
-    blocks = [words, shown, written, drawn, *doubts(fit), how, advice]
+    blocks = [words, shown, of_the_partition(count, scores), drawn, *doubts(fit), how, COUNT_PEOPLE]
     section = Section("People: two files to link", blocks, gist)
     number = {f"People: in two files (95 % interval); the truth is {known:,}": f"{low:,.0f} to {high:,.0f}"}
     finding = (
         f"People: two files of {size:,} records hold {low:,.0f} to {high:,.0f} people (95 %); the truth is {known:,}. "
-        f"In {FILES} simulations like this one the interval held the truth only {FILES_HELD} times."
+        f"In {FILES} simulations like this one the interval held the truth {FILES_HELD} times."
     )
     ran = _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)}
     return Study(section, shown, words, number, finding, ran=ran)

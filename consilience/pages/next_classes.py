@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.inference.fitting import Fit
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
-from consilience.models.truth.against_gold import LEAST_ITEMS
+from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
 from consilience.pages import SURE, Action, assumed, who_agrees
 from consilience.pages.annotators_by_gold import labels_by_gold
 from consilience.pages.chains import (
@@ -104,8 +104,8 @@ def _how_many(fit: Fit, found: Any, which: str) -> str:
     if found.truth.num_draws == 1:
         return f"{items} that are {which}"
     doubtful = np.round(found.top.items, 3) < (1 if is_vote(fit) else SURE)
-    gold = getattr(fit.data, "gold_codes", None)
-    has_gold = np.zeros(len(doubtful), bool) if gold is None else np.asarray(gold) >= 0
+    gold = unused_gold(fit.resolved) if fit.data.rows == "annotation" else None
+    has_gold = np.zeros(len(doubtful), bool) if gold is None else gold >= 0
     number, known = int((doubtful & ~has_gold).sum()), int((doubtful & has_gold).sum())
     if number <= 1:
         return f"{items} that are {which}"

@@ -155,9 +155,8 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
         "systems in top-1 accuracy with probability [^;]*, if all systems looked at the items or none did "
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
-    assert finding.startswith("In top-1 accuracy (")
+    assert finding.startswith("In top-1 accuracy (how often its first choice is the most plausible class")
     assert " If predictions were made from the annotations, “first” leads in " in finding
-    assert "in top-1 accuracy (how often its first choice is the most plausible class" in finding
     assert " “first” is ahead of “both” by " in finding
     assert " Brackets are a lower bound of the uncertainty, and" in finding
     assert ", and the probability of being the best may be too sure: what items share" in finding

@@ -73,7 +73,8 @@ def test_where_systems_are_told_apart_no_more_labels_are_asked_for(tmp_path):
         for name, every in (("one", 9), ("other", 10))
     }
     shown = page(cs.report(fit, alike, path=tmp_path / "page.html", force=True))
-    assert "Which system is better is open: by 40 gold labels" in shown
+    assert "; which system is better is open." in shown
+    assert "By 40 gold labels and all annotations the first choice of “" in shown
     assert "What to do next Fit dawid-skene instead" in shown
     before, _, after = shown.partition("Get gold labels of ")
     assert "--provenance" not in before.partition("What to do next")[2]
@@ -127,7 +128,7 @@ def test_a_page_of_rankings_says_whether_the_fit_expects_their_agreement(tmp_pat
     shown = page(cs.report(fit, systems, path=tmp_path / "page.html"))
     found = ranking_check.checked(fit)
     said = ranking_check.in_words(found)
-    assert f"only the rankings check the fit. {said[0].upper()}{said[1:]}." in shown
+    assert f"only the rankings themselves check the fit. {said[0].upper()}{said[1:]}." in shown
     assert f"On average over 12 items {said}." in shown
     (alert,) = ranking_check.check_section(found)[1]  # all items have the same rankings
     assert f"{alert.title} {alert.texts[0]}" in shown

@@ -23,6 +23,7 @@ from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.enumeration import log_size_weights
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
+from consilience.models.block_linkage.gibbs import by_source
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 from consilience.models.block_linkage.join import CandidatePairs, neighbours
@@ -159,6 +160,8 @@ def sweep(random: np.random.Generator, state: State, problem: LinkProblem) -> St
     sizes = np.zeros(1 + len(problem.size_share))
     if learned:
         sizes = log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
+        if len(problem.source):
+            sizes += by_source.log_factors(random, np.asarray(state.cluster), problem.source, len(sizes) - 1)
     cluster = sampler.draw(
         random, np.asarray(state.cluster), graph, density, sizes, labelled=problem.prior == "labels",
         splits=problem.splits,

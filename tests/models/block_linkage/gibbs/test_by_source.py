@@ -1,0 +1,68 @@
+"""The prior of partitions in which records of one source are apart: by hand, by brute force, and as sweeps draw it."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import betaln, comb, gammaln
+
+from consilience.models.block_linkage.gibbs import sampler
+from consilience.models.block_linkage.gibbs.by_source import elementary, log_factors, most_probable
+from consilience.models.block_linkage.gibbs.problem import LinkProblem
+
+
+@pytest.mark.parametrize("share", [(0.5, 0.5), (0.7, 0.2, 0.1), (0.4, 0.3, 0.2, 0.1)])
+def test_polynomials_are_sums_of_products(share):
+    degrees = range(len(share) + 1)
+    expected = [sum(np.prod(one) for one in itertools.combinations(share, degree)) for degree in degrees]
+    np.testing.assert_allclose(elementary(np.array(share)), expected)
+
+
+def test_of_two_equal_sources_a_link_counts_twice():
+    cluster, source = np.arange(40_000), np.repeat([0, 1], 20_000)
+    factor = log_factors(np.random.default_rng(0), cluster, source, 4)
+    np.testing.assert_allclose(factor, [0, 0, np.log(2), 0, 0], atol=1e-3)
+
+
+def test_shares_of_three_sources_are_the_most_probable_ones():
+    records, sizes = np.array([30, 20, 9]), np.array([0, 25, 11, 4])
+
+    def log_density(share):
+        return np.sum(records * np.log(share)) - np.sum(sizes[1:] * np.log(elementary(share)[1:]))
+
+    best = most_probable(records, sizes)
+    assert best.sum() == pytest.approx(1)
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        other = best * np.exp(0.05 * random.standard_normal(3))
+        assert log_density(other / other.sum()) <= log_density(best) + 1e-9
+
+
+def test_sweeps_draw_links_between_two_sources_as_often_as_brute_force_has_them():
+    """Records without values are together as the prior has it: sums over all m, μ and φ are known."""
+    first, second = 4, 3
+    number, pairs = first + second, np.arange(4)
+    shape, rate, sizes = 4.0, 1.0, np.array([3.0, 2.0])
+    source = np.repeat([0, 1], [first, second]).astype(np.int32)
+    neighbours = [np.delete(np.arange(number), one) for one in range(number)]
+    problem = LinkProblem(
+        value=np.full((number, 1), -1, np.int32), field=np.zeros(2, np.int32), source=source,
+        first_neighbour=np.arange(number + 1) * (number - 1),
+        neighbour=np.concatenate(neighbours).astype(np.int32), value_concentration=np.array(1.0),
+        distortion=np.array([[1.0, 9.0]]), intensity=np.array([shape, rate]), size_share=sizes,
+    )  # fmt: skip
+    entities, alone = number - pairs, np.array([number - 2 * pairs, pairs])
+    log_weight = gammaln(shape + entities) - (shape + entities) * np.log(rate + 1)
+    log_weight += gammaln(sizes[:, None] + alone).sum(axis=0) - gammaln(sizes.sum() + entities)
+    log_weight += betaln(first - pairs + 1, second - pairs + 1)  # 2! of a size, and 1/2 of which record is whose
+    ways = comb(first, pairs) * comb(second, pairs) * np.exp(gammaln(pairs + 1))
+    expected = ways * np.exp(log_weight - log_weight.max())
+    expected /= expected.sum()
+    random = np.random.default_rng(1)
+    state, found = sampler.start(random, problem), np.zeros(4)
+    for _ in range(6_000):
+        state = sampler.sweep(random, state, problem)
+        found[number - len(np.unique(state.cluster))] += 1
+    np.testing.assert_allclose(found / found.sum(), expected, atol=0.03)
+    without = ways * np.exp(log_weight - betaln(first - pairs + 1, second - pairs + 1) + np.log(2) * pairs)
+    assert np.abs(without / without.sum() - expected).max() > 0.1  # as if records of one source could be together
