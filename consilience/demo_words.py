@@ -348,7 +348,7 @@ COUNT_PEOPLE = (
 """The advice of the study of two files."""
 
 
-def of_the_partition(count: Any, scores: Mapping[str, float]) -> str:
+def of_the_partition(count: Any, scores: Any) -> str:
     """Say how right the one partition is that a linkage writes."""
     right, found = (percent(scores[f"pairwise-{name}"]) for name in ("precision", "recall"))
     return (
