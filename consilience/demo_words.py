@@ -12,7 +12,7 @@ import consilience as cs
 from consilience.errors import ConsilienceWarning
 from consilience.notes import Level
 from consilience.pages import SURE, capital
-from consilience.printing import counted, joined
+from consilience.printing import counted, joined, percent
 from consilience.rounding import at_least, probability
 
 COMMANDS = {
