@@ -95,7 +95,7 @@ def test_two_files_are_linked(studies):
     finding = studies["people"].finding
     said = f"People: two files of 600 records hold {low} to {high} people (95 %); the truth is 455. "
     assert finding.startswith(said)
-    assert finding.endswith("In 20 simulations like this one the interval held the truth only 12 times.")
+    assert finding.endswith("In 20 simulations like this one the interval held the truth 20 times.")
     assert studies["people"].number == {"People: in two files (95 % interval); the truth is 455": f"{low} to {high}"}
     assert (table["95 % from"] <= table["truth"]).all()
     assert (table["truth"] <= table["to"]).all()
