@@ -101,7 +101,7 @@ def _written_labels(fit: Fit) -> list[Action]:
 def _how_many(fit: Fit, found: Any, which: str) -> str:
     """Name the items that are tied or uncertain, with their number where it is known; those with a gold label apart."""
     items = f"{found.unit}s"
-    if found.truth.num_draws == 1:
+    if found.truth.num_draws == 1 or fit.data.rows == "rating":  # of which the page states other certainties
         return f"{items} that are {which}"
     doubtful = np.round(found.top.items, 3) < (1 if is_vote(fit) else SURE)
     gold = unused_gold(fit.resolved) if fit.data.rows == "annotation" else None

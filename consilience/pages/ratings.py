@@ -134,7 +134,8 @@ def ratings_verdict(fit: Fit, best: Score, offsets: Offsets, without: Without | 
     whose = WITH_OTHERS if without is not None else offsets.condition
     rest = f"; report the other {open_:,} as open" if open_ and high + low else "; report all as open" * bool(open_)
     number = counted(high + low + open_, "items")
-    return f"Of {number} {high:,} are surely above {threshold:g} and {low:,} surely below, {whose}{rest}."
+    sure = f"At a certainty of {SURE:g} or more {high:,} of {number} are above {threshold:g} and {low:,} below"
+    return f"{sure}, {whose}{rest}."
 
 
 def ratings_figure(fit: Fit, best: Score, without: Without | None) -> Any:

@@ -40,8 +40,8 @@ def test_the_verdict_on_ratings_counts_sides_with_other_annotators():
     assert high + low + open_ == 40
     assert (high, low) == ((without.above.round(3) >= 0.9).sum(), (without.above.round(3) <= 0.1).sum())
     assert ratings_verdict(fit, cs.certainty(fit), found, without) == (
-        f"Of 40 items {high} are surely above 50 and {low} surely below, with other annotators like these; report the "
-        f"other {open_} as open."
+        f"At a certainty of 0.9 or more {high} of 40 items are above 50 and {low} below, with other annotators like "
+        f"these; report the other {open_} as open."
     )
     assert open_ >= (np.round(without.certainty, 3) < 0.9).sum()  # what moves all together makes no side surer
 

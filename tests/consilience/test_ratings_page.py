@@ -150,10 +150,10 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("without", "sure", "drawn", "below"),
     [
-        (False, " surely below, with other annotators like these",
+        (False, " below, with other annotators like these",
          "posterior, which takes annotators for alike too, “",
          "they hold if it does. The certainty of the side is with other annotators like these: "),
-        (True, " surely below, of the mean by these 5 annotators", "from the posterior “",
+        (True, " below, of the mean by these 5 annotators", "from the posterior “",
          "they hold if it does. They are of the mean by these 5 annotators."),
     ],
 )  # fmt: skip

@@ -385,8 +385,8 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     sure = cs.certainty(fit).items.round(3) >= 0.9
     high, low = (int((sure & one).sum()) for one in (above, ~above))
     assert (
-        f"Of {len(above)} items {high} are surely above 0 and {low} surely below, if annotators are alike; report the "
-        f"other {(~sure).sum()} as open."
+        f"At a certainty of 0.9 or more {high} of {len(above)} items are above 0 and {low} below, if annotators are "
+        f"alike; report the other {(~sure).sum()} as open."
     ) in words(html)
     gist = f"{high} surely above 0, {low} surely below, {(~sure).sum()} open"
     assert gist in words(section(html, "Items"))
