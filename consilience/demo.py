@@ -34,6 +34,7 @@ from consilience.demo_words import (
     FILES,
     FILES_HELD,
     FLAT_PRIOR,
+    HELD_BY_DEFAULT,
     OTHER_COMMANDS,
     OWN_PRIOR,
     RELIABILITY,
@@ -104,8 +105,8 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
         "Six studies that need no data of your own, each of one data set. Nobody knows the truth of the first two, "
-        "which are printed tables. The others are simulated, so that it is known; Leaderboard, Ratings and People draw "
-        "their data from the model that is then fitted, and do not show that it suits other data."
+        "which are printed tables. The others are simulated, so that it is known. Ratings and People are fitted with "
+        "the model that drew their data, Leaderboard so under three priors: none shows how it suits other data."
     )
     yours = Section("Now yours", [
         YOURS, Code(ALL_COMMANDS, "Commands to begin with"), "Ratings, rankings and mentions of a text have no sample "
@@ -400,7 +401,7 @@ def leaderboard() -> Study:
     )  # fmt: skip
     first = demo_figures.leaderboard_at_a_glance(found, simulated.true_scores, DEFAULT_PRIOR, FLAT_PRIOR)
     ran = _ran(fit, "simulated, seed 0")
-    return Study(section, shown, words, number, verdict=verdict, figure=first, ran=ran)
+    return Study(section, shown, words, number, HELD_BY_DEFAULT, verdict, first, ran)
 
 
 def _scores_by_prior(simulated: Simulated) -> Table:

@@ -135,9 +135,11 @@ def _to_quote_of_both(found: Agreement) -> str:
         _, *ends = within(found.value, *found.interval)
         return f"The interval is {ends[0]} to {ends[1]} ({hold} for {_whose(found)})."
     _, *ends = within(found.value, *found.interval_of_others)
+    _, *own = within(found.value, *found.interval)
     number = found.two_way.num_annotators
     return (
-        f"Quote {ends[0]} to {ends[1]} ({hold}), unless these {number:,} annotators will do all further labelling."
+        f"Quote {ends[0]} to {ends[1]} ({hold}), unless these {number:,} annotators will do all further labelling: "
+        f"then {own[0]} to {own[1]}."
     )
 
 

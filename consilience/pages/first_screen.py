@@ -17,6 +17,7 @@ from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import SURE, capital
 from consilience.pages.gold import BesideGold, SystemsByGold
+from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, fit_word, is_vote
 from consilience.pages.systems import in_words, opening, score_of, too_narrow
@@ -86,7 +87,7 @@ def _against(gold: BesideGold | None, doubted: bool) -> str:
     if gold.checked and gold.off:
         return f", but by {number} it is too {gold.off}"
     if doubted:
-        return f", and {number} cast some doubt on it"
+        return f"; one of several tests with {number} casts doubt on that"
     return "" if gold.score.items >= LEAST_ITEMS else f", which only {number} check{'s' * (gold.score.items == 1)}"
 
 
@@ -95,7 +96,9 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
     if gold is not None and gold.score.items >= LEAST_ITEMS:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
-        return f"By {number} between {low} and {high} of the vote's labels are right, but the vote does not say which"
+        sample = ", if they are a random sample" * bool(if_random(fit))
+        right = f"By {number} {low} to {high} of the vote's labels are right (95 %{sample})"
+        return f"{right}, but the vote does not say which"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied, and does not say how sure it is of any other label"
 

@@ -106,9 +106,9 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int) -
 
 
 def _about(number: float) -> int:
-    """Round a number up to one digit, two below a thousand: it rests on a lead that is not known well."""
+    """Round a number up to two digits."""
     number = int(number)
-    unit = 10 ** max(len(str(number)) - (1 if number >= 1_000 else 2), 0)
+    unit = 10 ** max(len(str(number)) - 2, 0)
     return math.ceil(number / unit) * unit
 
 

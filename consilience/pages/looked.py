@@ -212,8 +212,8 @@ def _so(found: Sequence[Looked], doubt: str) -> str:
         )
     if told := [f"“{one.name}”" for one in found if one.told]:
         return (
-            f"Gold labels suggest that {joined(told[:_MOST_NAMED])} looked at the items "
-            f"{'themselves' if len(told) > 1 else 'itself'}, but only {if_holds} and the gold labels that no annotator "
-            f"gave are right.{checked}"
+            f"Whether {joined(told[:_MOST_NAMED])} looked at the items {'themselves' if len(told) > 1 else 'itself'} "
+            f"is open: gold labels suggest it only {if_holds} and the gold labels that no annotator gave are "
+            f"right.{checked}"
         )
     return "Gold labels do not tell whether systems looked themselves."

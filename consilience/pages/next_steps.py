@@ -14,6 +14,7 @@ from consilience.inference.fitting import Fit
 from consilience.models import MEMBERS
 from consilience.models.intervals import ends
 from consilience.notes import Remedy
+from consilience.pages.gold_needed import needed
 from consilience.pages.run import changed
 from consilience.printing import counted
 
@@ -85,8 +86,9 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
     left = f"{counted(number, 'items')} {'leaves' if number == 1 else 'leave'} a doubt of up to ± {half:.2f} of a score"
     if apart > 0:
         left += f" and ± {lead:.2f} of the lead"
-        enough = apart * (two / _LEAD) ** 2
-        left += f"; a lead of {_LEAD:g} would take about {round(enough, -1):,.0f}" * bool(enough > number)
+        enough = needed(_LEAD, max(apart, _LEAD))
+        found = f"; to find a lead of {_LEAD:g} in four of five cases takes about {round(enough, -1):,.0f}"
+        left += found * bool(enough > number)
     if fit.data.rows == "report":
         return (
             "Have more annotators rank the items: the surer the most plausible class is, the less it matters where "

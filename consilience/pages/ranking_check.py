@@ -36,7 +36,7 @@ def in_words(found: FirstChoices) -> str:
         f"would in {found.drawn.mean():.2f} ({low:.2f} to {high:.2f}, 95 %)"
     )
     if not found.unexpected:
-        return f"{said}: as it expects"
+        return f"{said}: as it expects, which is a weak check, for the fit learned from the same rankings"
     way = "more" if found.observed > found.drawn.mean() else "less"
     return f"{said}: they agree {way} than it expects ({p_value(found.p, 2)})"
 

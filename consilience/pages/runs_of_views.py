@@ -121,10 +121,11 @@ def views_verdict(found: Any, held: list[int]) -> str:
     if high > low:
         views = f"How many views the experts have is open ({low:,.0f} to {high:,.0f})"
     elif found.most == 1 and fit.data.num_experts > 1:
-        views = f"The {fit.data.num_experts:,} experts sort the items in one way"
+        views = f"One way to sort the items fits the {fit.data.num_experts:,} experts"
     number = fit.truth.num_units
     items = "every item has a sure cluster" if not found.open else (
         f"{number - found.open:,} of {counted(number, 'items')} have a sure cluster"
     )  # fmt: skip
     in_all = " in every view" * (len(held) > 1)
-    return f"{views}, and {items}{in_all}, by the model: check some against what you know."
+    others = "; other ways were not ruled out" * (high == low and passes(fit) == 0)
+    return f"{views}, and {items}{in_all}, by the model{others}: check some against what you know."

@@ -57,9 +57,11 @@ def test_which_interval_to_quote_is_said_first():
     found = cs.agreement(crowd().data)
     first = agreement_page(found).findings[0]
     _, low, high = within(found.value, *found.interval_of_others)
+    _, *own = within(found.value, *found.interval)
     number = found.two_way.num_annotators
     assert first.endswith(
-        f"Quote {low} to {high} (95 %), unless these {number} annotators will do all further labelling."
+        f"Quote {low} to {high} (95 %), unless these {number} annotators will do all further labelling: then "
+        f"{own[0]} to {own[1]}."
     )
     alone = cs.agreement(cs.Annotations.from_counts([[3, 1], [0, 4], [2, 2], [4, 0]]))
     assert re.search(r"The interval is \S+ to \S+ \(95 % for these annotators\)\.$", agreement_page(alone).findings[0])

@@ -151,7 +151,7 @@ def test_how_often_experts_agree_is_counted_on_the_pairs_that_both_judged():
 @pytest.mark.parametrize(
     ("interval", "unsure", "said"),
     [
-        ((1, 1), 0, "The 4 experts sort the items in one way, and every item has a sure cluster"),
+        ((1, 1), 0, "One way to sort the items fits the 4 experts, and every item has a sure cluster"),
         ((2, 2), 3, "The 4 experts have 2 views, and 7 of 10 items have a sure cluster"),
         ((1, 3), 0, "How many views the experts have is open (1 to 3), and every item has a sure cluster"),
     ],
@@ -162,7 +162,11 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
     )
     found = SimpleNamespace(fit=fit, count=SimpleNamespace(interval=interval), most=interval[0], open=unsure)
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: False)
+    monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 1)
     assert views_verdict(found, [0]) == f"{said}, by the model: check some against what you know."
+    monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 0)
+    ruled = "; other ways were not ruled out" * (interval[0] == interval[1])
+    assert views_verdict(found, [0]) == f"{said}, by the model{ruled}: check some against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: True)
     assert views_verdict(found, [0]).startswith("The runs of the sampler disagree on who shares a view")
 

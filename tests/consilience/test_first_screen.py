@@ -51,8 +51,8 @@ LABELS += "the same errors\\)"
         ("dawid-skene", False, 2, LABELS + ", which nothing here checks; “s0” is the best of 2 systems in top-1 .*"),
         (
             "majority-vote", True, 0,
-            r"By 40 gold labels between 0\.\d+ and 0\.\d+ of the vote's labels are right, but the vote does not say "
-            "which",
+            r"By 40 gold labels 0\.\d+ to 0\.\d+ of the vote's labels are right \(95 %, if they are a random sample\), "
+            "but the vote does not say which",
         ),
         (
             "majority-vote", False, 0,
@@ -108,8 +108,8 @@ def test_a_poor_fit_has_no_other_verdict(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("items", "off", "doubted", "said"),
     [
-        (40, "sure", True, ", but by 40 gold labels it is too sure"), (40, "", True, ", and 40 gold labels cast some "
-         "doubt on it"),
+        (40, "sure", True, ", but by 40 gold labels it is too sure"),
+        (40, "", True, "; one of several tests with 40 gold labels casts doubt on that"),
         (40, "", False, ""), (3, "sure", False, ", which only 3 gold labels check"),
         (1, "", False, ", which only 1 gold label checks"),
     ],

@@ -42,7 +42,7 @@ def sides(only_first, only_second, number=30):
     ("only", "lead", "items", "said"),
     [
         ((2, 2), 0.0163, 150, "If one system alone is right on 4 of 30, as here, 150 would find a lead of 0.09 or "
-         "more in four of five cases; one of 0.02, as is seen, may take 3,000"),
+         "more in four of five cases; one of 0.02, as is seen, may take 2,700"),
         ((2, 2), 0.004, 150, "150 would find a lead of 0.09 or more in four of five cases"),
         ((5, 1), 0.13, 150, "Get gold labels of about 61 more items, chosen at random. If one system alone is right on "
          "6 of 30, as here, 91 in all would find a lead of 0.13, as is seen, in four of five cases"),

@@ -86,8 +86,8 @@ def beside(chance):
         (0.015, None, "suggest that “a” looked at the items itself, if the probabilities of the fit hold and these "
          "items are a random sample. They do not tell how independent its errors are.{}"),
         (0.015, 0.02, "They do not tell how independent its errors are.{}"),
-        (0.015, 0.2, "“a” looked at the items itself, but only if the probabilities of the fit hold and the gold "
-         "labels that no annotator gave are right.{}"),
+        (0.015, 0.2, "Whether “a” looked at the items itself is open: gold labels suggest it only if the "
+         "probabilities of the fit hold and the gold labels that no annotator gave are right.{}"),
         (0.2, 0.2, "Gold labels do not tell whether systems looked themselves."),
     ],
 )  # fmt: skip

@@ -524,8 +524,8 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "Their first choices differ on 1 of 2 items." in words(section(html, "Leaderboard"))
     assert "which of 2 systems is best (“" in text
     assert "Have more annotators rank the items: the surer the most plausible class is, the less it" in text
-    doubt = "2 items leave a doubt of up to ± 0.41 of a score and ± 0.50 of the lead; a lead of 0.1 would"
-    assert f"how often each system has it first: {doubt} take about 190" in text
+    doubt = "2 items leave a doubt of up to ± 0.41 of a score and ± 0.50 of the lead; to find a lead of 0.1 in "
+    assert f"how often each system has it first: {doubt}four of five cases takes about 390" in text
     assert "decided for certain" not in text
     said = r"least certain item is “[ab]”: there \w+ is the most plausible class with a probability of about \S+\."
     assert re.search(said, text)
