@@ -235,7 +235,7 @@ class Offsets(NamedTuple):
         _, *texts = within(self.mean[one], *sorted((abs(low), abs(high))))
         return [
             f"“{self.names[one]}” rates {_higher(float(self.mean[one]), decimals(low, high))} than the others on the "
-            f"same items ({' to '.join(texts)}, 95 %){self._others(one)}. The model does not correct for that."
+            f"same items ({' to '.join(texts)}, 95 %){self._others(one)}. The means are not corrected for that."
         ]
 
     def _others(self, named: int) -> str:
