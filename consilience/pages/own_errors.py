@@ -33,17 +33,15 @@ def kinds_in_words(fit: Any, against: Any, who: Any) -> str:
 
 def spread_in_words(fit: Any, who: Any) -> str:
     """Say whether what an expert calls together of different clusters piles up on some of these; empty of few."""
-    data, code = fit.data, _code(fit, who)
-    view = int(fit.truth.view_probability[code].argmax())
-    label, own = fit.truth.consensus(view), np.asarray(data.expert) == code
-    scale = data.scale[np.asarray(data.together)]
-    ends = np.stack([label[np.asarray(one)] for one in (data.item_a, data.item_b)])
+    data, own = fit.data, _told_by(fit, who)
+    view = int(fit.truth.view_probability[_code(fit, who)].argmax())
+    label, together = fit.truth.consensus(view), data.scale[np.asarray(data.together)[own]] > 0.5
+    ends = np.stack([label[np.asarray(one)[own]] for one in (data.item_a, data.item_b)])
     low, high = np.sort(ends, axis=0)
-    kept = own & (low != high) & np.isfinite(scale) & (scale != 0.5)
     found = [
-        (one, other, int((here & (scale > 0.5)).sum()), int(here.sum()))
+        (one, other, int((here & together).sum()), int(here.sum()))
         for one, other in itertools.combinations(np.unique(label).tolist(), 2)
-        if (here := kept & (low == one) & (high == other)).any()
+        if (here := (low == one) & (high == other)).any()
     ]
     wrong, asked = np.array([row[2] for row in found]), np.array([row[3] for row in found])
     if len(found) < 2 or wrong.sum() * asked.min() < _FEWEST * asked.sum():
@@ -63,11 +61,15 @@ def spread_in_words(fit: Any, who: Any) -> str:
 
 def _of_one_cluster(fit: Any, who: Any) -> np.ndarray:
     """Return of each answer of an expert that is not even whether its items are more probably together than apart."""
-    data = fit.data
-    scale = data.scale[np.asarray(data.together)]
-    own = (np.asarray(data.expert) == _code(fit, who)) & np.isfinite(scale) & (scale != 0.5)
+    data, own = fit.data, _told_by(fit, who)
     ends = (np.asarray(one)[own] for one in (data.item_a, data.item_b, data.expert))
     return np.asarray(fit.truth.pair_probability(*ends).sum(axis=1) > 0.5)
+
+
+def _told_by(fit: Any, who: Any) -> np.ndarray:
+    """Return which answers are those of an expert that say together or apart, and are not even."""
+    scale = fit.data.scale[np.asarray(fit.data.together)]
+    return (np.asarray(fit.data.expert) == _code(fit, who)) & np.isfinite(scale) & (scale != 0.5)
 
 
 def _code(fit: Any, who: Any) -> int:

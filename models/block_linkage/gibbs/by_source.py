@@ -39,31 +39,34 @@ def log_factors(
         share = random.dirichlet(np.maximum(records - sizes[2:3].sum(), 0) + 1.0)
     else:
         share = most_probable(records, sizes)
-    degrees = elementary(share)[: largest + 1]
+    degrees = elementary(share, min(largest, len(share)))
     factor = np.zeros(largest + 1)
     known = np.arange(2, len(degrees))
     factor[known] = -np.cumsum(np.log(known)) - np.log(degrees[known])
     return factor
 
 
-def elementary(share: Float[np.ndarray, " source"]) -> Float[np.ndarray, " degrees_and_none"]:
-    """Return the elementary symmetric polynomials of degrees 0, 1, …, as many as there are numbers.
+def elementary(
+    share: Float[np.ndarray, " source"], highest: int | None = None
+) -> Float[np.ndarray, " degrees_and_none"]:  # fmt: skip
+    """Return the elementary symmetric polynomials of degrees 0, 1, …, ``highest``; as many as there are numbers.
 
     Examples
     --------
     >>> elementary(np.array([0.5, 0.3, 0.2])).round(6).tolist()
     [1.0, 1.0, 0.31, 0.03]
     """
-    found = np.ones(1)
+    found = np.zeros(1 + (len(share) if highest is None else highest))
+    found[0] = 1
     for one in share:
-        found = np.append(found, 0.0) + one * np.append(0.0, found)
+        found[1:] += one * found[:-1]
     return found
 
 
 def most_probable(
     records: Int[np.ndarray, " source"], sizes: Int[np.ndarray, " sizes_and_none"]
 ) -> Float[np.ndarray, " source"]:
-    """Return the shares of sources under which so many records of each are most probable.
+    """Return the most probable shares of sources, with one more record of each: no share is zero.
 
     Parameters
     ----------
@@ -71,14 +74,15 @@ def most_probable(
     sizes : how many entities have 0, 1, … records.
     """
     share = records / records.sum()
-    there = np.flatnonzero(sizes[: len(records) + 1])
-    there = there[there > 0]
+    highest = int(np.flatnonzero(sizes[: len(records) + 1]).max())
     for _ in range(_ROUNDS):
-        whole = elementary(share)
-        others = [elementary(np.delete(share, place)) for place in range(len(share))]
-        # How many records of a source are expected, each as many times as its share is.
-        expected = np.array([sum(sizes[size] * rest[size - 1] / whole[size] for size in there) for rest in others])
-        new = records / np.maximum(expected, _TOLERANCE)
+        whole = elementary(share, highest)
+        # How many records of a source are expected, each as many times as its share is; polynomials without the source.
+        expected, without = np.zeros(len(share)), np.ones(len(share))
+        for size in range(1, highest + 1):
+            expected += sizes[size] * without / whole[size]
+            without = whole[size] - share * without
+        new = (records + 1) / (expected + len(records))  # where the gradient on the simplex vanishes
         new /= new.sum()
         if np.abs(new - share).max() < _TOLERANCE:
             return new

@@ -28,7 +28,7 @@ def test_shares_of_three_sources_are_the_most_probable_ones():
     records, sizes = np.array([30, 20, 9]), np.array([0, 25, 11, 4])
 
     def log_density(share):
-        return np.sum(records * np.log(share)) - np.sum(sizes[1:] * np.log(elementary(share)[1:]))
+        return np.sum((records + 1) * np.log(share)) - np.sum(sizes[1:] * np.log(elementary(share)[1:]))
 
     best = most_probable(records, sizes)
     assert best.sum() == pytest.approx(1)
@@ -36,6 +36,12 @@ def test_shares_of_three_sources_are_the_most_probable_ones():
     for _ in range(200):
         other = best * np.exp(0.05 * random.standard_normal(3))
         assert log_density(other / other.sum()) <= log_density(best) + 1e-9
+
+
+def test_files_that_the_largest_one_contains_keep_their_shares():
+    """Of single records all are of one file: without the record more of each the shares of the others would vanish."""
+    share = most_probable(np.array([100, 30, 20]), np.array([0, 60, 30, 10]))
+    assert share.min() > 0.005
 
 
 def test_sweeps_draw_links_between_two_sources_as_often_as_brute_force_has_them():
