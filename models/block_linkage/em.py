@@ -11,12 +11,13 @@ from scipy.special import gammaln
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
+from consilience.models.block_linkage.by_source import most_probable
 from consilience.models.block_linkage.engines import Engine
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
     pairs_within,
-    size_terms,
+    terms_under,
 )
 from consilience.models.block_linkage.hidden_links import CandidateRule, FoundShare
 from consilience.models.block_linkage.join import (
@@ -59,9 +60,10 @@ def _log_alone(counts: Int[np.ndarray, " value"], parameters: Parameters, likeli
 
 
 def _log_apart(records: Records, parameters: Parameters) -> float:
-    number = records.num_records
+    number, share = records.num_records, parameters.source_share
     alone = np.log(parameters.intensity * parameters.size_share[0])
-    return float(number * alone - parameters.intensity - gammaln(number + 1))
+    of_sources = np.bincount(records.source, minlength=len(share)) @ np.log(share) if len(share) else 0.0
+    return float(number * alone - parameters.intensity - gammaln(number + 1) + of_sources)
 
 
 def largest_rise(records: Records, before: Parameters, after: Parameters, likelihood: Likelihood) -> float:
@@ -263,7 +265,7 @@ class Em(NamedTuple):
     def statistics(self, parameters: Parameters) -> _Statistics:
         """Enumerate the sample; what it says stands for all components."""
         largest, num_fields = self.largest, self.records.num_fields
-        terms = size_terms(parameters.intensity, parameters.size_share, largest, np)
+        terms = terms_under(parameters, largest)
         agree, observed, linked = np.zeros(num_fields), np.zeros(num_fields), []
         sizes, evidence, likelihood = np.zeros(largest), 0.0, self.likelihood.at(parameters)
         errors = likelihood.error_statistics(np.full((2, num_fields, 0), -1), parameters, np.zeros((2, 0)))
@@ -313,6 +315,9 @@ class Em(NamedTuple):
             size_share=size_shares(sizes, self.prior.size_share),
             pair_odds=float(sizes @ (number * (number - 1))) / max(float(sizes @ number), 1.0) ** 2,
         )
+        if len(parameters.source_share):
+            records = np.bincount(self.records.source, minlength=len(parameters.source_share))
+            found = found._replace(source_share=most_probable(records, np.append(0, sizes)))
         if self.large:
             found = found._replace(value_share=self.entity_shares(statistics.large))
         return self.likelihood.learned(found, statistics.errors, self.prior.distortion)
@@ -344,20 +349,22 @@ class Em(NamedTuple):
 
 def _watched(parameters: Parameters) -> Float[np.ndarray, " number"]:
     """Return the hyperparameters that no longer move when EM ends."""
-    return np.concatenate([parameters.distortion, parameters.size_share[:FREE_SIZES], parameters.class_share])
+    sizes, of_records = parameters.size_share[:FREE_SIZES], (parameters.class_share, parameters.source_share)
+    return np.concatenate([parameters.distortion, sizes, *of_records])
 
 
 def log_prior(
     prior: Hyperprior, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]
 ) -> float:
-    """Return the log density of the priors of log m, of the logits of b and of those of μ, up to a constant."""
+    """Return the log density of the priors of log m, and of the logits of b, of μ and of φ, up to a constant."""
     b, (shape, rate) = parameters.distortion, prior.intensity
     of_distortion = prior.distortion[:, 0] * np.log(b) + prior.distortion[:, 1] * np.log1p(-b)
     free = min(FREE_SIZES, len(prior.size_share))
     share = np.append(parameters.size_share[:free], max(parameters.size_share[free:].sum(), np.finfo(float).tiny))
     of_sizes = np.append(prior.size_share[:free], max(prior.size_share[free:].sum(), LEAST_REST)) * np.log(share)
     of_intensity = shape * np.log(parameters.intensity) - rate * parameters.intensity
-    return float(of_distortion.sum() + of_sizes.sum() + of_intensity) + likelihood.log_prior(parameters)
+    of_sources = np.log(parameters.source_share).sum()
+    return float(of_distortion.sum() + of_sizes.sum() + of_intensity + of_sources) + likelihood.log_prior(parameters)
 
 
 def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:

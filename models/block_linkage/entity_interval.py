@@ -139,6 +139,7 @@ def _started_at(found: Linkage, estimate: Int[np.ndarray, " record"], problem: L
         first[piece].astype(np.int32), found.value_share.astype(dtype), found.distortion.astype(dtype),
         np.asarray(found.intensity, dtype), sizes.astype(dtype),
         found.class_share.astype(dtype) if len(found.class_share) else None,
+        found.source_share.astype(dtype) if len(found.source_share) else None,
     )  # fmt: skip
 
 

@@ -22,8 +22,9 @@ from jax.sharding import Mesh, PartitionSpec
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.by_source import log_factors
 from consilience.models.block_linkage.likelihood import Likelihood
-from consilience.models.block_linkage.parameters import value_codes
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.settings import setting
 
 # As many components as keep the arrays in the cache.
@@ -125,27 +126,39 @@ def _statistics(num_records: int) -> Float[np.ndarray, "pair_and_size partition"
     return np.concatenate([together(num_records), counts]).astype(np.float32)
 
 
-def size_terms(intensity: Any, size_share: Float[Array, " size"], largest: int, xp: Any) -> Any:
+def size_terms(
+    intensity: Any, size_share: Float[Array, " size"], largest: int, xp: Any, source_share: Any = ()
+) -> Any:  # fmt: skip
     """Return what the prior adds for a cluster of 0, 1, …, `largest` records, relative to the same records apart.
 
     The partition prior is that of a Poisson number of entities with independent sizes: each cluster of s records has
-    the factor m s! μ_s. It is minus infinity for sizes that μ does not have. Shape ``(members,)``.
+    the factor m s! μ_s, or m μ_s / e_s(φ) where there are shares of sources. It is minus infinity for sizes
+    that μ does not have. Shape ``(members,)``.
     """
     known = min(largest, len(size_share))
     share = size_share[:known]
     size = np.arange(1, known + 1)
     log_factorial = np.cumsum(np.log(size))
     log_share = xp.where(share > 0, xp.log(xp.where(share > 0, share, 1)), -math.inf)
+    if len(source_share):
+        log_share = log_share + log_factors(source_share, known, xp)
     log_intensity = xp.log(intensity)
     terms = log_intensity + log_factorial + log_share - size * (log_intensity + log_share[0])
     return xp.concatenate([xp.zeros(2), terms[1:], xp.full(largest - known, -math.inf)])
 
 
-def log_size_weights(intensity: float, size_share: Float[np.ndarray, " size"]) -> Float[np.ndarray, " sizes_and_none"]:
-    """Return log m s! μ_s for s = 0, 1, …, the weights of clusters of Poisson-Kolchin partitions; of none 0."""
+def terms_under(parameters: Parameters, largest: int) -> Float[np.ndarray, " members"]:
+    """Return the same under hyperparameters."""
+    return size_terms(parameters.intensity, parameters.size_share, largest, np, parameters.source_share)
+
+
+def log_size_weights(
+    intensity: float, size_share: Float[np.ndarray, " size"], source_share: Float[np.ndarray, " source"] | tuple = ()
+) -> Float[np.ndarray, " sizes_and_none"]:  # fmt: skip
+    """Return log m s! μ_s, or log m μ_s / e_s(φ), for s = 0, 1, …: weights of clusters in the prior; of none 0."""
     share = np.maximum(np.asarray(size_share, float), 1e-300)    # ratios stay numbers
     number = np.arange(len(share) + 1)
-    return size_terms(intensity, share, len(share), np) + number * np.log(intensity * share[0])
+    return size_terms(intensity, share, len(share), np, source_share) + number * np.log(intensity * share[0])
 
 
 def gather_values(

@@ -24,6 +24,7 @@ from scipy.sparse import coo_array
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
+from consilience.models.block_linkage.by_source import log_factors
 from consilience.models.block_linkage.keys import FoundPairs, JoinRule, Keys, find_pairs
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
@@ -73,9 +74,13 @@ def neighbours(
 
 
 def prior_log_odds(parameters: Parameters) -> float:
-    """Return the log odds that two records describe one entity before their values are seen: ln 2 μ₂ / (m μ₁²)."""
+    """Return the log odds that two records describe one entity before their values are seen: ln 2 μ₂ / (m μ₁²).
+
+    Where records of one source are apart it is that of two records of different sources, ln μ₂ / (m μ₁² e₂(φ)).
+    """
     alone, pair = parameters.size_share[:2]
-    return float(np.log(2 * pair / (parameters.intensity * alone**2)))
+    log_odds = float(np.log(2 * pair / (parameters.intensity * alone**2)))
+    return log_odds + float(log_factors(parameters.source_share, 2)[1])
 
 
 def pair_log_odds(

@@ -12,7 +12,7 @@ the links that the threshold hides, :math:`K = E[K] - E[\#_2] (1 - R) / R`, with
 
 with a record alone as a component of its own. The number of hidden links is a sum of many rare ones, and so Poisson
 with the variance h, its mean. By central differences are the gradients of b and of the shares of classes; those of λ
-are covariances within components. The shares of values count as known.
+are covariances within components. The shares of values and of sources count as known.
 
 References
 ----------
@@ -31,8 +31,8 @@ from consilience.models.block_linkage.choice import thinned
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     partition_clusters,
-    size_terms,
     subset_sizes,
+    terms_under,
 )
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR
 from consilience.models.block_linkage.hidden_links import drawn_share
@@ -97,7 +97,7 @@ class _Step(NamedTuple):
     @classmethod
     def of(cls, em: Any, parameters: Parameters) -> _Step:
         """Enumerate the sample."""
-        terms = size_terms(parameters.intensity, parameters.size_share, em.largest, np)
+        terms = terms_under(parameters, em.largest)
         found = [
             enumerate_blocks(
                 block.values, parameters.value_share, parameters.distortion, terms, em.likelihood.at(parameters),

@@ -12,7 +12,7 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.enumeration import log_size_weights, size_terms
+from consilience.models.block_linkage.enumeration import log_size_weights, terms_under
 from consilience.models.block_linkage.join import CandidatePairs, neighbours, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
@@ -264,7 +264,8 @@ class LargeParts:
         density = densities.Density(densities.HIT_MISS, field, parameters.value_share, **urn)
         # Before sizes are learned, those of heavy rows are as improbable as the largest one that has a share.
         share = parameters.size_share[: self.largest]
-        log_size = log_size_weights(parameters.intensity, np.pad(share, (0, self.largest - len(share)), "edge"))
+        share = np.pad(share, (0, self.largest - len(share)), "edge")
+        log_size = log_size_weights(parameters.intensity, share, parameters.source_share)
         renumbered = np.cumsum(chosen) - 1
         for chain in range(2):
             drawn = sampler.draw(
@@ -323,7 +324,7 @@ def divided(
     """Return the parts of the pairs above the threshold: those to enumerate, and those to draw from."""
     # A row of n records enters as n members: its prior odds are those of joining an entity of n.
     heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
-    term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    term = terms_under(parameters, len(parameters.size_share))
     most = len(parameters.size_share) // 2
     if len(heavy):
         one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))

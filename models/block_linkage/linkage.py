@@ -15,7 +15,7 @@ from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
 
 _PIECE = 1 << 20  # probabilities of partitions
-_SITES = ("distortion", "size_share", "intensity", "class_share")
+_SITES = ("distortion", "size_share", "intensity", "class_share", "source_share")
 
 
 class Group(NamedTuple):
@@ -57,7 +57,8 @@ class Linkage(NamedTuple):
     completed : bool; whether the statistics were completed by the pairs that the threshold hides. Only where the
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
-    class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
+    class_share, source_share : float64, shapes ``(class,)`` and ``(source,)``; hyperparameters of error classes and of
+        records that are apart by source, see `Parameters`.
     tried : float64, shape ``(likelihood, 3)``; log evidence, disagreement and expected number of entities of hit-miss
         and of error classes, as in `choice`; nothing where no more than one likelihood was tried.
     larger_sizes : float64, shape ``(larger_size,)``; shares of the sizes above those of ``size_share``.
@@ -93,6 +94,7 @@ class Linkage(NamedTuple):
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    source_share: Float[np.ndarray, " source"] = np.zeros(0)
     differing: Float[np.ndarray, "2 fields_and_one"] = np.zeros((2, 1))
     large: Int[np.ndarray, " large_member"] = np.zeros(0, int)
     large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
@@ -131,7 +133,10 @@ class Linkage(NamedTuple):
 
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""
-        return Parameters(self.value_share, self.distortion, float(self.intensity), self.size_share, self.class_share)
+        return Parameters(
+            self.value_share, self.distortion, float(self.intensity), self.size_share, self.class_share,
+            self.source_share,
+        )  # fmt: skip
 
     def all_parameters(self) -> Parameters:
         """Return the hyperparameters, those of large entities too."""

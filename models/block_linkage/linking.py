@@ -32,7 +32,7 @@ from consilience.models.block_linkage.engines import Engine, engine_of
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
-    size_terms,
+    terms_under,
 )
 from consilience.models.block_linkage.field_weights import dependence_weights, powers_of
 from consilience.models.block_linkage.hidden_links import CandidateRule, drawn_share
@@ -133,6 +133,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
         threshold=np.array(settings.threshold), found_share=np.array(share),
         disagreement=np.array(check.disagreement), differing=np.stack(check), completed=np.array(completed),
         cut=np.array(parts.cut, float), alike=np.array(alike, float), class_share=parameters.class_share,
+        source_share=parameters.source_share,
         large=drawn.record, large_part=drawn.part, drawn=drawn.cluster, unsettled=np.array(drawn.unsettled),
         unseen=np.array(found.unseen), tried=taken.tried, larger_sizes=parameters.size_share[settings.largest :],
         pair_odds=np.array(parameters.pair_odds), closure=np.array(settings.at if taken.closed else np.nan),
@@ -167,7 +168,7 @@ class _Decision(NamedTuple):
 def _decided(resolved: Resolved, num_sampled: int, mesh: Mesh | None, engine: Engine | None) -> _Decision:
     """Learn from small parts; choose likelihood and weights; then look at large parts, or at none."""
     original, settings = resolved.data, resolved.settings
-    parameters = starting_parameters(original, max(settings.largest, settings.size_limit))
+    parameters = starting_parameters(original, max(settings.largest, settings.size_limit), settings.restriction)
     chosen = for_data(settings.likelihood, original, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
@@ -346,7 +347,8 @@ def linked_under(records: Records, parameters: Parameters, likelihood: Likelihoo
         intensity=np.array(parameters.intensity), size_share=parameters.size_share[: settings.largest],
         evidence=np.array([evidence + of_drawn]), first_phase=np.array(0),
         threshold=np.array(settings.threshold), found_share=unknown, disagreement=unknown, completed=np.array(False),
-        cut=np.array(parts.cut, float), alike=np.zeros(3), class_share=parameters.class_share, large=drawn.record,
+        cut=np.array(parts.cut, float), alike=np.zeros(3), class_share=parameters.class_share,
+        source_share=parameters.source_share, large=drawn.record,
         large_part=drawn.part, drawn=drawn.cluster, unsettled=np.array(drawn.unsettled),
         differing=np.zeros((2, records.num_fields + 1)),
     )  # fmt: skip
@@ -389,7 +391,7 @@ def _enumerate_all(
     with steps(sum(map(len, parts.members)), "enumerating", "part") as bar:
         for members in parts.members:
             partitions = []
-            terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
+            terms = terms_under(parameters, members.shape[1])
             for rows in row_blocks(len(members), 1, _PIECE):
                 values = gather_values(records.value, records.first_value, members[rows])
                 given = values, parameters.value_share, parameters.distortion, terms, likelihood

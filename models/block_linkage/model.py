@@ -44,6 +44,7 @@ SITES = (
     Site("value_share", event=("value",)),
     Site("value_log_weight", event=("value",)),
     Site("class_share", event=("error_class",)),
+    Site("source_share", event=("source",)),
     Site("cluster", event=("record",)),
 )
 """Of this member and of hit-miss; which of them there are depends on the settings."""
@@ -69,7 +70,7 @@ class Linkable(Contract):
     candidates : what the likelihood says beforehand of the components of 2, 3, … records.
     cut, alike : float64, shapes ``(5,)`` and ``(3,)``; what the components leave out, as in `Cut` and `Alike`.
     num_components : how many components have 2, 3, … records.
-    num_records, num_fields : sizes.
+    num_records, num_fields, num_sources : sizes.
     restriction : which records may be together.
     similar : of each field, whether and how it is compared by similarity, as in `Records`.
     """
@@ -89,6 +90,7 @@ class Linkable(Contract):
     num_components: Any = size(derived=True)
     num_records: int = size()
     num_fields: int = size()
+    num_sources: int = size()
     restriction: str = size(derived=True)
     similar: tuple[int, ...] = size(derived=True)
 
@@ -150,6 +152,7 @@ def linkable(
         num_components=tuple(len(own) for own in members),
         num_records=number,
         num_fields=records.num_fields,
+        num_sources=records.num_sources,
         restriction=restriction,
         similar=tuple(similar.tolist()),
     )
@@ -202,7 +205,8 @@ def density(resolved: Resolved) -> None:
     """Sample the hyperparameters; the linkage is summed out.
 
     Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``, ``value_share`` (value,) where it has a
-    prior, and ``class_share`` (3,) of the likelihood of error classes. Shares of sizes and of values with a Dirichlet
+    prior, ``class_share`` (3,) of the likelihood of error classes, and ``source_share`` (source,) where records of one
+    source are apart. Shares of sizes and of values with a Dirichlet
     prior are sampled by ``size_log_odds`` (size - 1,), of each size against all larger ones, and ``value_log_weight``
     (value,), logarithms of Gamma weights: shares of sizes that hardly any entity has underflow in single precision, and
     transitions that came there would diverge.
@@ -225,8 +229,18 @@ def density(resolved: Resolved) -> None:
         value_share = jnp.asarray(data.share, jnp.result_type(float))
     else:
         value_share = sample_value_share(value_share, data)
-    log_joint = log_density(data, value_share, distortion, size_share, intensity, class_share, likelihood=likelihood)
+    log_joint = log_density(
+        data, value_share, distortion, size_share, intensity, class_share, sample_source_share(data),
+        likelihood=likelihood,
+    )  # fmt: skip
     numpyro.factor("records", log_joint)
+
+
+def sample_source_share(data: Linkable) -> Float[Array, " source"] | None:
+    """Sample the shares of the sources, uniform on the simplex; nothing where records of one source may be together."""
+    if data.restriction != "across":
+        return None
+    return numpyro.sample("source_share", dist.Dirichlet(jnp.ones(data.num_sources)))
 
 
 def sample_value_share(concentration: float, data: Linkable) -> Float[Array, " value"]:
@@ -265,6 +279,7 @@ def log_density(
     size_share: Float[Array, " size"],
     intensity: Float[Array, ""],
     class_share: Float[Array, " class"] | None = None,
+    source_share: Float[Array, " source"] | None = None,
     *,
     likelihood: str | Likelihood = "hit-miss",
 ) -> Float[Array, ""]:
@@ -273,18 +288,23 @@ def log_density(
     # Of the order of the logarithm of the number of records rather than of that number, for single precision.
     constant = number * np.log(number) - number - gammaln(number + 1)
     apart = number * jnp.log(intensity / number * size_share[0]) - (intensity - number) + constant
+    if source_share is not None:
+        apart += jnp.bincount(data.source, length=data.num_sources) @ jnp.log(source_share)
     chosen = for_data(likelihood, data, value_share, jnp)
     density = apart + jnp.sum(data.number * (jnp.log(value_share) + chosen.log_alone(distortion, jnp)))
-    found = enumerate_linkable(data, value_share, distortion, size_share, intensity, likelihood, class_share)
+    found = enumerate_linkable(
+        data, value_share, distortion, size_share, intensity, likelihood, class_share, source_share
+    )  # fmt: skip
     return density + sum(one.log_evidence.sum() for one in found)
 
 
 def enumerate_linkable(
     data: Linkable, value_share: Array, distortion: Array, size_share: Array, intensity: Array,
-    likelihood: str | Likelihood, class_share: Array | None = None,
+    likelihood: str | Likelihood, class_share: Array | None = None, source_share: Array | None = None,
 ) -> list[Enumerated]:  # fmt: skip
     """Enumerate the components of each size, in JAX; nothing of sizes that none has."""
-    terms = size_terms(intensity, size_share, len(data.num_components) + 1, jnp)
+    sources = () if source_share is None else source_share
+    terms = size_terms(intensity, size_share, len(data.num_components) + 1, jnp, sources)
     chosen = for_data(likelihood, data, value_share, jnp)
     if class_share is not None:
         chosen = ErrorClasses(class_share)

@@ -21,6 +21,8 @@ class Parameters(NamedTuple):
     size_share : float64, shape ``(size,)``; μ, the share of entities with 1, 2, … records.
     class_share : float64, shape ``(class,)``; π, the shares of records with no, one and many errors; none where the
         likelihood has no such classes.
+    source_share : float64, shape ``(source,)``; φ, how often records are of each source, where records of one source
+        are apart; none where they may be of one entity. See `by_source`.
     pair_odds : the share of all pairs of records that are of one entity; 0 where it is not known.
     """
 
@@ -29,6 +31,7 @@ class Parameters(NamedTuple):
     intensity: float
     size_share: Float[np.ndarray, " size"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    source_share: Float[np.ndarray, " source"] = np.zeros(0)
     pair_odds: float = 0.0
 
 

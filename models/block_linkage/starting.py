@@ -19,11 +19,12 @@ LEAST_REST = 0.1  # what the prior gives to a size without a count of its own, a
 _EXPONENTS = np.linspace(1.05, 6, 100)
 
 
-def starting_parameters(records: Records, largest: int) -> Parameters:
+def starting_parameters(records: Records, largest: int, restriction: str = "none") -> Parameters:
     """Return values to start from: b = .05, nine in ten entities with one record, nine entities to ten records.
 
     Fields that are nearly unique and repeat by chance start at b = .5: with .05 each would part the records of nearly
-    every entity, and what parts records before anything is learned is never learned.
+    every entity, and what parts records before anything is learned is never learned. Where records of one source are
+    apart, the shares of the sources are those of the records.
     """
     share = record_shares(records)
     if records.similar is not None and (np.asarray(records.similar) == TEXT).any():
@@ -38,7 +39,14 @@ def starting_parameters(records: Records, largest: int) -> Parameters:
         np.where(repeats_by_chance(records), 0.5, 0.05),
         max(0.9 * records.num_records, 1.0),
         size_share / size_share.sum(),
+        source_share=source_shares(records) if restriction == "across" else np.zeros(0),
     )
+
+
+def source_shares(records: Records) -> Float[np.ndarray, " source"]:
+    """Return the shares of the records that each source has, with one more record of each."""
+    number = np.bincount(records.source, minlength=records.num_sources) + 1.0
+    return number / number.sum()
 
 
 def for_candidates(parameters: Parameters) -> Parameters:

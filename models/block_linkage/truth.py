@@ -483,8 +483,8 @@ def drawn_partitions(
     num_draws = len(sites["distortion"])
     share = sites.get("value_share", np.broadcast_to(data.share, (num_draws, len(data.share))))
     given = [share, *(sites[name] for name in ("distortion", "size_share", "intensity"))]
-    given += [sites["class_share"]] if "class_share" in sites else []
-    hyperparameters = tuple(jnp.asarray(values, jnp.result_type(float)) for values in given)
+    given += [sites.get(name) for name in ("class_share", "source_share")]
+    hyperparameters = tuple(None if one is None else jnp.asarray(one, jnp.result_type(float)) for one in given)
     cluster = np.tile(np.arange(data.num_records, dtype=np.int32), (num_draws, 1))
     several = [members for members in members_by_size(data) if len(members)]
     for members, chosen in zip(several, _drawn(key, hyperparameters, data, likelihood), strict=True):
@@ -493,18 +493,18 @@ def drawn_partitions(
 
 
 @functools.partial(jax.jit, static_argnames="likelihood")
-def _drawn(key: Key, hyperparameters: tuple[Array, ...], data: Linkable, likelihood: Any) -> list[Array]:
+def _drawn(key: Key, hyperparameters: tuple[Array | None, ...], data: Linkable, likelihood: Any) -> list[Array]:
     """Draw the number of the partition of every component, ``(draw, component)`` of each size."""
 
-    def one(draw: tuple[Array, ...]) -> list[Array]:
-        own_key, share, distortion, size_share, intensity, *classes = draw
-        every = enumerate_linkable(data, share, distortion, size_share, intensity, likelihood, *classes)
+    def one(draw: tuple[Any, ...]) -> list[Array]:
+        own_key, share, distortion, size_share, intensity, *rest = draw
+        every = enumerate_linkable(data, share, distortion, size_share, intensity, likelihood, *rest)
         return [
             jax.random.categorical(jax.random.fold_in(own_key, size), jnp.log(found.partition), axis=0)
             for size, found in enumerate(every)
         ]
 
-    keys = jax.random.split(key, len(hyperparameters[0]))
+    keys = jax.random.split(key, len(jax.tree.leaves(hyperparameters)[0]))
     return jax.lax.map(one, (keys, *hyperparameters))
 
 

@@ -54,7 +54,7 @@ def learned(posterior: Posterior, resolved: Resolved) -> tuple[Parameters, Likel
         parameters = Linkage.of(posterior).all_parameters()
     else:
         draws, (share, distortion) = posterior.draws(), hyperparameters(posterior, data)
-        given = ("intensity", "size_share", "class_share")
+        given = ("intensity", "size_share", "class_share", "source_share")
         mean = {name: np.asarray(draws[name], float).mean(axis=0) for name in given if name in draws}
         parameters = wide_parameters(data)._replace(value_share=share, distortion=distortion, **mean)
     return parameters, likelihood_of(posterior, parameters, resolved.settings, data).at(parameters)

@@ -25,6 +25,7 @@ from consilience.models.block_linkage.model import (
     enumerate_linkable,
     log_density,
     sample_size_share,
+    sample_source_share,
     sample_value_share,
     with_components,
 )
@@ -55,7 +56,7 @@ def density(resolved: Resolved) -> None:
 
     Sites are ``distortion`` (field,) and ``value_share`` (value,), which is sampled by ``value_log_weight``, logarithms
     of Gamma weights; where the prior of the partition is "entities" also ``size_share`` (size,), sampled by
-    ``size_log_odds``, and ``intensity``.
+    ``size_log_odds``, ``intensity``, and ``source_share`` (source,) where records of one source are apart.
 
     Parameters
     ----------
@@ -70,12 +71,15 @@ def density(resolved: Resolved) -> None:
         intensity = numpyro.sample("intensity", resolved.prior("intensity"))
     else:
         size_share, intensity = jnp.asarray(equal_sizes(largest), value_share.dtype), jnp.ones((), value_share.dtype)
-    numpyro.factor("records", log_records(data, value_share, distortion, size_share, intensity, prior=prior))
+    source_share = sample_source_share(data) if prior == "entities" else None
+    log_joint = log_records(data, value_share, distortion, size_share, intensity, source_share, prior=prior)
+    numpyro.factor("records", log_joint)
 
 
 def log_records(
     data: Linkable, value_share: Float[Array, " value"], distortion: Float[Array, " field"],
-    size_share: Float[Array, " size"], intensity: Float[Array, ""], *, prior: str,
+    size_share: Float[Array, " size"], intensity: Float[Array, ""],
+    source_share: Float[Array, " source"] | None = None, *, prior: str,
 ) -> Float[Array, ""]:  # fmt: skip
     """Return the log probability of the records, summed over partitions, up to a constant; differentiable.
 
@@ -83,10 +87,11 @@ def log_records(
     ----------
     value_share, distortion : θ and b.
     size_share, intensity : μ and m; of priors that have none, those under which all clusters have the weight one.
+    source_share : φ, under the prior "entities" where records of one source are apart.
     prior : of the partition.
     """
     if prior == "entities":
-        return log_density(data, value_share, distortion, size_share, intensity)
+        return log_density(data, value_share, distortion, size_share, intensity, source_share=source_share)
     apart = jnp.sum(data.number * jnp.log(value_share))
     found = enumerate_linkable(data, value_share, distortion, size_share, intensity, "hit-miss")
     if prior == "partitions" or not found:

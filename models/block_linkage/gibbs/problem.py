@@ -32,6 +32,7 @@ class State(NamedTuple):
     distortion : shape ``(field,)``; b.
     intensity, size_share : shapes ``()`` and ``(size,)``; m and μ, None under priors of the partition that have none.
     class_share : shape ``(3,)``; π of error classes, None where errors have no classes.
+    source_share : shape ``(source,)``; φ, None where records of one source may be together.
     """
 
     cluster: Int[Array, " record"]
@@ -40,6 +41,7 @@ class State(NamedTuple):
     intensity: Any = None
     size_share: Any = None
     class_share: Any = None
+    source_share: Any = None
 
 
 @jax.tree_util.register_dataclass
@@ -60,6 +62,7 @@ class LinkProblem:
     intensity : shape ``(2,)``; shape and rate of a Gamma distribution.
     size_share : shape ``(size,)``; parameters of a Dirichlet distribution. Entities have at most so many records.
     class_share : shape ``(3,)``; parameters of the Dirichlet distribution of π, None where the likelihood is hit-miss.
+    num_sources : of the records, 0 where all may be together; static.
     prior : of the partition: "entities", with m and μ, or one without: "partitions" or "labels" are as likely; static.
     splits : how many splits and mergers are tried after every sweep; static.
     """
@@ -74,6 +77,7 @@ class LinkProblem:
     intensity: Float[np.ndarray, " 2"]
     size_share: Float[np.ndarray, " size"]
     class_share: Any = None
+    num_sources: int = dataclasses.field(default=0, metadata={"static": True})
     prior: str = dataclasses.field(default="entities", metadata={"static": True})
     splits: int = dataclasses.field(default=0, metadata={"static": True})
 

@@ -21,9 +21,9 @@ import numpy as np
 from consilience.arrays import Array, Float
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.by_source import draw_share
 from consilience.models.block_linkage.enumeration import log_size_weights
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
-from consilience.models.block_linkage.gibbs import by_source
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 from consilience.models.block_linkage.join import CandidatePairs, neighbours
@@ -87,6 +87,7 @@ def linked_among(
         value=np.ascontiguousarray(value_codes(data.value, data.first_value).T, np.int32),
         field=np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value)),
         source=np.asarray(data.source if restriction == "across" else (), np.int32),
+        num_sources=data.num_sources if restriction == "across" else 0,
         first_neighbour=first_neighbour, neighbour=neighbour,
         value_concentration=np.asarray(value_concentration, dtype), distortion=np.asarray(prior.distortion, dtype),
         intensity=np.asarray(prior.intensity, dtype), size_share=np.asarray(prior.size_share, dtype),
@@ -138,6 +139,9 @@ def start(random: np.random.Generator, problem: LinkProblem) -> State:
     if problem.prior == "entities":
         intensity = np.asarray(num_records / (1 + _START_LARGER))
         begun = begun._replace(intensity=intensity, size_share=sizes / sizes.sum())
+        if problem.num_sources:
+            number = np.bincount(problem.source, minlength=problem.num_sources) + 1.0
+            begun = begun._replace(source_share=number / number.sum())
     dtype = problem.value_concentration.dtype
     return jax.tree.map(lambda values: values if values.dtype.kind == "i" else values.astype(dtype), begun)
 
@@ -159,9 +163,8 @@ def sweep(random: np.random.Generator, state: State, problem: LinkProblem) -> St
     learned = problem.prior == "entities"
     sizes = np.zeros(1 + len(problem.size_share))
     if learned:
-        sizes = log_size_weights(float(state.intensity), np.asarray(state.size_share, float))
-        if len(problem.source):
-            sizes += by_source.log_factors(random, np.asarray(state.cluster), problem.source, len(sizes) - 1)
+        sources = () if state.source_share is None else np.asarray(state.source_share, float)
+        sizes = log_size_weights(float(state.intensity), np.asarray(state.size_share, float), sources)
     cluster = sampler.draw(
         random, np.asarray(state.cluster), graph, density, sizes, labelled=problem.prior == "labels",
         splits=problem.splits,
@@ -170,13 +173,16 @@ def sweep(random: np.random.Generator, state: State, problem: LinkProblem) -> St
     value_share, distortion = conjugate.draw_fields(
         random, counts, problem.field, problem.value_concentration, problem.distortion
     )
-    intensity, size_share, class_share = None, None, None
+    intensity, size_share, class_share, source_share = None, None, None, None
+    if state.source_share is not None:
+        drawn = draw_share(random, np.asarray(state.source_share, float), cluster, problem.source)
+        source_share = drawn.astype(problem.size_share.dtype)
     if learned:
         size_share, intensity = conjugate.draw_sizes(random, cluster, problem.size_share, problem.intensity)
     if problem.class_share is not None:
         drawn = conjugate.draw_shares(random, problem.class_share + counts.of_class)
         class_share = drawn.astype(problem.class_share.dtype)
-    return State(cluster, value_share, distortion, intensity, size_share, class_share)
+    return State(cluster, value_share, distortion, intensity, size_share, class_share, source_share)
 
 
 def sites(state: State, problem: LinkProblem) -> dict[str, Array]:

@@ -1,5 +1,6 @@
 """The NumPyro model: the linkage summed out, against brute force and against EM's evidence."""
 
+import itertools
 import math
 
 import jax
@@ -13,11 +14,13 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import log_density as joint_density
 
+import consilience as cs
 from consilience.errors import InvalidPrior, UnsupportedRequest
 from consilience.models.block_linkage import MODEL, model
 from consilience.models.block_linkage.em import log_base, log_prior
 from consilience.models.block_linkage.enumeration import enumerate_blocks_jax, set_partitions, size_terms
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.model import linkable, log_density
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.priors import Hyperprior, Priors
@@ -28,9 +31,17 @@ SIZES = np.array([0.6, 0.25, 0.15])
 pytestmark = pytest.mark.usefixtures("double_precision")
 
 
+def ways(size, shares):
+    """Return s! of s records in any order, or 1 / e_s(φ) of records of s different sources."""
+    if not len(shares):
+        return math.factorial(size)
+    return 1 / sum(math.prod(chosen) for chosen in itertools.combinations(shares, size))
+
+
 def density_by_clusters(records, parameters, likelihood, allowed=lambda cluster: True):
     """Sum over all set partitions, each a product over its clusters."""
     total = 0.0
+    of_sources = parameters.source_share[records.source] if len(parameters.source_share) else np.ones(1)
     table = np.append(parameters.value_share, 1)
     codes = value_codes(records.value, records.first_value)
     for labels in set_partitions(records.num_records):
@@ -44,10 +55,11 @@ def density_by_clusters(records, parameters, likelihood, allowed=lambda cluster:
             own = codes[:, cluster].T[:, :, None]
             marginal = LIKELIHOODS[likelihood].log_marginals(own, table[own], parameters.distortion, np)[-1, 0]
             share = np.prod(table[own])
-            weight *= parameters.intensity * math.factorial(size) * parameters.size_share[size - 1]
+            weight *= parameters.intensity * ways(size, parameters.source_share) * parameters.size_share[size - 1]
             weight *= share * math.exp(marginal)
         total += weight
-    return math.log(total) - parameters.intensity - math.lgamma(records.num_records + 1)
+    apart = -parameters.intensity - math.lgamma(records.num_records + 1)
+    return math.log(total) + apart + float(np.log(of_sources).sum())
 
 
 def parameters_of(records):
@@ -56,7 +68,9 @@ def parameters_of(records):
 
 def jax_density(data, parameters, likelihood="hit-miss"):
     share, distortion, intensity, sizes = map(jnp.asarray, parameters[:4])
-    return jax.jit(lambda *given: log_density(data, *given, likelihood=likelihood))(share, distortion, sizes, intensity)
+    sources = jnp.asarray(parameters.source_share) if len(parameters.source_share) else None
+    given = share, distortion, sizes, intensity, None, sources
+    return jax.jit(lambda *given: log_density(data, *given, likelihood=likelihood))(*given)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -80,6 +94,34 @@ def test_restrictions_leave_partitions_out(make_records):
         density = jax_density(linkable(records, restriction=restriction), parameters)
         assert np.isclose(density, expected, rtol=1e-12)
         assert density < jax_density(linkable(records), parameters)
+
+
+@pytest.mark.parametrize("share", [(0.7, 0.3), (0.5, 0.3, 0.2)])
+def test_records_of_one_source_are_apart_in_the_prior_too(make_records, share):
+    source = np.array([0, 1, 0, 1, len(share) - 1, 0])
+    records = make_records(VALUES, source=source)
+    parameters = parameters_of(records)._replace(source_share=np.array(share))
+    expected = density_by_clusters(
+        records, parameters, "hit-miss", lambda cluster: len(set(source[cluster])) == len(cluster)
+    )
+    assert np.isclose(jax_density(linkable(records, restriction="across"), parameters), expected, rtol=1e-12)
+
+
+def test_em_ends_where_shares_of_sources_are_most_probable(make_records):
+    source = np.array([0, 1, 0, 1, 2, 0])
+    records = make_records(VALUES, source=source).replace(candidate=np.stack(np.triu_indices(6, 1), axis=1))
+    found = cs.fit("block-linkage", records, restriction="across", threshold=50, likelihood="hit-miss").posterior
+    data = linkable(records.replace(candidate=None), restriction="across")
+    parameters = Linkage.of(found).parameters()
+
+    def log_posterior(change):
+        share = parameters.source_share * np.exp(change)
+        share /= share.sum()
+        return jax_density(data, parameters._replace(source_share=share)) + np.log(share).sum()
+
+    best = log_posterior(np.zeros(3))
+    for change in 0.1 * np.vstack([np.eye(3), -np.eye(3)]):
+        assert log_posterior(change) < best
 
 
 def test_of_many_records_it_is_the_evidence_of_em(simulate, fit_em):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import betaln, comb, gammaln
 
+from consilience.models.block_linkage.by_source import draw_share, elementary, log_factors, most_probable
 from consilience.models.block_linkage.gibbs import sampler
-from consilience.models.block_linkage.gibbs.by_source import elementary, log_factors, most_probable
 from consilience.models.block_linkage.gibbs.problem import LinkProblem
 
 
@@ -19,9 +19,27 @@ def test_polynomials_are_sums_of_products(share):
 
 
 def test_of_two_equal_sources_a_link_counts_twice():
-    cluster, source = np.arange(40_000), np.repeat([0, 1], 20_000)
-    factor = log_factors(np.random.default_rng(0), cluster, source, 4)
-    np.testing.assert_allclose(factor, [0, 0, np.log(2), 0, 0], atol=1e-3)
+    np.testing.assert_allclose(log_factors(np.array([0.5, 0.5]), 4), [0, np.log(2), 0, 0], atol=1e-12)
+    np.testing.assert_array_equal(log_factors(np.zeros(0), 2), [0, 0])
+
+
+def test_shares_of_three_sources_are_drawn_as_they_are_distributed():
+    """Against sums over a grid of the simplex: 9 entities of one record, 5 of two and 2 of three."""
+    cluster = np.repeat(np.arange(16), [1] * 9 + [2] * 5 + [3] * 2)
+    source = np.repeat([0, 1, 2], [12, 8, 5])
+    grid = np.linspace(0, 1, 401)[1:-1]
+    share = np.stack(np.meshgrid(grid, grid, indexing="ij"))[:, grid[:, None] + grid < 1 - 1e-9]
+    share = np.vstack([share, 1 - share.sum(axis=0)])
+    pairs = share.sum(axis=0) ** 2 - (share**2).sum(axis=0)
+    log_density = np.array([12, 8, 5]) @ np.log(share) - 5 * np.log(pairs / 2) - 2 * np.log(share.prod(axis=0))
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    random, draws = np.random.default_rng(0), [np.full(3, 1 / 3)]
+    for _ in range(4_000):
+        draws.append(draw_share(random, draws[-1], cluster, source))
+    mean = share @ weight
+    np.testing.assert_allclose(np.mean(draws, axis=0), mean, atol=0.01)
+    np.testing.assert_allclose(np.std(draws, axis=0), np.sqrt(share**2 @ weight - mean**2), atol=0.005)
 
 
 def test_shares_of_three_sources_are_the_most_probable_ones():
@@ -55,7 +73,7 @@ def test_sweeps_draw_links_between_two_sources_as_often_as_brute_force_has_them(
         value=np.full((number, 1), -1, np.int32), field=np.zeros(2, np.int32), source=source,
         first_neighbour=np.arange(number + 1) * (number - 1),
         neighbour=np.concatenate(neighbours).astype(np.int32), value_concentration=np.array(1.0),
-        distortion=np.array([[1.0, 9.0]]), intensity=np.array([shape, rate]), size_share=sizes,
+        num_sources=2, distortion=np.array([[1.0, 9.0]]), intensity=np.array([shape, rate]), size_share=sizes,
     )  # fmt: skip
     entities, alone = number - pairs, np.array([number - 2 * pairs, pairs])
     log_weight = gammaln(shape + entities) - (shape + entities) * np.log(rate + 1)
