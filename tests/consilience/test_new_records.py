@@ -10,7 +10,7 @@ from consilience.models.posterior import Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
-SHARED = ("value_share", "distortion", "size_share", "intensity", "class_share")
+SHARED = ("value_share", "distortion", "size_share", "intensity", "class_share", "source_share")
 
 
 def some_of(records, number):
