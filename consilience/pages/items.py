@@ -26,6 +26,8 @@ from consilience.rounding import probability
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
 _NAMED = 4  # items in a sentence
 
+_THROUGHOUT = f"{SURE:g} or more throughout"
+
 # Mean plausibilities below this are not shown; items above this are as good as decided.
 _LEAST_SHOWN = 0.005
 
@@ -307,6 +309,10 @@ def _table(
         for number, score in certain
     }
     columns |= {} if margins is None else {"margin": margins[shown]}
+    others = at_other_dependence(truth, certainties[0])
+    if others and margins is None:
+        sure = np.all([one.round(3) >= SURE for one in (certainties[0].items, *others.values())], axis=0)
+        columns[_THROUGHOUT] = np.where(sure[shown], "yes", "no")
     tips = {}
     votes = _Votes(fit, annotators) if "pairs" in fit.data.agreements else None
     if votes is not None:
@@ -329,6 +335,9 @@ def _table(
             for own, other, apart in zip(labels[known], labels[leads], wrong, strict=True)
         ]
         caption += f"; of {wrong.sum():,} another label is gold" * bool(wrong.any())
+    if _THROUGHOUT in columns:
+        low, high = (f"{rho:.2f}" for rho in others)
+        caption += f"; “{_THROUGHOUT}”: at dependence {low} and {high} too, {int(sure.sum()):,} of {len(sure):,}"
     caption += "."
     known = [title for title in columns if title.startswith("certainty")]
     write = functools.partial(probability, digits=digits, draws=effective_draws(fit, certainties[0]))

@@ -145,7 +145,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     names = words(html, "dt")
     pair = cs.compare(fit, systems).pairs.iloc[0]
     lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all "))
-    said = re.search(r"none did \((\S+) to (\S+), at least this wide\)", lead.replace("−", "-"))
+    said = re.search(r"none did \((\S+) to (\S+); the true interval is wider\)", lead.replace("−", "-"))
     low, high = map(float, said.groups())
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = words(html, "li")[0]
@@ -156,11 +156,10 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
     assert finding.startswith("In top-1 accuracy (how often its first choice is the most plausible class")
-    assert " If predictions were made from the annotations, “first” leads in " in finding
     assert " “first” is ahead of “both” by " in finding
-    assert " Brackets are a lower bound of the uncertainty, and" in finding
-    assert ", and the probability of being the best may be too sure: what items share" in finding
+    assert " The true interval is wider and the probability of being the best less sure: this one does not" in finding
     told = words(section(html, "Leaderboard"))
+    assert " If predictions were made from the annotations, “first” leads in " in told
     assert "If made from the annotations, “both” is ahead in " in told
     assert "(95 % for all 3 comparisons together). Of two intervals of a difference, for these items and for" in told
     assert "“first” leads at all of these." in words(html)

@@ -82,12 +82,12 @@ def test_the_page_begins_with_gold_labels(files):
             "labels of the vote, right on 60 gold labels, a tie counting by its share (0.720 to 0.907, 95 %; 50 right, "
             "0 tied, 10 wrong) 0.833", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
-            "top-1 accuracy of “knows” by the vote (0.72 to 0.91, at least this wide) 0.83",
+            "top-1 accuracy of “knows” by the vote (0.72 to 0.91; the true interval is wider) 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
             "“knows” is right where “copies” is not on 10, and the other way on 0: that is more than chance makes "
             "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
-            "Brackets are a lower bound of the uncertainty, and not 95 %: the vote takes all labels but tied ones for",
+            "The true interval is wider: the vote takes all labels but tied ones for certain.",
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, at least",
@@ -276,19 +276,20 @@ def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, wa
 @pytest.mark.parametrize(
     ("lower", "higher", "said"),
     [
-        ((28, 36), (53, 49), "may be too high where they rest on the former, and too low where on the latter."),
-        ((40, 36), (40, 49), "may be too low where they rest on the former, and too high where on the latter."),
-        ((20, 36), (45, 49), "may be too high, most where they rest on the former: see Annotators."),
-        ((38, 36), (58, 49), "may be too low, most where they rest on the latter: see Annotators."),
+        ((28, 36), (53, 49), "may be too high where they rest on {low}, and too low where on the others."),
+        ((40, 36), (40, 49), "may be too low where they rest on {low}, and too high where on the others."),
+        ((20, 36), (45, 49), "may be too high, most where they rest on {low}: see Annotators."),
+        ((38, 36), (58, 49), "may be too low, most where they rest on the others: see Annotators."),
     ],
 )
 def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(lower, higher, said):
     both = (annotators_by_gold.Half(6, 60, *own) for own in (lower, higher))
     found = annotators_by_gold.Halves(*both, 0.1, 0.04, np.ones(12))
-    assert found.finding.endswith(f"Certainties {said}")
+    low = "the 6 annotators with the lower accuracies"
+    assert found.finding.endswith(f"Certainties {said.format(low=low)}")
     doubt = "a separate test suggests that annotators differ more than the fit says (p = 0.04)"
     assert found.doubt == doubt
-    assert found.finding.startswith(f"A{doubt[1:]}, one of several tests, uncorrected: the 6 with")
+    assert found.finding.startswith(f"A{doubt[1:]}, one of several tests, not corrected for")
     assert found._replace(chance=0.2).doubt == ""
 
 
