@@ -21,7 +21,7 @@ from consilience.evaluation.agreement.jackknife import jackknife_sd
 from consilience.models.intervals import ends
 
 _MOST_PAIRS = 50_000  # of rankings of one item, in all items
-_PAIRS_APART = 2_000  # of rankings of different items
+_PAIRS_APART = 10_000  # of rankings of different items
 _FEWEST = 3  # annotators, of whom one is left out
 
 Ranking = dict[int, int]

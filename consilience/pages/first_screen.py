@@ -20,7 +20,7 @@ from consilience.pages.gold import BesideGold, SystemsByGold
 from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, fit_word, is_vote
-from consilience.pages.systems import in_words, opening, score_of, too_narrow
+from consilience.pages.systems import held, in_words, opening, score_of, too_narrow
 from consilience.pages.told_apart import AT_LEAST, BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
 from consilience.printing import counted
@@ -172,11 +172,10 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
     names = gold.order(comparison)
     table = comparison.table.set_index("system").loc[names]
     places = [comparison.systems.index(name) for name in names]
-    narrow = bool(too_narrow(comparison, fit))
-    held = f"{100 * comparison.level:g} %"
+    sure, narrow = held(fit), bool(too_narrow(comparison, fit))
     lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
     title = f"{capital(comparison.title)} of each system"
-    by_fit = Scores(f"{fit_word(fit)} alone, {held}", np.empty((0, len(names))), lower, upper)
+    by_fit = Scores(f"{fit_word(fit)} alone, {sure}", np.empty((0, len(names))), lower, upper)
     if gold.anchored is not None:
         own = gold.anchored.table.set_index("system").loc[names]
         both = "gold labels and annotations, 95 %"
@@ -187,7 +186,7 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         held_by = np.array([one.interval for one in right]).T
         first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *held_by)
         return system_figures.scores_at_a_glance(names, first, title, None if is_vote(fit) else by_fit)
-    note = "true intervals are wider" if narrow else f"intervals: {held}"
+    note = "true intervals are wider" if narrow else f"intervals: {sure}"
     if is_open(comparison):
         copied, looked = _by_reading(comparison, places)
         return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)

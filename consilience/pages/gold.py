@@ -244,8 +244,9 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         f"{score.brier:.3f}. Of all three, less is better."
     )
     read = (
-        f"In the figure, what is below the line is stated with too much certainty. Each dot is of about as many "
-        f"{gold.unit}s. Intervals hold 95 % (Wilson). Gold labels err too: all this is about them."
+        "In the figure, what is below the line is stated with too much certainty. Each dot is of "
+        f"{counted(int(gold.curve['items'].min()), f'{gold.unit}s')} or more. Intervals hold 95 % (Wilson). Gold "
+        "labels err too: all this is about them."
     )
     names = {
         "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty",

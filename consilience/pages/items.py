@@ -337,7 +337,10 @@ def _table(
         caption += f"; of {wrong.sum():,} another label is gold" * bool(wrong.any())
     if _THROUGHOUT in columns:
         low, high = (f"{rho:.2f}" for rho in others)
-        caption += f"; “{_THROUGHOUT}”: at dependence {low} and {high} too, {int(sure.sum()):,} of {len(sure):,}"
+        caption += (
+            f"; “{_THROUGHOUT}”: at dependence {low} and {high}, how much annotators may err together, too (yes of "
+            f"{int(sure.sum()):,} of {len(sure):,})"
+        )
     caption += "."
     known = [title for title in columns if title.startswith("certainty")]
     write = functools.partial(probability, digits=digits, draws=effective_draws(fit, certainties[0]))

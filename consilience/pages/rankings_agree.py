@@ -8,7 +8,7 @@ from typing import Any
 from consilience.evaluation.leave_one_out import agreement_by_annotator, naming
 from consilience.evaluation.rank_agreement import RankAgreement
 from consilience.inference.fitting import Fit
-from consilience.pages import Action, capital
+from consilience.pages import Action
 from consilience.printing import counted, joined
 from consilience.rounding import within
 
@@ -18,8 +18,8 @@ _MOST_NAMED = 3
 
 
 def tau_words(found: RankAgreement) -> str:
-    """Write Kendall's tau-b with its interval, where there is one."""
-    if not math.isfinite(found.lower):
+    """Write Kendall's tau-b with its interval, where there is one of some width."""
+    if not found.upper > found.lower:
         return f"{found.tau:.2f}"
     return "{} [{}, {}]".format(*within(found.tau, found.lower, found.upper))
 
@@ -35,12 +35,12 @@ def in_finding(found: RankAgreement) -> str:
 def in_section(found: RankAgreement) -> str:
     """Say it with what the coefficient is, and what its interval holds for."""
     held = ""
-    if math.isfinite(found.lower):
+    if found.upper > found.lower:
         who = "items and annotators like these" if found.like_these else "items like these and these annotators"
         held = f" The interval holds 95 % for {who} (jackknife, rather wide than narrow)."
     apart = ""
     if math.isfinite(found.apart):
-        apart = f" Rankings of different items have {found.apart:.2f}, what classes that rank high anywhere make."
+        apart = f" Of rankings of different items it is about {found.apart:.2f}."
     return (
         "Kendall's tau-b of two rankings counts pairs of classes in the same order, less those in the other order: 1 "
         "is the same ranking, and at random it is 0. Classes that a ranking does not name are tied below all others. "
@@ -61,16 +61,15 @@ def not_above_chance(frame: Any, at_random: float) -> Any:
 
 
 def chance_words(frame: Any, at_random: float) -> str:
-    """Name these annotators with their shares; empty of none, and of all, whose number says it."""
+    """Name these annotators with their shares, or say how many they are; empty of none."""
     low = not_above_chance(frame, at_random)
     if not len(low):
         return ""
     if len(low) > _MOST_NAMED:
-        named = f"{len(low):,} of {counted(len(frame), 'annotators')} have it"
-    else:
-        shown = [f"“{one.annotator}” ({one.first:.2f} [{one.lower:.2f}, {one.upper:.2f}])" for one in low.itertuples()]
-        named = f"{joined(shown)} {'has' if len(low) == 1 else 'have'} it"
-    return f" {capital(named)} not clearly more often than at random ({at_random:.2f})"
+        return f" The shares of {len(low):,} of {counted(len(frame), 'annotators')} are not clearly above that."
+    shown = [f"“{one.annotator}” ({one.first:.2f} [{one.lower:.2f}, {one.upper:.2f}])" for one in low.itertuples()]
+    share = "share of" if len(low) == 1 else "shares of"
+    return f" The {share} {joined(shown)} {'is' if len(low) == 1 else 'are'} not clearly above that."
 
 
 def actions(fit: Fit) -> list[Action]:

@@ -187,7 +187,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
         "system": "system", **({"by_gold": ""} if leads else {}),
         **({"together": "gold labels and annotations [95 %]", "p_best": ""} if together is not None else {}),
         "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
-        "interval": _HEADING_AT_LEAST if too_narrow(comparison, fit) else f"{_held(fit)}, all items like these",
+        "interval": _HEADING_AT_LEAST if too_narrow(comparison, fit) else f"{held(fit)}, all items like these",
         "p_best": f"P(best){kind}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {gold.labels} [95 %]" if leads else "right on gold",
@@ -302,10 +302,10 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
     leads = next(iter(gold.right)) if gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], score_of(comparison, fit, leads)
     narrow = bool(too_narrow(comparison, fit))
-    held = f"; {AT_LEAST}" if narrow else f", {_held(fit)}"
+    sure = f"; {AT_LEAST}" if narrow else f", {held(fit)}"
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += BY_SOURCE if _is_range(value) else ""
-    score = {f"{title} ({low} to {high}{held})": in_words(value)}
+    score = {f"{title} ({low} to {high}{sure})": in_words(value)}
     if leads:
         right = gold.right[leads]
         what = f"{gold.first}, right on {counted(right.items, 'gold labels')}"
@@ -316,19 +316,19 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
     if len(comparison.table) == 2:
         _, *ends = within(*pair[["difference", "lower", "upper"]])
         ahead = leading_by(comparison)
-        spread = f"{' to '.join(ends)}{held}"
+        spread = f"{' to '.join(ends)}{sure}"
         if is_close(comparison):
             return score | open_tile(comparison, f"the lead of “{pair['a']}” is {spread}{kind * (not narrow)}")
         return score | {f"lead of “{pair['a']}” over “{pair['b']}” in {comparison.title}{kind} ({spread})": ahead}
-    text, sure = comparison.p_best_texts[0], "; or less sure" * narrow
+    text, less = comparison.p_best_texts[0], "; or less sure" * narrow
     if is_close(comparison):
-        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{sure}")
-    best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{sure}": in_words(text)}
+        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{less}")
+    best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{less}": in_words(text)}
     beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
     return best | {f"P(it beats the runner-up “{pair['b']}”)": in_words(beats)}
 
 
-def _held(fit: Fit) -> str:
+def held(fit: Fit) -> str:
     """Say how probably an interval holds."""
     return f"{'meant as ' * is_approximate(fit)}{100 * LEVEL:g} %"
 

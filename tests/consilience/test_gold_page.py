@@ -10,9 +10,12 @@ import pytest
 import consilience as cs
 from consilience.cli import main
 from consilience.evaluation.agreement.jackknife import wilson
+from consilience.evaluation.reliability import equal_bins, reliability_table
 from consilience.pages import More, annotators_by_gold
 from consilience.pages.gold import beside_gold, gold_section
+from consilience.pages.items import at_other_dependence
 from consilience.pages.one_gold_label import decisive, unnamed_gold, unnamed_words
+from consilience.pages.won import Won
 
 ITEMS = 60
 
@@ -333,3 +336,45 @@ def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_
 def fitted_rho(data, kept):
     """Return the dependence that is learned from some gold labels alone."""
     return cs.fit("dawid-skene", data.replace(gold=np.where(kept, np.asarray(data.gold), -1))).truth.dependence.rho
+
+
+@pytest.mark.parametrize(
+    ("certainty", "items"),
+    [
+        (np.linspace(0.5, 1, 30), [5] * 6), (np.linspace(0.5, 1, 200), [20] * 10), ([0.7] * 30, [30]),
+        ([0.6] * 3 + [0.8] * 4 + [0.9] * 6, [7, 6]), ([0.5, 0.9], [2]), ([0.5] * 6 + [0.9] * 2, [8]),
+    ],
+)  # fmt: skip
+def test_bins_of_the_reliability_curve_hold_five_items_or_more(certainty, items):
+    certainty = np.array(certainty)
+    table = reliability_table(certainty, certainty > 0.7, equal_bins(certainty))
+    assert table["items"].tolist() == items
+    assert np.average(table["certainty"], weights=table["items"]) == pytest.approx(certainty.mean())
+
+
+@pytest.mark.parametrize(
+    ("votes", "right", "said"),
+    [
+        ([1] * 6, [1] * 6, ""),
+        (
+            [1] * 6 + [0.75] * 15 + [0.5] * 4, [1] * 19 + [0] * 2 + [1, 1, 1, 0],
+            "Labels with all votes are right on 6 of 6 gold labels, those with more than half, but not all of them, on "
+            "13 of 15, those with half or less on 3 of 4. So few leave these shares open: 0.61 to 1.00, 0.62 to 0.96 "
+            "and 0.30 to 0.95 (95 %).",
+        ),
+    ],
+)  # fmt: skip
+def test_how_often_labels_of_a_vote_are_right_by_their_share_of_it_is_a_finding(votes, right, said):
+    assert Won(np.array(right, float), np.array(votes, float), 0, 0).by_votes == said
+
+
+def test_labels_that_are_sure_at_both_ends_of_the_dependence_have_a_column(tmp_path):
+    fit = cs.fit("dawid-skene", crowd([0.9] * 6, seed=3, items=40))
+    text = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    others = at_other_dependence(fit.truth, cs.certainty(fit))
+    sure = np.all([one.round(3) >= 0.9 for one in (cs.certainty(fit).items, *others.values())], axis=0)
+    assert 0 < sure.sum() < 40
+    told = text.partition("0.9 or more throughout”: at dependence")[2]
+    table = told.partition("<caption>")[2].partition("</table>")[0]
+    assert f"too (yes of {sure.sum()} of 40)" in told
+    assert len(re.findall(r"<td[^>]*>yes</td>", table)) == sure.sum()
