@@ -112,7 +112,7 @@ def _how_many(fit: Fit, found: Any, which: str) -> str:
     has_gold = np.zeros(len(doubtful), bool) if gold is None else gold >= 0
     number, known = int((doubtful & ~has_gold).sum()), int((doubtful & has_gold).sum())
     if number <= 1:
-        return f"{items} that are {which}"
+        return f"{items} that are {which}{_least_certain(fit, found)}"
     apart = f" and have no gold label ({known:,} more have one)" * bool(known)
     return f"{number:,} {items} that are {which}{apart}{_least_certain(fit, found)}"
 

@@ -106,16 +106,17 @@ def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str
     told : whether the page has said already if a system is the best.
     """
     (name, text), *others = anchored_texts(found).items()
-    by_both, held = f"by {number:,} gold labels and all annotations, the scores to quote,", " (95 % in brackets)"
+    by_both, held = f"by {number:,} gold labels and all annotations", " (95 % in brackets)"
     scored = f"“{name}” is right on {text} of the {found.unit}s"
     if not others:
         return f"{capital(by_both)} {scored}{held}."
     second, other = others[0]
     ahead = ahead_by(found)
     rounded = " before rounding" * (_number(text) - _number(other) != _number(ahead))
-    rest = f"{by_both} {scored} and “{second}” on {other}, a difference of {ahead}{rounded}{held}."
+    rest = f"{scored} and “{second}” on {other}, a difference of {ahead}{rounded}{held}."
     if told:
-        return capital(rest)
+        return f"Quote the scores {by_both}: {rest}"
+    rest = f"{by_both} {rest}"
     if is_close(found):
         return f"{capital(which_is_better(found))} is open: {rest}"
     return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"

@@ -76,7 +76,7 @@ def test_where_systems_are_told_apart_no_more_labels_are_asked_for(tmp_path):
     }
     shown = page(cs.report(fit, alike, path=tmp_path / "page.html", force=True))
     assert "; which system is better is open." in shown
-    assert "By 40 gold labels and all annotations, the scores to quote, “" in shown
+    assert "Quote the scores by 40 gold labels and all annotations: “" in shown
     assert "What to do next Fit dawid-skene instead" in shown
     before, _, after = shown.partition("Get gold labels of ")
     assert "--provenance" not in before.partition("What to do next")[2]

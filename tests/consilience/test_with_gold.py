@@ -51,7 +51,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     assert list(texts) == ["good", "poor"]
     for words in (
         f"“good” is the best of 2 systems with probability {best[0].replace('> ', 'above ')}.",
-        f"By 40 gold labels and all annotations, the scores to quote, “good” is right on {texts['good']} of the items "
+        f"Quote the scores by 40 gold labels and all annotations: “good” is right on {texts['good']} of the items "
         f"and “poor” on {texts['poor']}, a difference of {ahead_by(found)}",
         " (95 % in brackets). That supposes that the items with a gold label, the first 40 of the data, are a random "
         "sample.",
@@ -136,9 +136,9 @@ def test_what_systems_have_by_annotations_is_of_the_gold_items(tmp_path):
     ("p_best", "number", "what", "words"),
     [
         ((0.6, 0.4), "open", "which of 2 systems is best (“a” with probability 0.6", "Which system is better is "
-         "open: by 40 gold labels and all annotations, the scores to quote, “a” is right on 0.82 ["),
+         "open: by 40 gold labels and all annotations “a” is right on 0.82 ["),
         ((1.0, 0.0), "> 0.9", "P(“a” is best of 2 systems)", "“a” is the best of 2 systems with probability > 0.9: by "
-         "40 gold labels and all annotations, the scores to quote, “a” is right on 0.8"),
+         "40 gold labels and all annotations “a” is right on 0.8"),
     ],
 )  # fmt: skip
 def test_no_winner_is_named_where_there_is_none(p_best, number, what, words):
