@@ -117,7 +117,7 @@ def equal_bins(certainty: Float[np.ndarray, " unit"], least: int = 5, most: int 
     Examples
     --------
     >>> equal_bins(np.array([0.5, 0.6, 0.7, 0.8, 0.8, 0.9]), least=2)
-    array([0.5, 0.7, 0.8, 0.9])
+    array([0.5, 0.7, 0.9])
     """
     values, counts = np.unique(certainty, return_counts=True)
     size, held, edges = max(least, -(-len(certainty) // most)), 0, [values[0]]

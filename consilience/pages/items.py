@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -336,17 +336,22 @@ def _table(
         ]
         caption += f"; of {wrong.sum():,} another label is gold" * bool(wrong.any())
     if _THROUGHOUT in columns:
-        low, high = (f"{rho:.2f}" for rho in others)
-        caption += (
-            f"; “{_THROUGHOUT}”: at dependence {low} and {high}, how much annotators may err together, too (yes of "
-            f"{int(sure.sum()):,} of {len(sure):,})"
-        )
+        caption += _sure_throughout(others, sure)
     caption += "."
     known = [title for title in columns if title.startswith("certainty")]
     write = functools.partial(probability, digits=digits, draws=effective_draws(fit, certainties[0]))
     texts = {title: list(map(write, columns[title])) for title in known}
     texts |= {} if margins is None else {"margin": [f"{one:.2f}" for one in margins[shown]]}
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
+
+
+def _sure_throughout(others: Iterable[float], sure: np.ndarray) -> str:
+    """Say what the column on these items means: which are ``sure`` at both ends of how far annotators may err."""
+    low, high = (f"{rho:.2f}" for rho in others)
+    return (
+        f"; “{_THROUGHOUT}”: at dependence {low} and {high}, how much annotators may err together, too (yes of "
+        f"{int(sure.sum()):,} of {len(sure):,})"
+    )
 
 
 def _margins(fit: Fit) -> np.ndarray:
