@@ -44,7 +44,7 @@ class Scores(NamedTuple):
 @styled
 def scores_at_a_glance(
     names: Sequence[str], scores: Scores, title: str, other: Scores | None = None,
-    marks: Mapping[str, Any] | None = None,
+    marks: Mapping[str, Any] | None = None, note: str = "",
 ) -> Any:  # fmt: skip
     """Draw systems with the interval of their score, the first ones, the best above.
 
@@ -55,13 +55,14 @@ def scores_at_a_glance(
     title : of the figure.
     other : scores that are drawn thin and grey below those.
     marks : by what they are, single values of each system: lines and crosses.
+    note : under the scale.
     """
     number = min(len(names), _MOST_SYSTEMS)
     rows = np.arange(number)
     shown = [folded(shown_name(name)) for name in names[:number]]
     legend = [scores.label, *([] if other is None else [other.label]), *(marks or {})]
     width = max(_WIDTH, inches(shown) + inches(legend, SMALL) + _BESIDE)
-    ax = axes_of(None, width, 1.15 + 0.45 * number + 0.2 * len(legend))
+    ax = axes_of(None, width, 1.15 + 0.45 * number + 0.2 * len(legend) + 0.2 * bool(note))
     ax.hlines(rows, scores.lower[:number], scores.upper[:number], color=BLUE, linewidth=4, alpha=0.5)
     for values in scores.points:
         ax.plot(values[:number], rows, "o", color=BLUE, markersize=7)
@@ -81,7 +82,7 @@ def scores_at_a_glance(
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
     first = f", the first {number} of {len(names):,}" if len(names) > number else ""
-    ax.set(title=f"{title}{first}")
+    ax.set(title=f"{title}{first}", xlabel=note)
     legend_below(ax, handles, labels)
     return ax
 

@@ -105,6 +105,32 @@ def reliability_table(
     })  # fmt: skip
 
 
+def equal_bins(certainty: Float[np.ndarray, " unit"], least: int = 5, most: int = 10) -> Float[np.ndarray, " edge"]:
+    """Return ends of bins that hold about as many units each, and so many at least; equal certainties stay together.
+
+    Parameters
+    ----------
+    certainty : stated probability of each unit.
+    least : units of a bin, if there are so many in all.
+    most : bins.
+
+    Examples
+    --------
+    >>> equal_bins(np.array([0.5, 0.6, 0.7, 0.8, 0.8, 0.9]), least=2)
+    array([0.5, 0.7, 0.9])
+    """
+    values, counts = np.unique(certainty, return_counts=True)
+    size, held, edges = max(least, -(-len(certainty) // most)), 0, [values[0]]
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        if held >= size:
+            edges.append(value)
+            held = 0
+        held += count
+    if held < least and len(edges) > 1:
+        edges.pop()
+    return np.array([*edges, values[-1]])
+
+
 def reliability_of_pairs(pairs: tuple[np.ndarray, ...], entity: Int[np.ndarray, " record"]) -> pandas.DataFrame:
     """Tabulate how often pairs of records of about the same probability are of one entity.
 

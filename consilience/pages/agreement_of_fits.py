@@ -12,12 +12,13 @@ from consilience import figures
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import agreement
 from consilience.evaluation.leave_one_out import agreement_by_annotator, annotator_agreement, naming
+from consilience.evaluation.rank_agreement import RankAgreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.truth import Truth
 from consilience.notes import Level
-from consilience.pages import Alert, Bar, Bars, More, Section, joined
+from consilience.pages import Alert, Bar, Bars, More, Section, joined, rankings_agree
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.items import MOST_BARS, class_word
 from consilience.pages.run import is_vote
@@ -27,8 +28,16 @@ from consilience.printing import counted
 _MOST_SIMULATED, _DATA_SETS = 1 << 22, (40, 200)
 
 
-def agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], list[Alert]]:
-    """Say how annotators agree: each with the others together, in pairs, and as the fit expects or does not."""
+def agreement_parts(
+    fit: Fit, truth: Truth, top: Score, ranked: RankAgreement | None = None
+) -> tuple[list[Section], list[Alert]]:
+    """Say how annotators agree: each with the others together, in pairs, and as the fit expects or does not.
+
+    Parameters
+    ----------
+    fit, truth, top : the fit, its truth, and the certainty of the top class.
+    ranked : how far annotators of rankings rank alike.
+    """
     if "left-out" not in fit.data.agreements:
         return [], []
     data: Any = fit.data
@@ -48,8 +57,11 @@ def agreement_parts(fit: Fit, truth: Truth, top: Score) -> tuple[list[Section], 
     gist = f"leave-one-out agreement {left_out.value:.3f}"
     if fit.data.rows == "report":
         gist, blocks[0], each = _of_rankings(fit, first, left_out.value, several)
+        if ranked is not None:
+            gist = f"Kendall's tau {rankings_agree.tau_words(ranked)}; {gist}"
+            blocks.insert(0, rankings_agree.in_section(ranked))
     if truth.num_draws > 1 and not is_vote(fit):
-        blocks[0] += " It uses no model; certainty should rise with it."
+        blocks[-1] += " It uses no model; certainty should rise with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     blocks += each
     pairs, check, said = _pairwise_agreement(fit)
@@ -77,10 +89,11 @@ def _of_rankings(fit: Fit, first: str, value: float, several: int) -> tuple[str,
     named = f"{least} to {most}" if least != most else f"{least} each"
     gist = f"same first choice as the others {beside.first:.2f} ({beside.first_at_random:.2f} at random)"
     gist += f", named at all {value:.2f} ({beside.at_random:.2f})"
+    chance = rankings_agree.chance_words(each, beside.first_at_random)
     words = (
         f"An annotator's first choice, alone or tied, is the class {first}, in {beside.first:.2f} of the rankings; at "
-        f"random it would be in {beside.first_at_random:.2f}. Leave-one-out agreement is how often an annotator names "
-        f"that class at all; where several lead, any of them counts. It is {value:.2f} on average over "
+        f"random it would be in {beside.first_at_random:.2f}.{chance} Leave-one-out agreement is how often an "
+        f"annotator names that class at all; where several lead, any of them counts. It is {value:.2f} on average over "
         f"{counted(several, 'items')} with two annotators or more, and high by chance where rankings are long: who "
         f"names as many classes at random, out of {data.num_classes:,}, would name a single leading one with "
         f"probability {beside.at_random:.2f}. The rest of this section is about this agreement."

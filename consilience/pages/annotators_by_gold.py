@@ -66,20 +66,14 @@ class Halves(NamedTuple):
         """Say how far the fit is off; empty where that may be chance."""
         if not self.told:
             return ""
-        low, high = (
-            f"{hits(one.right)} of {int(one.labels):,} labels, {one.expected:.0f} expected" for one in self[:2]
-        )
-        return (
-            f"{capital(self.doubt)}, one of several tests, uncorrected: the {self.lower.annotators:,} with the lower "
-            f"accuracies are right in {low}, the others in {high}. {self._so}"
-        )
+        return f"{capital(self.doubt)}, one of several tests, not corrected for their number. {self._so}"
 
     @property
     def _so(self) -> str:
         """Say what follows for labels, by what was measured of either half."""
         off = [(one.right - one.expected) / one.labels for one in self[:2]]
         first, second = ("high" if one < 0 else "low" for one in off)
-        which = "the former", "the latter"
+        which = f"the {self.lower.annotators:,} annotators with the lower accuracies", "the others"
         if first == second:
             most = which[int(np.argmax(np.abs(off)))]
             return f"Certainties may be too {first}, most where they rest on {most}: see Annotators."

@@ -17,11 +17,12 @@ from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.first_choices import FirstChoices
 from consilience.evaluation.leaderboard import Comparison
+from consilience.evaluation.rank_agreement import RankAgreement, rank_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Ranked
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import SURE, Page, assumed, capital, first_screen, next_classes
+from consilience.pages import SURE, Page, assumed, capital, first_screen, next_classes, rankings_agree
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves
 from consilience.pages.chains import (
@@ -66,7 +67,6 @@ from consilience.pages.looked import Choices, choices
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
 from consilience.pages.ranking_check import check_section, checked
-from consilience.pages.ranking_check import in_words as in_pairs
 from consilience.pages.ratings import (
     Offsets,
     Without,
@@ -83,7 +83,6 @@ from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, has_first_screen, is_counted, is_vote, line_of, without_evidence
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
-    in_words,
     leaderboard_numbers,
     leaderboard_section,
     verdict,
@@ -91,7 +90,7 @@ from consilience.pages.systems import (
 from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.with_gold import anchored, is_open, not_corrected, with_refits
 from consilience.printing import counted
-from consilience.rounding import probability, within
+from consilience.rounding import within
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
@@ -135,14 +134,14 @@ def classes_page(
     if systems:
         said = gold_alerts(fit, found.gold, found.comparison, systems, found.metrics[0], policies)
         board = leaderboard_section(
-            found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads.words,
+            found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads,
             found.said,
         )
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
     parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
     parts += annotator_sections(fit, found.annotators)
     parts += agreement_with_others(fit, named) if fit.data.unit == "mention" else []
-    agreed, unexpected = agreement_parts(fit, found.truth, found.top)
+    agreed, unexpected = agreement_parts(fit, found.truth, found.top, found.ranked)
     model_check, unlike = check_section(found.check)
     parts += [*agreed, *model_check]
     parts += next_label_sections(fit, found.next_labels)
@@ -338,6 +337,12 @@ class _Found:
         """Whether a fit of rankings expects how often annotators put the same class first."""
         return checked(self.fit)
 
+    @functools.cached_property
+    def ranked(self) -> RankAgreement | None:
+        """How far annotators of rankings rank alike; None of other data."""
+        data: Any = self.fit.data
+        return rank_agreement(data, self.fit.seed or 0) if data.rows == "report" else None
+
     @property
     def by_group(self) -> dict[str, Score]:
         """The first metric of each system by group: from draws, so that nothing else of these is for the page."""
@@ -412,9 +417,6 @@ def _findings(found: _Found, named: Any) -> list[str]:
     said += beside * (found.by_gold.anchored is None)  # else the leaderboard has it
     if found.systems:
         said += verdict(found.comparison, found.fit, found.by_gold, found.other_leads)
-    if found.fit.data.rows == "report" and truth.num_draws > 1:
-        least, names = int(np.nanargmin(found.top.items)), truth.names()
-        said.append(f"The least certain item is “{names[least]}”: there {_surely_leads(found, least)}.")
     said += without_evidence(found.fit)[0]
     if truth.num_draws > 1 and found.fit.data.rows == "annotation" and found.unit == "item":
         one = None if is_vote(found.fit) or not found.unsure_at_others else found.decisive
@@ -430,26 +432,20 @@ def _findings(found: _Found, named: Any) -> list[str]:
             f"There are no gold labels that the {fit_word(found.fit)} did not use: nothing here checks {checks}."
             if found.fit.data.rows == "annotation" else f"The data hold no known truth: {fit_unchecked}."
         )
-        if found.check is not None:
-            pairs = capital(in_pairs(found.check))
-            said[-1] = f"There are no gold labels: only the rankings themselves check the fit. {pairs}."
+        if found.fit.data.rows == "report":
+            said[-1] = "There are no gold labels: only the rankings themselves check the fit."
+            said[-1] += f" {rankings_agree.in_finding(found.ranked)}" if found.ranked is not None else ""
         if (one := truth.dependence) is not None:
             said[-1] += together_words(
                 found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
             )  # fmt: skip
-    elif gold.vote is None:  # of a vote the box above has what gold labels say
+    elif gold.vote is not None:  # its tile has how many are right
+        said += [gold.vote.by_votes] * bool(gold.vote.by_votes)
+    else:
         said += [_by_gold(found, gold, named), *_of_halves(found)]
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said
-
-
-def _surely_leads(found: _Found, item: int) -> str:
-    """Say which class of an item is the most plausible one, and how probably."""
-    classes, code = found.truth.ids.get("class"), int(found.truth.lead.label[item])
-    sure = probability(float(found.top.items[item]), 2, effective_draws(found.fit, found.top))
-    named = code if classes is None else classes[code]
-    return f"{named} is the most plausible class with a probability of about {in_words(sure)}"
 
 
 def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
@@ -471,9 +467,9 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
         off = f"{gold.checked}: "
     elif gold.checked:
         _, low, high = within(gold.score.right, *gold.interval)
-        tells = (
-            f" That is as expected, but {counted(gold.score.items, 'gold labels')} tell no more than that {low} to "
-            f"{high} of the leading labels are right (95 %)."
+        return (
+            f"{capital(gold.checked)} on {counted(gold.score.items, 'gold labels')}: the leading label is right on "
+            f"{gold.counts}. So few tell no more than that {low} to {high} of all leading labels are right (95 %)."
         )
     supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)  # the first finding has it
     return (

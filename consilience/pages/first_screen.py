@@ -12,7 +12,7 @@ from consilience import system_figures
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.models.intervals import LEVEL
+from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import SURE, capital
@@ -20,7 +20,7 @@ from consilience.pages.gold import BesideGold, SystemsByGold
 from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, fit_word, is_vote
-from consilience.pages.systems import in_words, opening, score_of, too_narrow
+from consilience.pages.systems import held, in_words, opening, score_of, too_narrow
 from consilience.pages.told_apart import AT_LEAST, BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
 from consilience.printing import counted
@@ -69,8 +69,8 @@ def _of_items(fit: Fit, top: Score, at_others: Sequence[int], gold: BesideGold |
     if class_word(fit) == "class":
         which = f"the one {unit}" if number == 1 else f"{which} {unit}s"
         return f"{how} which class is the most plausible for {which}{_if_assumed(fit)}"
-    ends = sorted(number - one for one in at_others)
-    spread = f" ({ends[0]:,} to {ends[1]:,}, {BY_ERRORS})" if ends and ends[0] < ends[1] else ""
+    both = sorted(number - one for one in at_others)
+    spread = f" ({both[0]:,} to {both[1]:,}, {BY_ERRORS})" if both and both[0] < both[1] else ""
     return f"{how} of {'the one label' if number == 1 else f'{which} labels'}{spread}{_against(gold, doubted)}"
 
 
@@ -142,9 +142,9 @@ def _of_one_system(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str
     if gold.leads:
         return f"“{name}” is right on {gold.right[name]} of {gold.labels} (95 % in brackets)"
     value, low, high = score_of(comparison, fit)
-    wide = AT_LEAST if too_narrow(comparison, fit) else "95 %"
+    wide = f"; {AT_LEAST}" if too_narrow(comparison, fit) else ", 95 %"
     depends = BY_SOURCE * (" to " in in_words(value))
-    return f"“{name}” scores {in_words(value)} in {comparison.title} ({low} to {high}, {wide}){depends}"
+    return f"“{name}” scores {in_words(value)} in {comparison.title} ({low} to {high}{wide}){depends}"
 
 
 # The figure -----------------------------------------------------------------------------------------------------------
@@ -172,24 +172,41 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
     names = gold.order(comparison)
     table = comparison.table.set_index("system").loc[names]
     places = [comparison.systems.index(name) for name in names]
-    narrow = bool(too_narrow(comparison, fit))
-    held = AT_LEAST if narrow else f"{100 * comparison.level:g} %"
+    sure, narrow = held(fit), bool(too_narrow(comparison, fit))
     lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
     title = f"{capital(comparison.title)} of each system"
-    by_fit = Scores(f"{fit_word(fit)} alone, {held}", np.empty((0, len(names))), lower, upper)
+    by_fit = Scores(f"{fit_word(fit)} alone, {sure}", np.empty((0, len(names))), lower, upper)
     if gold.anchored is not None:
         own = gold.anchored.table.set_index("system").loc[names]
         both = "gold labels and annotations, 95 %"
         first = Scores(both, own[["value"]].to_numpy().T, own["lower"].to_numpy(), own["upper"].to_numpy())
-        return system_figures.scores_at_a_glance(names, first, title, by_fit)
+        return system_figures.scores_at_a_glance(names, first, title, None if is_vote(fit) else by_fit)
     if gold.leads:
         right = [gold.right[name] for name in names]
-        ends = np.array([one.interval for one in right]).T
-        first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *ends)
-        return system_figures.scores_at_a_glance(names, first, title, by_fit)
-    values = comparison.readings.range[:, places]
-    what = "lowest and highest score" if is_open(comparison) else "score"
-    return system_figures.scores_at_a_glance(names, Scores(f"{what}, {held}", values, lower, upper), title)
+        held_by = np.array([one.interval for one in right]).T
+        first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *held_by)
+        return system_figures.scores_at_a_glance(names, first, title, None if is_vote(fit) else by_fit)
+    note = "true intervals are wider" if narrow else f"intervals: {sure}"
+    if is_open(comparison):
+        copied, looked = _by_reading(comparison, places)
+        return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)
+    scores = Scores("score", comparison.readings.range[:1, places], lower, upper)
+    return system_figures.scores_at_a_glance(names, scores, title, note=note)
+
+
+def _by_reading(comparison: Comparison, places: Sequence[int]) -> tuple[Scores, Scores]:
+    """Return the scores of systems in that order by where predictions come from: the annotations, or an own look.
+
+    What a system's known provenance leaves out is not a number, and not drawn.
+    """
+    readings, level = comparison.readings, ends(comparison.level)
+    counts = np.array([[0 in options, options[-1] > 0] for options in readings.options])[places].T
+    low, high = np.clip(np.quantile(readings.draws[:, places], level, axis=2), *comparison.limits)
+    alone = Scores("if made from the annotations", *(
+        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], low[0], high[0])
+    ))  # fmt: skip
+    own = (np.where(counts[1], one, np.nan) for one in (low[1:].min(axis=0), high[1:].max(axis=0)))
+    return alone, Scores("if it looked at the items itself", np.empty((0, len(places))), *own)
 
 
 def _bands(top: Score) -> dict[str, int]:

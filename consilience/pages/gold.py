@@ -17,6 +17,7 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import (
     LEAST_PROBABILITY,
     CalibrationScore,
+    equal_bins,
     gold_scores,
     reliability_table,
     score_by_gold,
@@ -55,7 +56,8 @@ class BesideGold(NamedTuple):
     Parameters
     ----------
     score : of the fit.
-    table : of its reliability; see `consilience.evaluation.reliability.reliability_table`.
+    table : of its reliability, by ten equal bins; see `consilience.evaluation.reliability.reliability_table`.
+    curve : the same by bins that hold about as many items each.
     if_independent : mean certainty were errors of annotators independent; None where that is not another one.
     unit : what has a label.
     certainty : mean of all items.
@@ -70,6 +72,7 @@ class BesideGold(NamedTuple):
 
     score: CalibrationScore
     table: Any
+    curve: Any
     if_independent: float | None
     unit: str = "item"
     certainty: float = float("nan")
@@ -157,7 +160,8 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     shown = tuple(truth.lead.certainty[found.item[of_wrong]].tolist())
     sample = " if a random sample" * bool(if_random(fit))
     return BesideGold(
-        score, table, truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit),
+        score, table, reliability_table(found.certainty, found.right, equal_bins(found.certainty)),
+        truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit),
         sample, of_the_first(fit),
     )  # fmt: skip
 
@@ -233,14 +237,15 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
     how = (
         f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
-        "calibration "
-        f"error, ten bins; {_by_chance(gold.table):.3f} is to be expected of so few {gold.unit}s by chance, were all "
-        f"statements right). The log score, the mean of −ln p where the gold label was stated with probability p, is "
-        f"{score.log_score:.3f}{floor}; the Brier score, the mean squared distance of the stated probabilities from 1 "
-        f"for the gold label and 0 for others, summed over labels, is {score.brier:.3f}. Of all three, less is better."
+        f"calibration error, ten bins of equal width; {_by_chance(gold.table):.3f} is to be expected of so few "
+        f"{gold.unit}s by chance, were all statements right). The log score, the mean of −ln p where the gold label "
+        f"was stated with probability p, is {score.log_score:.3f}{floor}; the Brier score, the mean squared distance "
+        "of the stated probabilities from 1 for the gold label and 0 for others, summed over labels, is "
+        f"{score.brier:.3f}. Of all three, less is better."
     )
     read = (
-        "In the figure, what is below the line is stated with too much certainty. Intervals hold 95 % (Wilson). Gold "
+        "In the figure, what is below the line is stated with too much certainty. Each dot is of "
+        f"{counted(int(gold.curve['items'].min()), f'{gold.unit}s')} or more. Intervals hold 95 % (Wilson). Gold "
         "labels err too: all this is about them."
     )
     names = {
@@ -248,9 +253,9 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         "right": "right", "right_lower": "95 % from", "right_upper": "to",
     }  # fmt: skip
     curve = figures.reliability_curve(
-        gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
+        gold.curve, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
     )
-    table = Table(gold.table.rename(columns=names), "Labels by stated certainty, and how many are right.")
+    table = Table(gold.curve.rename(columns=names), "Labels by stated certainty, and how many are right.")
     more = More("The figure in numbers, and scores of calibration", [table, how])
     return Section("Against the gold labels", [said, read, curve, *together, more], f"right {gold.counts}")
 

@@ -60,9 +60,8 @@ def if_random(fit: Fit) -> str:
     known = _known(fit)
     if known.all() or not known.any():
         return ""
-    words = f" That supposes that the {fit.data.unit}s with a gold label are a random sample"
-    first = f"; they are the first {int(known.sum()):,} of the data, so its order has to be random"
-    return f"{words}{first * of_the_first(fit)}."
+    first = f", the first {int(known.sum()):,} of the data," * of_the_first(fit)
+    return f" That supposes that the {fit.data.unit}s with a gold label{first} are a random sample."
 
 
 def agreement_of_items(data: Any) -> tuple[np.ndarray, np.ndarray]:

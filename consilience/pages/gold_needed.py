@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from consilience.pages.gold import SystemsByGold
 
 _POWER = 0.8
-_SURE, _FIND = float(special.ndtri(ends()[1])), float(special.ndtri(_POWER))
+SURE, FIND = float(special.ndtri(ends()[1])), float(special.ndtri(_POWER))
+"""Standard errors that a lead has to be away from 0 to be told, and those by which it is then told so often."""
 
 
 def needed(lead: float, discordant: float) -> int:
@@ -35,7 +37,7 @@ def needed(lead: float, discordant: float) -> int:
     >>> needed(0.1, 0.2), needed(0.02, 4 / 30)
     (155, 2614)
     """
-    together = _SURE * math.sqrt(discordant) + _FIND * math.sqrt(discordant - lead**2)
+    together = SURE * math.sqrt(discordant) + FIND * math.sqrt(discordant - lead**2)
     return math.ceil((together / lead) ** 2)
 
 
@@ -52,7 +54,7 @@ def least_lead(number: int, discordant: float) -> float:
 
     def lacking(lead: float) -> float:
         share = max(discordant, lead)
-        return lead * math.sqrt(number) - _SURE * math.sqrt(share) - _FIND * math.sqrt(share - lead**2)
+        return lead * math.sqrt(number) - SURE * math.sqrt(share) - FIND * math.sqrt(share - lead**2)
 
     return float(optimize.brentq(lacking, 1e-9, 1.0))
 
@@ -67,15 +69,16 @@ def more_gold(fit: Fit, gold: SystemsByGold, comparison: Comparison) -> str:
     """
     if not gold.leads or len(comparison.table) < 2:
         return ""
-    own, other = (gold.right[name] for name in gold.order(comparison)[:2])
+    names = gold.order(comparison)[:2]
+    own, other = (gold.right[name] for name in names)
     if gold.anchored is None:
         lead, is_told = own.share - other.share, sign_test(own.each, other.each) < 1 - LEVEL
     else:
         lead, is_told = float(gold.anchored.pairs.iloc[0]["difference"]), not is_close(gold.anchored)
-    return "" if is_told else to_tell_apart(own.each, other.each, lead, fit.truth.num_units)
+    return "" if is_told else to_tell_apart(own.each, other.each, lead, fit.truth.num_units, names)
 
 
-def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int) -> str:
+def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, names: Sequence[str]) -> str:
     """Say how many gold labels would tell two systems apart, or which lead all items would tell; empty of none more.
 
     Parameters
@@ -83,6 +86,7 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int) -
     own, other : for each gold label, whether either system is right.
     lead : how far the first seems to be ahead; of gold labels and annotations together, or of gold labels alone.
     items : how many there are in all.
+    names : of the two systems.
     """
     number, apart = len(own), float(np.abs(own - other).sum())
     shown = round(lead, 2)  # what the page says
@@ -90,23 +94,33 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int) -
         return ""
     discordant = apart / number
     total = needed(shown, max(discordant, shown)) if shown > 0 else math.inf
-    often = f"If one system alone is right on {apart:g} of {number}, as here,"
+    alone = [float(np.maximum(one, 0).sum()) for one in (own - other, other - own)]
+    often = (
+        f"Of {number} gold labels “{names[0]}” alone is right on {alone[0]:g} and “{names[1]}” alone on {alone[1]:g}; "
+        "if they differ as often elsewhere,"
+    )
     if total <= items:
-        about = min(_about(total), items)
-        more = counted(max(about - number, 1), "more items")
+        total = min(about(total), items)
+        more = counted(max(total - number, 1), "more items")
         return (
-            f"Get gold labels of about {more}, chosen at random. {often} {about:,} in all would find a lead of "
+            f"Get gold labels of about {more}, chosen at random. {often} {total:,} in all would find a lead of "
             f"{shown:.2f}, as is seen, in four of five cases"
         )
-    seen = f"; one of {shown:.2f}, as is seen, may take {_about(total):,}" if shown > 0 else ""
+    seen = f". One of {shown:.2f}, as is seen, may take {about(total):,}" if shown > 0 else ""
     return (
         f"Get gold labels of more items, chosen at random. {often} {items:,} would find a lead of "
         f"{_up(least_lead(items, discordant))} or more in four of five cases{seen}"
     )
 
 
-def _about(number: float) -> int:
-    """Round a number up to two digits."""
+def about(number: float) -> int:
+    """Round a number up to two digits.
+
+    Examples
+    --------
+    >>> about(2614), about(91)
+    (2700, 91)
+    """
     number = int(number)
     unit = 10 ** max(len(str(number)) - 2, 0)
     return math.ceil(number / unit) * unit

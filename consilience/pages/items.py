@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from consilience.rounding import probability
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
 _NAMED = 4  # items in a sentence
+
+_THROUGHOUT = f"{SURE:g} or more throughout"
 
 # Mean plausibilities below this are not shown; items above this are as good as decided.
 _LEAST_SHOWN = 0.005
@@ -307,6 +309,10 @@ def _table(
         for number, score in certain
     }
     columns |= {} if margins is None else {"margin": margins[shown]}
+    others = at_other_dependence(truth, certainties[0])
+    if others and margins is None:
+        sure = np.all([one.round(3) >= SURE for one in (certainties[0].items, *others.values())], axis=0)
+        columns[_THROUGHOUT] = np.where(sure[shown], "yes", "no")
     tips = {}
     votes = _Votes(fit, annotators) if "pairs" in fit.data.agreements else None
     if votes is not None:
@@ -329,12 +335,23 @@ def _table(
             for own, other, apart in zip(labels[known], labels[leads], wrong, strict=True)
         ]
         caption += f"; of {wrong.sum():,} another label is gold" * bool(wrong.any())
+    if _THROUGHOUT in columns:
+        caption += _sure_throughout(others, sure)
     caption += "."
     known = [title for title in columns if title.startswith("certainty")]
     write = functools.partial(probability, digits=digits, draws=effective_draws(fit, certainties[0]))
     texts = {title: list(map(write, columns[title])) for title in known}
     texts |= {} if margins is None else {"margin": [f"{one:.2f}" for one in margins[shown]]}
     return Table(pandas.DataFrame(columns), caption, tips, "labels", truth.num_units, texts)
+
+
+def _sure_throughout(others: Iterable[float], sure: np.ndarray) -> str:
+    """Say what the column on these items means: which are ``sure`` at both ends of how far annotators may err."""
+    low, high = (f"{rho:.2f}" for rho in others)
+    return (
+        f"; “{_THROUGHOUT}”: at dependence {low} and {high}, how much annotators may err together, too (yes of "
+        f"{int(sure.sum()):,} of {len(sure):,})"
+    )
 
 
 def _margins(fit: Fit) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from consilience.inference.fitting import Fit
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
-from consilience.pages import SURE, Action, assumed, who_agrees
+from consilience.pages import SURE, Action, assumed, rankings_agree, who_agrees
 from consilience.pages.annotators_by_gold import labels_by_gold
 from consilience.pages.chains import (
     what_to_read,
@@ -19,13 +19,16 @@ from consilience.pages.crowd import (
     next_gain,
 )
 from consilience.pages.gold_needed import more_gold
-from consilience.pages.next_steps import compare_again, decided, fit_again, whose_columns
+from consilience.pages.items import effective_draws
+from consilience.pages.next_steps import compare_again, decided, fit_again, rank_more, whose_columns
 from consilience.pages.ratings import (
     to_take_off,
 )
 from consilience.pages.run import is_counted, is_vote, without_evidence
+from consilience.pages.systems import in_words, own_score
 from consilience.pages.told_apart import share_apart
 from consilience.pages.with_gold import is_open
+from consilience.rounding import probability
 
 _MOST_NAMED = 3  # annotators to look at
 
@@ -63,6 +66,7 @@ def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
         *_checked_first(found, named),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
         Action(f"Look at the {_how_many(fit, found, which)}", section=f"{unit.capitalize()}s"),
+        *rankings_agree.actions(fit),
         *_written_labels(fit),
         Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
         Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
@@ -108,9 +112,23 @@ def _how_many(fit: Fit, found: Any, which: str) -> str:
     has_gold = np.zeros(len(doubtful), bool) if gold is None else gold >= 0
     number, known = int((doubtful & ~has_gold).sum()), int((doubtful & has_gold).sum())
     if number <= 1:
-        return f"{items} that are {which}"
+        return f"{items} that are {which}{_least_certain(fit, found)}"
     apart = f" and have no gold label ({known:,} more have one)" * bool(known)
-    return f"{number:,} {items} that are {which}{apart}"
+    return f"{number:,} {items} that are {which}{apart}{_least_certain(fit, found)}"
+
+
+def _least_certain(fit: Fit, found: Any) -> str:
+    """Name the least certain item of rankings, and its leading class; empty of other data, and of a point."""
+    if fit.data.rows != "report" or found.truth.num_draws == 1:
+        return ""
+    item = int(np.nanargmin(found.top.items))
+    classes, code = found.truth.ids.get("class"), int(found.truth.lead.label[item])
+    sure = in_words(probability(float(found.top.items[item]), 2, effective_draws(fit, found.top)))
+    named = code if classes is None else classes[code]
+    return (
+        f", first “{found.truth.names()[item]}”, where {named} is the most plausible class with a probability of about "
+        f"{sure}"
+    )
 
 
 def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action]]:
@@ -124,11 +142,17 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
     alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
     anchored_ = "; scores with gold labels do not depend on it" * (found.by_gold.anchored is not None)
-    words = f"If systems looked at the items themselves, say so{alone}{anchored_}{whose_columns(fit, systems)}:"
+    gain = ""
+    if found.by_gold.anchored is None and (own := own_score(found.comparison, fit)):
+        gain = f"; “{found.comparison.table['system'].iloc[0]}” then scores {own}"
+    words = f"If systems looked at the items themselves, say so{gain}{alone}{anchored_}{whose_columns(fit, systems)}:"
     if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
         actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
-    if fit.data.rows != "annotation":  # of which no reader takes gold labels
-        apart = share_apart(found.said, list(systems))
+    apart = share_apart(found.said, list(systems))
+    if fit.data.rows == "report":
+        more = rank_more(found.comparison, apart)
+        actions += [Action(more)] * bool(more)
+    elif fit.data.rows != "annotation":  # of which no reader takes gold labels
         actions.append(Action(decided(fit, found.truth.num_units, apart)))
     return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
 

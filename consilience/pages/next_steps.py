@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,12 +11,14 @@ import numpy as np
 from scipy import special
 
 from consilience.evaluation.agreement.jackknife import wilson
+from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import MEMBERS
 from consilience.models.intervals import ends
 from consilience.notes import Remedy
-from consilience.pages.gold_needed import needed
+from consilience.pages.gold_needed import FIND, SURE, about, needed
 from consilience.pages.run import changed
+from consilience.pages.told_apart import is_close
 from consilience.printing import counted
 
 _MOST_FILES = 4
@@ -73,7 +76,7 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
 
     Parameters
     ----------
-    fit : of rankings or ratings.
+    fit : of ratings.
     number : how many items there are.
     apart : on which share of them the first choices of the first two systems differ.
     """
@@ -89,13 +92,46 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
         enough = needed(_LEAD, max(apart, _LEAD))
         found = f"; to find a lead of {_LEAD:g} in four of five cases takes about {round(enough, -1):,.0f}"
         left += found * bool(enough > number)
-    if fit.data.rows == "report":
-        return (
-            "Have more annotators rank the items: the surer the most plausible class is, the less it matters where "
-            "predictions come from. Where one class turns out to be the right one, count instead how often each system "
-            f"has it first: {left}"
-        )
     return (
         f"Have {which} decided for certain, and count how many each system has right, so that annotators' errors no "
         f"longer matter: {left}"
+    )
+
+
+def rank_more(comparison: Comparison, apart: float) -> str:
+    """Say how many items with rankings would tell the first two systems apart; empty where they are told, or equal.
+
+    An interval of a lead narrows with the square root of the number of items. What is not known of the items at hand
+    has no part in it: were the right class of each known, the lead of all items like these would be no surer.
+
+    Parameters
+    ----------
+    comparison : of systems, by rankings.
+    apart : on which share of the items the first choices of the first two differ.
+    """
+    if not is_close(comparison):
+        return ""
+    pair, number = comparison.pairs.iloc[0], comparison.num_items
+    half, seen = (pair["upper"] - pair["lower"]) / 2, round(float(pair["difference"]), 2)
+
+    def enough(lead: float) -> int:
+        return about(math.ceil(number * (half * (1 + FIND / SURE) / lead) ** 2))
+
+    if max(seen, _LEAD) == _LEAD and enough(_LEAD) > number:
+        found = f"{enough(_LEAD):,} or more would find a lead of {_LEAD:g} in four of five cases"
+        found += f" and one of {seen:.2f}, as is seen, may take {enough(seen):,}" if 0 < seen < _LEAD else ""
+    elif seen > 0 and enough(seen) > number:
+        found = f"{enough(seen):,} or more would find a lead of {seen:.2f}, as is seen, in four of five cases"
+    else:
+        return ""
+    words = (
+        f"Have more items ranked, by as many annotators each: {found}, if the interval of the lead narrows with the "
+        "square root of their number"
+    )
+    left = SURE * math.sqrt(apart / number)
+    if left <= seen:
+        return words
+    return (
+        f"{words}. More annotators of these {number:,} items would not do: even with the right class of each known, "
+        f"the lead is uncertain by ± {left:.2f}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.classes import Metric
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.leaderboard import Comparison
+from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
 from consilience.models.intervals import LEVEL
+from consilience.models.truth import CLASSES
 from consilience.printing import joined
 from consilience.rounding import within
 
@@ -27,6 +30,8 @@ class Lead(NamedTuple):
     system, metric : its name, and that of the metric in words.
     ahead : by how much.
     lower, upper : the interval of that, corrected for the number of comparisons.
+    value : its score.
+    meaning : of the metric; empty of a user's own.
     """
 
     system: str
@@ -34,6 +39,8 @@ class Lead(NamedTuple):
     ahead: float
     lower: float
     upper: float
+    value: float = float("nan")
+    meaning: str = ""
 
     @property
     def is_clear(self) -> bool:
@@ -91,6 +98,21 @@ class Leads(NamedTuple):
         return f"{copied}{named}: {so}"
 
     @property
+    def furthest(self) -> str:
+        """Say in which metric another system is furthest ahead; empty where none is."""
+        if not self.found:
+            return ""
+        one = max(self.found, key=lambda one: one.ahead)
+        ahead, low, high = within(one.ahead, one.lower, one.upper)
+        chance = ", which may be chance" * (not one.is_clear)
+        meant = f" ({one.meaning})" * bool(one.meaning)
+        copied = " This takes predictions to be made from the annotations." * self.copied
+        return (
+            f"In {one.metric}{meant} “{one.system}” leads with {one.value:.2f} against {one.value - one.ahead:.2f} of "
+            f"“{self.first}”, a difference of {ahead} [{low}, {high}]{chance}.{copied}"
+        )
+
+    @property
     def words(self) -> str:
         """Say it; empty where the first has the highest mean in every metric."""
         if not self.found:
@@ -105,6 +127,14 @@ class Leads(NamedTuple):
         together = f"{100 * LEVEL:g} %{f' for all {self.compared} comparisons together' * (self.compared > 1)}"
         copied = "If made from the annotations, " * self.copied
         return f"{copied}{named}: {so} ({together})."
+
+
+def _meaning(metric: Metric) -> str:
+    """Return what a metric is, with its number in the place of k; empty of a user's own."""
+    known, number = METRICS[CLASSES.name], re.search(r"\d+", metric.title)
+    if number is None or not known.known(metric.name):
+        return ""
+    return re.sub(r"\bk\b", number[0], known.form_of(metric.name)[0].line)
 
 
 def _which(leads: Sequence[Lead]) -> str:
@@ -140,6 +170,8 @@ def other_leads(
             ranked = compare(truth, both, metric, provenance="annotations", level=level, **policies)
             pairs = (one.pairs.iloc[0] for one in (ranked, ranked.of_these()))
             pair = max(pairs, key=lambda one: one["upper"] - one["lower"])
-            found.append(Lead(best, metric.title, pair["difference"], pair["lower"], pair["upper"]))
+            value = float(ranked.values[ranked.systems.index(best)])
+            ends = pair["difference"], pair["lower"], pair["upper"]
+            found.append(Lead(best, metric.title, *ends, value, _meaning(metric)))
     found = [one for one in found if one.ahead > 0]  # of the items that both predict
     return Leads(first, found, number, len(metrics), comparison.own_draws is not None)

@@ -23,7 +23,7 @@ from consilience.rounding import written
 FROM_ANNOTATIONS = "if made from the annotations"
 """What is said of scores of predictions that are."""
 
-_THESE, _THESE_AT_LEAST = "95 %, these items", f"these items, {AT_LEAST}"
+_THESE, _THESE_AT_LEAST = "95 %, these items", f"these items ({AT_LEAST})"
 
 
 def score_blocks(

@@ -11,6 +11,7 @@ from consilience.evaluation.comparison import ONE_KIND, TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
+from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital, tile
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
@@ -45,6 +46,7 @@ _EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
 _IF_ONE_KIND = ", if all systems looked at the items or none did"
+_HEADING_AT_LEAST = f"interval for all items like these ({AT_LEAST})"
 _BY_FIT = (
     "By the {} alone (the thin lines), the lower end is for predictions made from these annotations, as by training on "
     "them, which are right as often as the annotations make probable; the upper end is for a system that looked at the "
@@ -54,7 +56,7 @@ _BY_FIT = (
 
 def leaderboard_section(
     comparison: Comparison, top: Score, fit: Fit, said: list[Alert], scores: Mapping[str, Mapping[str, Score]],
-    metrics: list[Metric], gold: SystemsByGold, ahead: str, choices: Choices | None = None,
+    metrics: list[Metric], gold: SystemsByGold, ahead: Leads, choices: Choices | None = None,
 ) -> Section:  # fmt: skip
     """Return the section on systems.
 
@@ -108,23 +110,46 @@ def leaderboard_section(
     drawn = _figure(comparison, fit, gold, order)
     above, inside = ([matrix] * bool(matrix), [drawn]) if has_first_screen(fit) else ([[drawn, *matrix]], [])
     blocks = [
-        *said, Table(shown, _caption(comparison, fit, gold), texts=texts), *_side_by_side(comparison, gold, choices),
+        *said, Table(shown, _caption(comparison, fit, gold), texts=texts),
+        *_side_by_side(comparison, fit, gold, choices, ahead.in_short),
         *above, *_read_first(comparison, fit, gold),
         More("How to read these numbers, and what they are made of", [
             *inside, *_what_is_drawn(comparison, fit, gold), *_how_to_read(comparison, top, fit, gold), made_of
         ]),
-        *score_blocks(ordered, metrics, comparison, truth, ahead, digits, is_vote(fit)),
+        *score_blocks(ordered, metrics, comparison, truth, ahead.words, digits, is_vote(fit)),
     ]  # fmt: skip
     title = "Leaderboard" if len(table) > 1 else "Score of the system"
     return Section(title, blocks, _gist(table.iloc[0], comparison, fit, gold))
 
 
-def _side_by_side(comparison: Comparison, gold: SystemsByGold, choices: Choices | None) -> list[str]:
-    """Say on how many gold labels each system is right, where no finding does, and how often the first two differ."""
+def _side_by_side(
+    comparison: Comparison, fit: Fit, gold: SystemsByGold, choices: Choices | None, ahead: str
+) -> list[str]:
+    """Say which score to quote, on how many gold labels each system is right, and where the order is another one.
+
+    Parameters
+    ----------
+    comparison, fit, gold, choices : as of `leaderboard_section`.
+    ahead : in how many metrics each system leads, where others do than the first.
+    """
     by_gold = f"{gold}." if gold.anchored is not None else ""
     apart = apart_on(choices, gold.order(comparison)) if len(comparison.table) > 1 else ""
-    text = f"{by_gold} {f'{capital(apart)}.' if apart else ''}".strip()
+    orders = [apart, ahead, "" if gold.leads else _by_point(comparison)]
+    said = [_to_quote(fit, gold), by_gold, *(f"{capital(one)}." for one in orders if one)]
+    text = " ".join(filter(None, [*said, _alone(comparison, fit, gold)]))
     return [text] if text else []
+
+
+def _to_quote(fit: Fit, gold: SystemsByGold) -> str:
+    """Say which of several scores to quote; empty where there is one."""
+    if gold.anchored is not None:
+        return (
+            "Of the scores of a system quote “gold labels and annotations”, which uses both; the other columns are "
+            "what it is made of."
+        )
+    if gold.leads:
+        return f"Quote “right on gold labels”, which does not rest on the {fit_word(fit)}."
+    return ""
 
 
 def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[str]) -> Any:
@@ -143,7 +168,7 @@ def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[s
         right = {name: (own.share, *own.interval) for name, own in gold.right.items()}
         with_gold = figures.WithGold(f"right on gold labels, with {held}", right)
     else:
-        narrow = f"an interval {AT_LEAST}" if too_narrow(comparison, fit) else ""
+        narrow = f"interval ({AT_LEAST})" if too_narrow(comparison, fit) else ""
         return figures.leaderboard(comparison, order=order, interval=narrow)
     return figures.leaderboard(comparison, order=order, gold=with_gold)
 
@@ -162,7 +187,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
         "system": "system", **({"by_gold": ""} if leads else {}),
         **({"together": "gold labels and annotations [95 %]", "p_best": ""} if together is not None else {}),
         "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
-        "interval": f"{_held(comparison, fit)}, all items like these",
+        "interval": _HEADING_AT_LEAST if too_narrow(comparison, fit) else f"{held(fit)}, all items like these",
         "p_best": f"P(best){kind}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {gold.labels} [95 %]" if leads else "right on gold",
@@ -212,7 +237,7 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> 
     if gold.leads:
         return f"{gold.first} right on gold labels: {first['by_gold']}"
     value, low, high = score_of(comparison, fit)
-    gist = f"“{first['system']}” {value} [{low}, {high}]{f', {AT_LEAST}' if too_narrow(comparison, fit) else ''}"
+    gist = f"“{first['system']}” {value} [{low}, {high}]{f'; {AT_LEAST}' if too_narrow(comparison, fit) else ''}"
     if is_close(comparison):
         gist += undecided
     elif several and not _tells_nothing(comparison) and not is_vote(fit):
@@ -257,6 +282,13 @@ def score_of(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str
     return comparison.value_texts(digits)[place], low, high
 
 
+def own_score(comparison: Comparison, fit: Fit) -> str:
+    """Return what the first system scores if it looked at the items itself; empty where it cannot have."""
+    first = comparison.table.iloc[0]
+    text = comparison.own_texts(_digits(fit, first["lower"], first["upper"]))[0]
+    return "" if text == "–" else in_words(text)
+
+
 def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str, str]:
     """Return the key figures of a leaderboard: by gold labels first, where there are enough.
 
@@ -269,10 +301,11 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
         return anchored_numbers(gold.anchored, comparison.title)
     leads = next(iter(gold.right)) if gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], score_of(comparison, fit, leads)
-    narrow, held = bool(too_narrow(comparison, fit)), _held(comparison, fit)
+    narrow = bool(too_narrow(comparison, fit))
+    sure = f"; {AT_LEAST}" if narrow else f", {held(fit)}"
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
     title += BY_SOURCE if _is_range(value) else ""
-    score = {f"{title} ({low} to {high}, {held})": in_words(value)}
+    score = {f"{title} ({low} to {high}{sure})": in_words(value)}
     if leads:
         right = gold.right[leads]
         what = f"{gold.first}, right on {counted(right.items, 'gold labels')}"
@@ -283,30 +316,28 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
     if len(comparison.table) == 2:
         _, *ends = within(*pair[["difference", "lower", "upper"]])
         ahead = leading_by(comparison)
-        spread = f"{' to '.join(ends)}, {held}"
+        spread = f"{' to '.join(ends)}{sure}"
         if is_close(comparison):
-            return score | open_tile(comparison, f"“{pair['a']}” ahead by {ahead}{kind}; {spread}")
+            return score | open_tile(comparison, f"the lead of “{pair['a']}” is {spread}{kind * (not narrow)}")
         return score | {f"lead of “{pair['a']}” over “{pair['b']}” in {comparison.title}{kind} ({spread})": ahead}
-    text, sure = comparison.p_best_texts[0], "; or less sure" * narrow
+    text, less = comparison.p_best_texts[0], "; or less sure" * narrow
     if is_close(comparison):
-        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{sure}")
-    best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{sure}": in_words(text)}
+        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{less}")
+    best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{less}": in_words(text)}
     beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
     return best | {f"P(it beats the runner-up “{pair['b']}”)": in_words(beats)}
 
 
-def _held(comparison: Comparison, fit: Fit) -> str:
-    """Say how probably an interval holds, or that it is too narrow for that."""
-    if too_narrow(comparison, fit):
-        return AT_LEAST
-    return f"{'meant as ' * is_approximate(fit)}{100 * comparison.level:g} %"
+def held(fit: Fit) -> str:
+    """Say how probably an interval holds."""
+    return f"{'meant as ' * is_approximate(fit)}{100 * LEVEL:g} %"
 
 
 def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
     """Say why the intervals of systems are too narrow; empty where nothing says so."""
     if fit is not None and is_vote(fit):
         return "the vote takes all labels but tied ones for certain"
-    held = "what items share, such as the annotators' errors, is held fixed"
+    held = "this one does not count errors that an annotator makes on many items"
     return held if TOO_NARROW in comparison.notes else ""
 
 
@@ -325,11 +356,8 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads 
     ahead : where other systems are ahead of the first.
     """
     if gold.anchored is not None:
-        name = gold.anchored.table["system"].iloc[0]
-        ends = comparison.table.set_index("system").loc[name, ["lower", "upper"]]
-        alone = alone_words(comparison, gold, gold.anchored, fit, _digits(fit, *ends))
         words = anchored_words(gold.anchored, gold.number, told=has_first_screen(fit))
-        return [f"{words}{if_random(fit)}", *[alone] * bool(alone)]
+        return [f"{words}{if_random(fit)}"]
     names, several = comparison.table["system"].tolist(), len(comparison.table) > 1
     value, low, high = score_of(comparison, fit)
     meant = "is the most plausible class" if fit.data.rows == "report" else "is right"
@@ -347,20 +375,30 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads 
         words += f"; it is {ahead_of}"
         if len(names) == 2 and not gold.leads and not is_vote(fit):  # its score is a key figure
             words = f"{by}in {comparison.title}{meant} “{names[0]}” is {ahead_of}"
-    more = [f"{capital(words)}.", _other_orders(comparison, ahead), _what_brackets_are(comparison, fit, begins)]
+    more = [f"{capital(words)}.", _what_brackets_are(comparison, fit, begins)]
     more += [f"{gold}."] * (bool(gold.right) and not gold.leads)
-    return [" ".join(filter(None, more))]
+    furthest = "" if ahead is None else ahead.furthest
+    return [" ".join(filter(None, more)), *[furthest] * bool(furthest)]
+
+
+def _alone(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
+    """Say what annotations alone make of the first system, where gold labels have it otherwise; else empty."""
+    if gold.anchored is None:
+        return ""
+    name = gold.anchored.table["system"].iloc[0]
+    low, high = comparison.table.set_index("system").loc[name, ["lower", "upper"]]
+    return alone_words(comparison, gold, gold.anchored, fit, _digits(fit, low, high))
 
 
 def _what_brackets_are(comparison: Comparison, fit: Fit, begins: str) -> str:
     """Say how probably the brackets of a verdict hold, or why they are too narrow."""
     held = f"{100 * comparison.level:g} %"
     if why := too_narrow(comparison, fit):
-        sure = ", and the probability of being the best may be too sure" * ("with probability" in begins)
-        return f"Brackets are a lower bound of the uncertainty, and not {held}{sure}: {why}."
+        sure = " and the probability of being the best less sure" * ("with probability" in begins)
+        return f"The true interval is wider{sure}: {why}."
     if is_approximate(fit):
-        return f"Brackets are meant to hold {held}, and may hold less: {TOO_LITTLE_SPREAD}."
-    return f"Brackets are of {held}."
+        return f"Intervals in brackets are meant to hold {held}, and may hold less: {TOO_LITTLE_SPREAD}."
+    return f"Brackets hold {held}."
 
 
 def opening(comparison: Comparison, fit: Fit) -> str:
@@ -389,13 +427,6 @@ def opening(comparison: Comparison, fit: Fit) -> str:
     kind = _IF_ONE_KIND * _of_one_kind(comparison)
     of = f"the best of {counted(len(table), 'systems')} in {comparison.title}"
     return f"“{name}” is {of} with probability {best}{kind}{copies}: "
-
-
-def _other_orders(comparison: Comparison, ahead: Leads | None) -> str:
-    """Say in which other metrics others lead, and which system a point estimate would put first; empty where none."""
-    by_metric = "" if ahead is None else ahead.in_short
-    by_point = _by_point(comparison)
-    return " ".join(f"{capital(one)}." for one in (by_metric, by_point) if one)
 
 
 def _by_point(comparison: Comparison) -> str:

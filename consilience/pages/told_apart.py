@@ -22,8 +22,8 @@ OPEN = "open"
 BY_SOURCE = ", depending on whether it looked at the items itself"
 """What is said of a score that is a range: the other end is for predictions made from the annotations."""
 
-AT_LEAST = "at least this wide"
-"""What is said of an interval that is too narrow by nobody knows how much."""
+AT_LEAST = "the true interval is wider"
+"""What is said of an interval that is too narrow, by how much is not known."""
 
 
 def is_close(comparison: Comparison) -> bool:

@@ -107,15 +107,16 @@ def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str
     """
     (name, text), *others = anchored_texts(found).items()
     by_both, held = f"by {number:,} gold labels and all annotations", " (95 % in brackets)"
-    scored = f"the first choice of “{name}” is right on {text} of the {found.unit}s"
+    scored = f"“{name}” is right on {text} of the {found.unit}s"
     if not others:
         return f"{capital(by_both)} {scored}{held}."
     second, other = others[0]
     ahead = ahead_by(found)
     rounded = " before rounding" * (_number(text) - _number(other) != _number(ahead))
-    rest = f"{by_both} {scored}, that of “{second}” on {other}, a difference of {ahead}{rounded}{held}."
+    rest = f"{scored} and “{second}” on {other}, a difference of {ahead}{rounded}{held}."
     if told:
-        return capital(rest)
+        return f"Quote the scores {by_both}: {rest}"
+    rest = f"{by_both} {rest}"
     if is_close(found):
         return f"{capital(which_is_better(found))} is open: {rest}"
     return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"
@@ -188,8 +189,8 @@ def not_corrected(fit: Fit, together: Comparison | None) -> list[Alert]:
     if together is None or not is_vote(fit):
         return []
     text = (
-        "This is not so of scores by gold labels and annotations together: gold labels correct them, if "
-        f"{together.unit}s with gold labels are a random sample."
+        "Scores by gold labels and annotations together are corrected for wrong labels that won, and their intervals "
+        f"allow for these, if the {together.unit}s with gold labels are a random sample."
     )
     boxes = [note for note in fit.findings() if note.title and note.model]
     return [Alert(note.heading, [text], Level.warning, note.about) for note in boxes]

@@ -10,10 +10,11 @@ from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models.truth.against_gold import AgainstGold
 from consilience.pages import tile
-from consilience.printing import counted
+from consilience.printing import counted, joined
 from consilience.rounding import within
 
 _TIE = 1e-9  # of a certainty of 1
+_HALF = 0.5
 
 
 def wilson_ends(share: float, number: int) -> tuple[float, float]:
@@ -62,6 +63,22 @@ class Won(NamedTuple):
     def won(self) -> str:
         """How many are right, of how many, and how many are not."""
         return f"{self._won:,} of {self._number:,}; {self._others}"
+
+    @property
+    def by_votes(self) -> str:
+        """Say how many are right by their share of the votes; empty where all have one."""
+        groups = [
+            ("all votes", self.share == 1),
+            ("more than half, but not all of them,", (self.share < 1) & (self.share > _HALF)),
+            ("half or less", self.share <= _HALF),
+        ]  # fmt: skip
+        there = [(name, self.right[own]) for name, own in groups if own.any()]
+        if len(there) < 2:
+            return ""
+        told = [f"{name} are right on {int(own.sum()):,} of {len(own):,} gold labels" for name, own in there[:1]]
+        told += [f"those with {name} on {int(own.sum()):,} of {len(own):,}" for name, own in there[1:]]
+        ends = ["{} to {}".format(*within(own.mean(), *wilson_ends(own.mean(), len(own)))[1:]) for _, own in there]
+        return f"Labels with {', '.join(told)}. So few leave these shares open: {joined(ends)} (95 %)."
 
     @property
     def _won(self) -> int:

@@ -79,6 +79,28 @@ def test_that_the_metric_decides_who_is_first_is_said_in_short(leads, copied, sa
     assert found.in_short == (said and f"{copies}{said}")
 
 
+@pytest.mark.parametrize(
+    ("leads", "said"),
+    [
+        ([], ""),
+        (
+            [("b", "top-2", *OPEN, 0.8, "it is so"), ("c", "set-2", 0.02, 0.01, 0.03, 0.4)],
+            "In top-2 (it is so) “b” leads with 0.80 against 0.75 of “a”, a difference of 0.050 [−0.020, 0.120], which "
+            "may be chance.",
+        ),
+        (
+            [("b", "top-2", *CLEAR, 0.8)],
+            "In top-2 “b” leads with 0.80 against 0.75 of “a”, a difference of 0.050 [0.020, 0.080].",
+        ),
+    ],
+)
+def test_the_largest_lead_in_another_metric_is_a_finding(leads, said):
+    found = Leads("a", [Lead(*one) for one in leads], 2, 3, copied=False)
+    assert found.furthest == said
+    copied = found._replace(copied=True).furthest
+    assert copied == (said and f"{said} This takes predictions to be made from the annotations.")
+
+
 @pytest.mark.parametrize("alike", [True, False])
 def test_why_all_items_have_the_narrower_interval_is_said_where_they_have(alike, tmp_path):
     """Where nothing tells items apart, half of any items like these is right, and of these nobody knows how many."""
@@ -130,7 +152,9 @@ def test_intervals_of_leads_are_the_wider_ones_and_corrected_for_their_number():
     found = other_leads(fit.truth, systems, metrics, board, scores)
     assert (found.first, found.compared, found.metrics, found.copied) == ("first", 2, 3, True)
     assert [(one.system, one.metric) for one in found.found] == [("both", one.title) for one in metrics[1:]]
+    assert found.found[1].meaning == "the first 2 predicted are, as a set, the 2 most plausible classes"
     for one, metric in zip(found.found, metrics[1:], strict=True):
+        assert one.value == pytest.approx(scores["both"][metric.name].value)
         assert one.ahead == pytest.approx(scores["both"][metric.name].value - scores["first"][metric.name].value)
         both = cs.compare(fit, systems, metric, provenance="annotations")
         place, first = (both.systems.index(name) for name in ("both", "first"))
@@ -145,7 +169,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     names = words(html, "dt")
     pair = cs.compare(fit, systems).pairs.iloc[0]
     lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all "))
-    said = re.search(r"none did \((\S+) to (\S+), at least this wide\)", lead.replace("−", "-"))
+    said = re.search(r"none did \((\S+) to (\S+); the true interval is wider\)", lead.replace("−", "-"))
     low, high = map(float, said.groups())
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = words(html, "li")[0]
@@ -156,11 +180,11 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
     assert finding.startswith("In top-1 accuracy (how often its first choice is the most plausible class")
-    assert " If predictions were made from the annotations, “first” leads in " in finding
     assert " “first” is ahead of “both” by " in finding
-    assert " Brackets are a lower bound of the uncertainty, and" in finding
-    assert ", and the probability of being the best may be too sure: what items share" in finding
+    assert re.match(r"In set-2 accuracy \(the first 2 predicted [^)]*\) “both” leads with ", words(html, "li")[1])
+    assert " The true interval is wider and the probability of being the best less sure: this one does not" in finding
     told = words(section(html, "Leaderboard"))
+    assert " If predictions were made from the annotations, “first” leads in " in told
     assert "If made from the annotations, “both” is ahead in " in told
     assert "(95 % for all 3 comparisons together). Of two intervals of a difference, for these items and for" in told
     assert "“first” leads at all of these." in words(html)

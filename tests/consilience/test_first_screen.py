@@ -143,6 +143,7 @@ def test_figures_of_the_first_screen_draw_what_they_are_given():
     thick, thin = (lines.get_segments() for lines in ax.collections)
     assert [one[:, 0].tolist() for one in thick][:2] == [[0.5, 0.9], [0.4, 0.6]]
     assert len(thin) == 6
+    assert scores_at_a_glance(names, scores, "Accuracy", note="so wide").get_xlabel() == "so wide"
     bars = counts({"all": 3, "tied": 0}, "Votes")
     assert [patch.get_width() for patch in bars.patches] == [3, 0]
     assert {text.get_text() for text in bars.texts} == {"3", "0"}
@@ -159,3 +160,38 @@ def test_no_system_is_called_the_best_where_that_is_open(p_best, said):
     )  # fmt: skip
     fit = cs.fit("dirichlet", cs.Annotations.from_counts([[1, 0]]))
     assert first_screen.of_systems(board, fit, SystemsByGold(anchored=board)).startswith(said)
+
+
+@pytest.mark.parametrize("known", [None, "annotations", "independent"])
+def test_a_system_has_one_dot_and_an_interval_for_each_reading(known):
+    """The ends of both are those of the leaderboard; a reading that is known not to hold is not drawn."""
+    data, systems = some(2)
+    fit = cs.fit("dawid-skene", data.replace(gold=None))
+    board = cs.compare(fit, systems, provenance={"s0": known or "unknown", "s1": "unknown"})
+    names = [str(name) for name in board.table["system"]]
+    ax = first_screen.figure(fit, cs.certainty(fit), board, SystemsByGold())
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "if made from the annotations", "if it looked at the items itself",
+    ]  # fmt: skip
+    (dots,) = ax.get_lines()
+    thick, thin = (
+        {round(own[0, 1] - shift): own[:, 0] for own in lines.get_segments() if np.isfinite(own).any()}
+        for lines, shift in zip(ax.collections, (0, 0.27), strict=True)
+    )
+    for place, row in enumerate(board.table.itertuples()):
+        ends = [own.get(place, [np.nan, np.nan]) for own in (thick, thin)]
+        np.testing.assert_allclose([np.nanmin(ends), np.nanmax(ends)], [row.lower, row.upper])
+        only = known if row.system == "s0" else None
+        assert bool(np.isnan(dots.get_xdata()[place])) is (only == "independent")
+        assert [bool(np.isnan(own).all()) for own in ends] == [only == "independent", only == "annotations"]
+    assert names == [tick.get_text() for tick in ax.get_yticklabels()]
+
+
+def test_a_vote_alone_is_not_drawn_beside_gold_labels():
+    data, systems = some(2)
+    fit = cs.fit("majority-vote", data)
+    board = cs.compare(fit, systems, gold="use")
+    gold = SystemsByGold(anchored=board)
+    ax = first_screen.figure(fit, cs.certainty(fit), cs.compare(fit, systems), gold)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gold labels and annotations, 95 %"]
+    assert len(ax.collections) == 1

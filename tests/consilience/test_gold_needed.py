@@ -41,17 +41,19 @@ def sides(only_first, only_second, number=30):
 @pytest.mark.parametrize(
     ("only", "lead", "items", "said"),
     [
-        ((2, 2), 0.0163, 150, "If one system alone is right on 4 of 30, as here, 150 would find a lead of 0.09 or "
-         "more in four of five cases; one of 0.02, as is seen, may take 2,700"),
+        ((2, 2), 0.0163, 150, "Of 30 gold labels “a” alone is right on 2 and “b” alone on 2; if they differ as "
+         "often elsewhere, 150 would find a lead of 0.09 or more in four of five cases. One of 0.02, as is seen, may "
+         "take 2,700"),
         ((2, 2), 0.004, 150, "150 would find a lead of 0.09 or more in four of five cases"),
-        ((5, 1), 0.13, 150, "Get gold labels of about 61 more items, chosen at random. If one system alone is right on "
-         "6 of 30, as here, 91 in all would find a lead of 0.13, as is seen, in four of five cases"),
+        ((5, 1), 0.13, 150, "Get gold labels of about 61 more items, chosen at random. Of 30 gold labels “a” alone "
+         "is right on 5 and “b” alone on 1; if they differ as often elsewhere, 91 in all would find a lead of 0.13, as "
+         "is seen, in four of five cases"),
         ((0, 0), 0.02, 150, ""),  # nothing tells how often one alone is right
         ((2, 2), 0.02, 30, ""),  # all items have one
     ],
 )  # fmt: skip
 def test_what_more_gold_labels_would_tell_is_said(only, lead, items, said):
-    found = to_tell_apart(*sides(*only), lead, items)
+    found = to_tell_apart(*sides(*only), lead, items, "ab")
     assert found.endswith(said)
     assert bool(found) is bool(said)
 
@@ -74,7 +76,7 @@ def test_where_systems_are_told_apart_no_more_labels_are_asked_for(tmp_path):
     }
     shown = page(cs.report(fit, alike, path=tmp_path / "page.html", force=True))
     assert "; which system is better is open." in shown
-    assert "By 40 gold labels and all annotations the first choice of “" in shown
+    assert "Quote the scores by 40 gold labels and all annotations: “" in shown
     assert "What to do next Fit dawid-skene instead" in shown
     before, _, after = shown.partition("Get gold labels of ")
     assert "--provenance" not in before.partition("What to do next")[2]
@@ -84,8 +86,8 @@ def test_where_systems_are_told_apart_no_more_labels_are_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("gold", "first", "said"),
     [
-        ([0, 0, -1], True, " That supposes that the items with a gold label are a random sample; they are the first 2 "
-         "of the data, so its order has to be random."),
+        ([0, 0, -1], True, " That supposes that the items with a gold label, the first 2 of the data, are a random "
+         "sample."),
         ([0, -1, 0], False, " That supposes that the items with a gold label are a random sample."),
         ([0, 0, 0], False, ""), (None, False, ""),
     ],
@@ -108,7 +110,7 @@ def board(*values):
 @pytest.mark.parametrize(("values", "rounded"), [((0.9049, 0.8851), True), ((0.904, 0.884), False)])
 def test_a_difference_that_does_not_follow_from_what_is_shown_is_called_one_before_rounding(values, rounded):
     words = with_gold.anchored_words(board(*values), 40)
-    shown = re.search(r"right on (\S+) \[.* on (\S+) \[.* of (\S+) \[", words).groups()
+    shown = re.search(r"right on (\S+) \[.* on (\S+) \[.*difference of (\S+) \[", words).groups()
     first, second, apart = (round(100 * float(one.replace("−", "-"))) for one in shown)
     assert (" before rounding (95 % in brackets)." in words) is (first - second != apart)
 
@@ -128,7 +130,7 @@ def test_a_page_of_rankings_says_whether_the_fit_expects_their_agreement(tmp_pat
     shown = page(cs.report(fit, systems, path=tmp_path / "page.html"))
     found = ranking_check.checked(fit)
     said = ranking_check.in_words(found)
-    assert f"only the rankings themselves check the fit. {said[0].upper()}{said[1:]}." in shown
+    assert "only the rankings themselves check the fit. Two annotators' rankings of an item agree with" in shown
     assert f"On average over 12 items {said}." in shown
     (alert,) = ranking_check.check_section(found)[1]  # all items have the same rankings
     assert f"{alert.title} {alert.texts[0]}" in shown

@@ -10,9 +10,12 @@ import pytest
 import consilience as cs
 from consilience.cli import main
 from consilience.evaluation.agreement.jackknife import wilson
+from consilience.evaluation.reliability import equal_bins, reliability_table
 from consilience.pages import More, annotators_by_gold
 from consilience.pages.gold import beside_gold, gold_section
+from consilience.pages.items import at_other_dependence
 from consilience.pages.one_gold_label import decisive, unnamed_gold, unnamed_words
+from consilience.pages.won import Won
 
 ITEMS = 60
 
@@ -82,12 +85,12 @@ def test_the_page_begins_with_gold_labels(files):
             "labels of the vote, right on 60 gold labels, a tie counting by its share (0.720 to 0.907, 95 %; 50 right, "
             "0 tied, 10 wrong) 0.833", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
-            "top-1 accuracy of “knows” by the vote (0.72 to 0.91, at least this wide) 0.83",
+            "top-1 accuracy of “knows” by the vote (0.72 to 0.91; the true interval is wider) 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
             "“knows” is right where “copies” is not on 10, and the other way on 0: that is more than chance makes "
             "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
-            "Brackets are a lower bound of the uncertainty, and not 95 %: the vote takes all labels but tied ones for",
+            "The true interval is wider: the vote takes all labels but tied ones for certain.",
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, at least",
@@ -276,19 +279,20 @@ def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, wa
 @pytest.mark.parametrize(
     ("lower", "higher", "said"),
     [
-        ((28, 36), (53, 49), "may be too high where they rest on the former, and too low where on the latter."),
-        ((40, 36), (40, 49), "may be too low where they rest on the former, and too high where on the latter."),
-        ((20, 36), (45, 49), "may be too high, most where they rest on the former: see Annotators."),
-        ((38, 36), (58, 49), "may be too low, most where they rest on the latter: see Annotators."),
+        ((28, 36), (53, 49), "may be too high where they rest on {low}, and too low where on the others."),
+        ((40, 36), (40, 49), "may be too low where they rest on {low}, and too high where on the others."),
+        ((20, 36), (45, 49), "may be too high, most where they rest on {low}: see Annotators."),
+        ((38, 36), (58, 49), "may be too low, most where they rest on the others: see Annotators."),
     ],
 )
 def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(lower, higher, said):
     both = (annotators_by_gold.Half(6, 60, *own) for own in (lower, higher))
     found = annotators_by_gold.Halves(*both, 0.1, 0.04, np.ones(12))
-    assert found.finding.endswith(f"Certainties {said}")
+    low = "the 6 annotators with the lower accuracies"
+    assert found.finding.endswith(f"Certainties {said.format(low=low)}")
     doubt = "a separate test suggests that annotators differ more than the fit says (p = 0.04)"
     assert found.doubt == doubt
-    assert found.finding.startswith(f"A{doubt[1:]}, one of several tests, uncorrected: the 6 with")
+    assert found.finding.startswith(f"A{doubt[1:]}, one of several tests, not corrected for")
     assert found._replace(chance=0.2).doubt == ""
 
 
@@ -332,3 +336,45 @@ def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_
 def fitted_rho(data, kept):
     """Return the dependence that is learned from some gold labels alone."""
     return cs.fit("dawid-skene", data.replace(gold=np.where(kept, np.asarray(data.gold), -1))).truth.dependence.rho
+
+
+@pytest.mark.parametrize(
+    ("certainty", "items"),
+    [
+        (np.linspace(0.5, 1, 30), [5] * 6), (np.linspace(0.5, 1, 200), [20] * 10), ([0.7] * 30, [30]),
+        ([0.6] * 3 + [0.8] * 4 + [0.9] * 6, [7, 6]), ([0.5, 0.9], [2]), ([0.5] * 6 + [0.9] * 2, [8]),
+    ],
+)  # fmt: skip
+def test_bins_of_the_reliability_curve_hold_five_items_or_more(certainty, items):
+    certainty = np.array(certainty)
+    table = reliability_table(certainty, certainty > 0.7, equal_bins(certainty))
+    assert table["items"].tolist() == items
+    assert np.average(table["certainty"], weights=table["items"]) == pytest.approx(certainty.mean())
+
+
+@pytest.mark.parametrize(
+    ("votes", "right", "said"),
+    [
+        ([1] * 6, [1] * 6, ""),
+        (
+            [1] * 6 + [0.75] * 15 + [0.5] * 4, [1] * 19 + [0] * 2 + [1, 1, 1, 0],
+            "Labels with all votes are right on 6 of 6 gold labels, those with more than half, but not all of them, on "
+            "13 of 15, those with half or less on 3 of 4. So few leave these shares open: 0.61 to 1.00, 0.62 to 0.96 "
+            "and 0.30 to 0.95 (95 %).",
+        ),
+    ],
+)  # fmt: skip
+def test_how_often_labels_of_a_vote_are_right_by_their_share_of_it_is_a_finding(votes, right, said):
+    assert Won(np.array(right, float), np.array(votes, float), 0, 0).by_votes == said
+
+
+def test_labels_that_are_sure_at_both_ends_of_the_dependence_have_a_column(tmp_path):
+    fit = cs.fit("dawid-skene", crowd([0.9] * 6, seed=3, items=40))
+    text = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    others = at_other_dependence(fit.truth, cs.certainty(fit))
+    sure = np.all([one.round(3) >= 0.9 for one in (cs.certainty(fit).items, *others.values())], axis=0)
+    assert 0 < sure.sum() < 40
+    told = text.partition("0.9 or more throughout”: at dependence")[2]
+    table = told.partition("<caption>")[2].partition("</table>")[0]
+    assert f"too (yes of {sure.sum()} of 40)" in told
+    assert len(re.findall(r"<td[^>]*>yes</td>", table)) == sure.sum()

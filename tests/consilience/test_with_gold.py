@@ -51,10 +51,12 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     assert list(texts) == ["good", "poor"]
     for words in (
         f"“good” is the best of 2 systems with probability {best[0].replace('> ', 'above ')}.",
-        f"By 40 gold labels and all annotations the first choice of “good” is right on {texts['good']} of the items, "
-        f"that of “poor” on {texts['poor']}, a difference of {ahead_by(found)}",
-        " (95 % in brackets). That supposes that the items with a gold label are a random sample; they are the first "
-        "40 of the data, so its order has to be random.",
+        f"Quote the scores by 40 gold labels and all annotations: “good” is right on {texts['good']} of the items "
+        f"and “poor” on {texts['poor']}, a difference of {ahead_by(found)}",
+        " (95 % in brackets). That supposes that the items with a gold label, the first 40 of the data, are a random "
+        "sample.",
+        "Of the scores of a system quote “gold labels and annotations”, which uses both; the other columns are what it "
+        "is made of.",
         "labels of the vote, right on 40 gold labels, those of the first 40 items" if word == "vote" else
         "labels of the fit are the gold label, those of the first 40 items",
         "top-1 accuracy of “good”, by gold labels and annotations together (",
@@ -65,11 +67,11 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         f"P(“good” is best of 2 systems) {best[0]}",
     ):
         assert words in shown
-    corrected = "This is not so of scores by gold labels and annotations together: gold labels correct them, if items "
+    corrected = "Scores by gold labels and annotations together are corrected for wrong labels that won, and their "
     assert shown.count(corrected) == (word == "vote")  # in one box, that of the vote
     if word == "vote":
         assert shown.index(corrected) < shown.index(", a tie counting by its share (")
-        assert "at least this wide, all items like these" in shown
+        assert "interval for all items like these (the true interval is wider)" in shown
         assert ", 95 %, or wider" not in shown
         assert "Fit dawid-skene instead, which says how sure it is of each label, and weighs annotators by " in shown
         assert "Please cite" not in shown
@@ -134,9 +136,9 @@ def test_what_systems_have_by_annotations_is_of_the_gold_items(tmp_path):
     ("p_best", "number", "what", "words"),
     [
         ((0.6, 0.4), "open", "which of 2 systems is best (“a” with probability 0.6", "Which system is better is "
-         "open: by 40 gold labels and all annotations the first choice of “a” is right on 0.82 ["),
+         "open: by 40 gold labels and all annotations “a” is right on 0.82 ["),
         ((1.0, 0.0), "> 0.9", "P(“a” is best of 2 systems)", "“a” is the best of 2 systems with probability > 0.9: by "
-         "40 gold labels and all annotations the first choice of “a” is right on 0.8"),
+         "40 gold labels and all annotations “a” is right on 0.8"),
     ],
 )  # fmt: skip
 def test_no_winner_is_named_where_there_is_none(p_best, number, what, words):

@@ -1,0 +1,91 @@
+"""What a page of rankings says of how annotators agree beyond chance: in whole rankings, and who does not clearly."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from consilience.evaluation.leave_one_out import agreement_by_annotator, naming
+from consilience.evaluation.rank_agreement import RankAgreement
+from consilience.inference.fitting import Fit
+from consilience.pages import Action
+from consilience.printing import counted, joined
+from consilience.rounding import within
+
+SECTION = "Agreement with the others"
+
+_MOST_NAMED = 3
+
+
+def tau_words(found: RankAgreement) -> str:
+    """Write Kendall's tau-b with its interval, where there is one of some width."""
+    if not found.upper > found.lower:
+        return f"{found.tau:.2f}"
+    return "{} [{}, {}]".format(*within(found.tau, found.lower, found.upper))
+
+
+def in_finding(found: RankAgreement) -> str:
+    """Say how far annotators rank alike."""
+    return (
+        f"Two annotators' rankings of an item agree with a Kendall's tau of {tau_words(found)} on average, where 1 is "
+        "the same order and 0 is chance."
+    )
+
+
+def in_section(found: RankAgreement) -> str:
+    """Say it with what the coefficient is, and what its interval holds for."""
+    held = ""
+    if found.upper > found.lower:
+        who = "items and annotators like these" if found.like_these else "items like these and these annotators"
+        held = f" The interval holds 95 % for {who} (jackknife, rather wide than narrow)."
+    apart = ""
+    if math.isfinite(found.apart):
+        apart = f" Of rankings of different items it is about {found.apart:.2f}."
+    return (
+        "Kendall's tau-b of two rankings counts pairs of classes in the same order, less those in the other order: 1 "
+        "is the same ranking, and at random it is 0. Classes that a ranking does not name are tied below all others. "
+        f"It is {tau_words(found)} on average over {counted(found.items, 'items')} and the pairs of "
+        f"{counted(found.annotators, 'annotators')}.{held}{apart}"
+    )
+
+
+def not_above_chance(frame: Any, at_random: float) -> Any:
+    """Return the rows of annotators whose first choice is that of the others not clearly more often than at random.
+
+    Parameters
+    ----------
+    frame : of `agreement_by_annotator`.
+    at_random : how often it would be by chance.
+    """
+    return frame[frame["lower"] <= at_random].sort_values("first", kind="stable")
+
+
+def chance_words(frame: Any, at_random: float) -> str:
+    """Name these annotators with their shares, or say how many they are; empty of none."""
+    low = not_above_chance(frame, at_random)
+    if not len(low):
+        return ""
+    if len(low) > _MOST_NAMED:
+        return f" The shares of {len(low):,} of {counted(len(frame), 'annotators')} are not clearly above that."
+    shown = [f"“{one.annotator}” ({one.first:.2f} [{one.lower:.2f}, {one.upper:.2f}])" for one in low.itertuples()]
+    share = "share of" if len(low) == 1 else "shares of"
+    return f" The {share} {joined(shown)} {'is' if len(low) == 1 else 'are'} not clearly above that."
+
+
+def actions(fit: Fit) -> list[Action]:
+    """Say whose rankings to look at: of those who agree with the others no more than by chance may do."""
+    if fit.data.rows != "report":
+        return []
+    data: Any = fit.data
+    weights = fit.options.get("rank_weights", "equation-14")
+    frame, at_random = agreement_by_annotator(data, weights), naming(data, weights).first_at_random
+    low = not_above_chance(frame, at_random)
+    if not 0 < len(low) < len(frame):
+        return []
+    one = low.iloc[0]
+    whose = f"“{one['annotator']}”"
+    words = (
+        f"Look at the rankings of {whose}: the others put its first choice first in {one['first']:.2f} of them, and at "
+        f"random it would be {at_random:.2f}"
+    )
+    return [Action(words, section=SECTION)]
