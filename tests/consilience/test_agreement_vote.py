@@ -1,4 +1,4 @@
-"""What a page of agreement says of a majority vote against gold labels: in all, and by how the labels of items split."""
+"""What a page of agreement says of a majority vote against gold labels: in all, and by how labels split."""
 
 import numpy as np
 import pytest
@@ -32,9 +32,9 @@ def test_votes_are_counted_by_how_labels_split():
     ("rows", "said"),
     [
         (ROWS[:6], [
-            "A majority vote is right on 4.5 of 6 items with a gold label (36.5 to 94.0 %, 95 %; a tie counts in part). "
-            "That is 1 of 2 where all labels are the same, 2 of 2 where more than half are and 1.5 of 2 where fewer "
-            "are."
+            "A majority vote is right on 4.5 of 6 items with a gold label (36.5 to 94.0 %, 95 %; a tie counts in "
+            "part). That is 1 of 2 where all labels are the same, 2 of 2 where more than half are and 1.5 of 2 where "
+            "fewer are."
         ]),
         (ROWS[:2], ["A majority vote is right on 1 of 2 items with a gold label (9.5 to 90.5 %, 95 %)."]),
         (ROWS[6:7] + ROWS[:1], [
