@@ -107,8 +107,9 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
         "Six studies that need no data of your own, each of one data set. Nobody knows the truth of the first two, "
-        "which are printed tables. The others are simulated, so that it is known. Ratings and People are fitted with "
-        "the model that drew their data, Leaderboard so under three priors: none shows how it suits other data."
+        "which are printed tables. The others are simulated, so that it is known. Leaderboard, Ratings and People are "
+        "fitted with the model that drew their data, Leaderboard also with other priors: that shows nothing of other "
+        "data."
     )
     yours = Section("Now yours", [
         YOURS, Code(ALL_COMMANDS, "Commands to begin with"), "Ratings, rankings and mentions of a text have no sample "

@@ -232,8 +232,9 @@ HELD_BY_PRIORS = (
 HELD_BY_DEFAULT = (
     f"Leaderboard: in {SIMULATIONS} simulations {100 * HELD[DEFAULT_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % of the "
     f"95 % intervals held the true accuracy by the {DEFAULT_PRIOR}, and "
-    f"{100 * HELD[OWN_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % by the {OWN_PRIOR}. The {DEFAULT_PRIOR} expects "
-    f"annotators to agree more than they do here, and its scores are {TOO_HIGH[DEFAULT_PRIOR]:.2f} too high on average."
+    f"{100 * HELD[OWN_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % by the one that drew the data. The {DEFAULT_PRIOR} "
+    f"expects annotators to agree more than they do here, and its scores are {TOO_HIGH[DEFAULT_PRIOR]:.2f} too high on "
+    "average."
 )
 """The finding of the study of systems: that is less often than 95 %, and why."""
 

@@ -16,11 +16,11 @@ from consilience.evaluation.agreement.differences import Lowest, lowest_annotato
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.pages import Code, Page, Section, Table
 from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, right_by_annotator
-from consilience.pages.agreement_first import by_convention, first_figure, how_items_split, verdict
+from consilience.pages.agreement_first import by_convention, how_items_split, verdict
 from consilience.pages.agreement_meeting import meeting_blocks
 from consilience.pages.agreement_next import LABELS, LEAST, lowest_items, next_steps
 from consilience.pages.agreement_planned import planning
-from consilience.pages.agreement_vote import of_a_vote, vote_section
+from consilience.pages.agreement_vote import first_figure, of_a_vote, tile_of_a_vote, vote_section
 from consilience.pages.annotators_alike import apart_in_agreement, how_alike
 from consilience.pages.run import IN_CODE, today
 from consilience.printing import counted, joined
@@ -109,6 +109,7 @@ def agreement_page(found: Agreement) -> Page:
         of_alpha = (own[0], *(found.alpha_interval_of_others or own[1:]))
         numbers |= _of_alpha(of_alpha, "annotators like these" if found.alpha_interval_of_others else _THESE, hold)
         judged = verdict(*of_alpha)
+    numbers |= tile_of_a_vote(found)
     if found.num_usable < counts.num_items:
         numbers["items with two annotations or more"] = found.num_usable
     findings = [

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from consilience import agreement_figures
 from consilience.evaluation.agreement import Agreement
 from consilience.printing import counted
 from consilience.rounding import within
@@ -104,9 +103,3 @@ def how_items_split(found: Agreement) -> str:
     said = f"On {found_splits.of(ALL_SAME):,} of {items} all labels are the same"
     none = found_splits.of(NONE_MOST)
     return f"{said}; on {none:,} no label has more than half." if none else f"{said}."
-
-
-def first_figure(found: Agreement) -> Any:
-    """Draw how the labels of items split."""
-    known = splits(found)
-    return agreement_figures.splits_of_items(known.names, known.items, known.kinds)

@@ -50,8 +50,8 @@ def _infer(found: Agreement) -> Action:
     words += " with a model that gives more weight to annotators who seem to make fewer errors" * differ(found)
     if gold:
         votes = votes_by_split(found)
-        known, right = int(votes.known.sum()), hits(float(votes.right.sum()))
-        vote = f" (a majority vote: {right} of {known:,})" * bool(known)
+        number, right = int(votes.known.sum()), hits(float(votes.right.sum()))
+        vote = f" (a majority vote: {right} of {number:,})" * bool(number)
         words += f"; its report says how many gold labels it gets right{vote}"
     return Action(f"{words}:", command)
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience import agreement_figures
 from consilience.evaluation.agreement import Agreement
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.models.truth.against_gold import hits
@@ -67,17 +68,34 @@ def of_a_vote(found: Agreement) -> list[str]:
     number, right = int(votes.known.sum()), float(votes.right.sum())
     if not number:
         return []
-    low, high = wilson(right / number, number)
-    tied = "; a tie counts in part" * _any_tie(votes)
-    said = f"A majority vote is right on {hits(right)} of {counted(number, 'items')} with a gold label"
-    spread = f" ({percents(float(low), float(high))}, 95 %{tied})"
+    tied = ", where a tie counts in part" * _any_tie(votes)
+    said = f"A majority vote is right on {hits(right)} of {counted(number, 'items')} with a gold label{tied}"
     parts = []
     for kind, where in _WHERE.items():
         own = np.array([one == kind for one in votes.kinds])
         if of := int(votes.known[own].sum()):
             parts.append(f"{hits(float(votes.right[own].sum()))} of {of:,} where {where}")
     by_kind = f" That is {joined(parts)}." * (len(parts) > 1)
-    return [f"{said}{spread}.{by_kind}"]
+    return [f"{said}.{by_kind}"]
+
+
+def tile_of_a_vote(found: Agreement) -> dict[str, str]:
+    """Return the key figure of a majority vote beside the gold labels; nothing without any."""
+    votes = votes_by_split(found)
+    number, right = int(votes.known.sum()), float(votes.right.sum())
+    if not number:
+        return {}
+    low, high = wilson(right / number, number)
+    name = f"items with a gold label on which a majority vote is right ({percents(float(low), float(high))}, 95 %)"
+    return {name: f"{hits(right)} of {number:,}"}
+
+
+def first_figure(found: Agreement) -> Any:
+    """Draw how the labels of items split, with how often a majority vote is then right, where gold labels tell."""
+    votes = votes_by_split(found)
+    pairs = zip(votes.right.tolist(), votes.known.tolist(), strict=True)
+    right = [f"{hits(one)} of {number:,}" if number else "" for one, number in pairs]
+    return agreement_figures.splits_of_items(votes.names, votes.items, votes.kinds, right=right)
 
 
 def _any_tie(votes: Votes) -> bool:

@@ -31,7 +31,7 @@ def clusters_allowed(fit: Any) -> str:
     if len(compared) < 2:
         given = f"That a view has {counted(most, 'clusters')} at most was given and not found"
         return f"{given}: nothing here says how many there are"
-    tried = f"Of the numbers of clusters that were tried (2 to {compared['clusters'].max()})"
+    tried = f"Of the numbers of clusters that were tried (2 to {compared['clusters'].max()}),"
     near = compared["clusters"][_open(compared)]
     if len(near) == 1:
         known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0]), 2))

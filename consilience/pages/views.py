@@ -159,7 +159,7 @@ def _ask_again(found: _Found) -> list[Action]:
     if not most_contrary(found.of_whom):
         return []
     who, number = found.of_whom[["expert", "against the clusters"]].iloc[0]
-    words = f"Ask {who} about the {number:,} answers in the rows of {who} in this file; was the question understood?"
+    words = f"Ask {who} about the {number:,} rows of {who} in this file; was the question understood?"
     return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
 
 

@@ -32,13 +32,13 @@ def test_votes_are_counted_by_how_labels_split():
     ("rows", "said"),
     [
         (ROWS[:6], [
-            "A majority vote is right on 4.5 of 6 items with a gold label (36.5 to 94.0 %, 95 %; a tie counts in "
-            "part). That is 1 of 2 where all labels are the same, 2 of 2 where more than half are and 1.5 of 2 where "
+            "A majority vote is right on 4.5 of 6 items with a gold label, where a tie counts in part. "
+            "That is 1 of 2 where all labels are the same, 2 of 2 where more than half are and 1.5 of 2 where "
             "fewer are."
         ]),
-        (ROWS[:2], ["A majority vote is right on 1 of 2 items with a gold label (9.5 to 90.5 %, 95 %)."]),
+        (ROWS[:2], ["A majority vote is right on 1 of 2 items with a gold label."]),
         (ROWS[6:7] + ROWS[:1], [
-            "A majority vote is right on 1 of 1 item with a gold label (20.7 to 100 %, 95 %)."
+            "A majority vote is right on 1 of 1 item with a gold label."
         ]),
         (ROWS[6:7] * 2, []),
     ],
@@ -57,14 +57,21 @@ def test_the_table_of_votes_adds_up_to_the_finding():
     assert frame["with a gold label"].tolist() == [2, 2, 1, 1, 1, 7]
     assert "4.8 of 7 items" in of_a_vote(found)[0]
     assert next_steps(found, [])[0].words.endswith("how many gold labels it gets right (a majority vote: 4.8 of 7):")
-    assert VOTE in {part.title for part in agreement_page(found).sections}
+    page = agreement_page(found)
+    name = "items with a gold label on which a majority vote is right (34.0 to 90.6 %, 95 %)"  # of 29 / 6
+    assert page.numbers[name] == "4.8 of 7"
+    drawn = [text.get_text() for text in page.figure.texts]
+    assert drawn[:3] == ["2 (vote right on 1 of 2)", "2 (vote right on 2 of 2)", "1 (vote right on 0.5 of 1)"]
+    assert VOTE in {part.title for part in page.sections}
     assert VOTE not in {part.title for part in agreement_sections(found)}  # a page on a fit has a table of its own
 
 
 def test_without_gold_labels_nothing_is_said_of_a_vote():
     page = agreement_page(agreement(gold=False))
     assert VOTE not in {part.title for part in page.sections}
-    assert not any("majority vote" in text for text in (*page.findings, *(one.words for one in page.actions)))
+    words = (*page.numbers, *page.findings, *(one.words for one in page.actions))
+    assert not any("majority vote" in text for text in words)
+    assert [text.get_text() for text in page.figure.texts] == ["2", "2", "1", "2", "1"]
 
 
 def test_the_coefficient_to_quote_has_the_interval_of_the_first_screen_first():

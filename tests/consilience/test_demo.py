@@ -274,7 +274,7 @@ def test_the_default_prior_expects_more_agreement_than_there_is(studies):
     assert abs(agreement - by_prior["prior of the simulation"]) < 0.05
     assert TOO_HIGH["flat prior"] < TOO_HIGH["prior of the simulation"] < TOO_HIGH["default prior"]
     finding = studies["leaderboard"].finding
-    assert "83 % of the 95 % intervals held the true accuracy by the default prior, and 94 % by the prior of" in finding
+    assert "83 % of the 95 % intervals held the true accuracy by the default prior, and 94 % by the one that" in finding
     assert finding.endswith("its scores are 0.02 too high on average.")
 
 

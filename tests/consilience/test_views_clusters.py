@@ -48,7 +48,7 @@ def compared(values, errors, apart, most=3):
 def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart, said, otherwise, other):
     fit = compared(values, errors, apart)
     text = clusters_allowed(fit)
-    assert text.startswith(f"Of the numbers of clusters that were tried (2 to {len(values) + 1}) {said}")
+    assert text.startswith(f"Of the numbers of clusters that were tried (2 to {len(values) + 1}), {said}")
     assert text.endswith(otherwise)
     assert "nats" not in text
     assert most_otherwise(fit) == other
