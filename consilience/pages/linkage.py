@@ -271,8 +271,8 @@ def _by_pairs(fit: Any) -> str:
     if not np.isfinite(low) or own == percent(mean):
         return ""
     return (
-        f"Quote the {percent(mean)} of correct links on the first screen, which is of the draws under “Clusters”. By "
-        f"the probabilities of pairs, which are of the estimate, {own} are expected to be correct."
+        f"If you quote the share of correct links, take the {percent(mean)} of the first screen, which is of the draws "
+        f"under “Clusters”. By the probabilities of pairs, which are of the estimate, {own} are expected to be correct."
     )
 
 
@@ -397,7 +397,7 @@ def _lost(fit: Any) -> Section | None:
     frame = table[~table["quantity"].isin(["found_share", "completed", "entities"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
         words += " Where it learned from links, it counted those that are no candidates too."
-    words += " Quote the first and the last share of the table; those between say where links are lost." * (
+    words += " To quote, take the first and the last share of the table; those between say where links are lost." * (
         expected_scores(fit).predicted_pairs > 0 and found_of_all(fit)[1] == "all links"
     )
     shown = frame["value"].where(frame["quantity"] != "threshold", -frame["value"])

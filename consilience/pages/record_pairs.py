@@ -312,8 +312,9 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
     kinds = kinds_of(fit.attributes.get("fields", ""))
-    notes = [*_of_model(weights), *in_detail(fit, own), *lines_that_split(fit, own, kinds), *_by_prior(own)]
-    return [how, linkage_figures.weights_of_fields(weights), table, *notes]
+    why = [*_of_model(weights), *in_detail(fit, own), *_by_prior(own)]
+    notes = [More("Why the weights are not those of the counted shares", why)] * bool(why)
+    return [how, linkage_figures.weights_of_fields(weights), table, *lines_that_split(fit, own, kinds), *notes]
 
 
 def _share(value: float) -> str:

@@ -150,7 +150,7 @@ def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
 
 
 def test_weights_can_be_computed_again(fit):
-    words = " ".join(block for block in fields_section(fit, weighed(fit)).blocks if isinstance(block, str))
+    words = in_full(fields_section(fit, weighed(fit)))
     field, m, u, weight = re.search(r"“(\w+)” equal of (\S+) / (\S+), which is (\S+)\.", words).groups()
     assert np.log(float(m) / float(u)) == pytest.approx(float(weight), abs=0.01)
     weights = fit.weights().set_index(["field", "outcome"])["weight"]
@@ -283,9 +283,9 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     assert f" there are {value} entities on average" in sections["Clusters"].blocks[0]
     pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
     own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
-    told = f"Quote the {percent(mean)} of correct links on the first screen"
+    told = f"the share of correct links, take the {percent(mean)} of the first screen"
     assert (told in page_of(fit).method) is (f", {own} are expected" in page_of(fit).method) is (own != percent(mean))
-    assert "Quote the first and the last share of the table" in sections["Links made and missed"].blocks[0]
+    assert "To quote, take the first and the last share of the table" in sections["Links made and missed"].blocks[0]
     assert own == percent(mean) or own not in sections["Clusters"].blocks[0]
 
 
