@@ -133,7 +133,9 @@ def _colour_key(ax: Any) -> None:
 
 
 @styled
-def splits_of_items(names: Sequence[str], items: Any, kinds: Sequence[str], ax: Any = None) -> Any:
+def splits_of_items(
+    names: Sequence[str], items: Any, kinds: Sequence[str], ax: Any = None, *, right: Sequence[str] = ()
+) -> Any:  # fmt: skip
     """Draw how many items split in which way, such as three labels of four the same.
 
     Parameters
@@ -142,6 +144,7 @@ def splits_of_items(names: Sequence[str], items: Any, kinds: Sequence[str], ax: 
     items : how many items split so.
     kinds : of the ways, one colour each; the legend names them where they are not the names themselves.
     ax : axes to draw into.
+    right : how often a majority vote is right, of each way; "" where that is not known.
     """
     from matplotlib.patches import Patch
 
@@ -151,10 +154,12 @@ def splits_of_items(names: Sequence[str], items: Any, kinds: Sequence[str], ax: 
     alone = list(names) == every  # then the rows name the kinds
     rows = np.arange(len(names))
     bars = ax.barh(rows, items, color=[colour[kind] for kind in kinds], height=0.7)
-    ax.bar_label(bars, [f"{number:,}" for number in items], padding=3, fontsize=9)
+    known = [f" (vote right on {one})" if one else "" for one in right] or [""] * len(rows)
+    texts = [f"{number:,}{said}" for number, said in zip(items, known, strict=True)]
+    ax.bar_label(bars, texts, padding=3, fontsize=9)
     ax.set_yticks(rows, [folded(name) for name in names])
     ax.set(title="How the labels of an item split", xlabel="items", ylim=(len(names) - 0.4, -0.6))
-    ax.margins(x=0.12)
+    ax.margins(x=1.0 if any(known) else 0.12)  # room for the texts
     ax.tick_params(axis="y", length=0)
     count_items(ax.xaxis)
     if not alone:

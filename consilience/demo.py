@@ -31,13 +31,12 @@ from consilience.demo_words import (
     COMMANDS,
     COUNT_PEOPLE,
     DEFAULT_PRIOR,
-    FILES,
-    FILES_HELD,
     FLAT_PRIOR,
     HELD_BY_DEFAULT,
     OTHER_COMMANDS,
     OWN_PRIOR,
     RELIABILITY,
+    TOGETHER,
     WHAT_SYSTEMS_DO,
     YOURS,
     against_the_votes,
@@ -45,11 +44,14 @@ from consilience.demo_words import (
     doubts,
     in_brackets,
     of_a_vote,
+    of_grades,
     of_the_knowing,
     of_the_partition,
     of_the_prior,
+    of_ties,
     other_assumptions,
     sure_of_another,
+    trusted_and_wrong,
     truth_among,
     who_is_first,
     whom_to_look_at,
@@ -105,8 +107,9 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
         "Six studies that need no data of your own, each of one data set. Nobody knows the truth of the first two, "
-        "which are printed tables. The others are simulated, so that it is known. Ratings and People are fitted with "
-        "the model that drew their data, Leaderboard so under three priors: none shows how it suits other data."
+        "which are printed tables. The others are simulated, so that it is known. Leaderboard, Ratings and People are "
+        "fitted with the model that drew their data, Leaderboard also with other priors: that shows nothing of other "
+        "data."
     )
     yours = Section("Now yours", [
         YOURS, Code(ALL_COMMANDS, "Commands to begin with"), "Ratings, rankings and mentions of a text have no sample "
@@ -115,7 +118,7 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
     page = Page(
         "Consilience: six small studies", line, [*(study.section for study in studies), yours, _what_was_run(studies)],
         numbers=dict(itertools.chain.from_iterable(study.number.items() for study in studies)),
-        findings=[study.finding for study in studies if study.finding],
+        findings=[" ".join(studies[one].finding for one in places) for places in TOGETHER],
         verdict=" ".join(study.verdict for study in studies if study.verdict),
         figure=next((study.figure for study in studies if study.figure is not None), None),
         actions=[
@@ -208,12 +211,7 @@ def anaesthetists() -> Study:
         "make the same errors"
     )
     number = {sure: f"{fewest} to {most}"}
-    finding = (
-        f"Anaesthetists: {fewest} to {most} of {size} grades are sure, depending on how far graders make the same "
-        "errors, which these data do not show. Without the errors that the model expects beforehand, its prior, "
-        f"{counted(len(others.changed), 'patients')} would get another grade."
-    )
-    return Study(section, shown, words, number, finding, ran=_ran(fit, "printed table"))
+    return Study(section, shown, words, number, of_grades(fewest, most, size, others), ran=_ran(fit, "printed table"))
 
 
 def _votes(data: Annotations) -> np.ndarray:
@@ -291,7 +289,7 @@ def dermatologists() -> Study:
         ],
         f"what ties count moves a score by up to {moved}",
     )  # fmt: skip
-    return Study(section, shown, words, ran=_ran(fit, "printed table"))
+    return Study(section, shown, words, finding=of_ties(moved, table, computed), ran=_ran(fit, "printed table"))
 
 
 def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str, str], float]:
@@ -456,7 +454,8 @@ def toy() -> Study:
     flat = cs.certainty(cs.fit("dirichlet", data, reliability=RELIABILITIES[0], alpha=1), exact=True).items
     prior = float(np.ravel(fits[1.0].resolved.concentration("plausibility"))[0])
     first = marked["(i) unambiguous"]
-    another = sure_of_another(TOY_LABELS, votes[list(marked.values())], table, most)
+    given = TOY_LABELS, votes[list(marked.values())], table, most
+    another = sure_of_another(*given)
     words = (
         "Five annotators look at examples along a line x, on which three conditions overlap. Certainty depends on how "
         "far one trusts an annotator, the reliability γ. Some examples become certain when one trusts more; others "
@@ -481,7 +480,8 @@ def toy() -> Study:
         ],
         "some items become certain when annotators are trusted more, others stay open",
     )  # fmt: skip
-    return Study(section, shown, words, ran=_ran(fits[1.0], "simulated, without random numbers"))
+    ran = _ran(fits[1.0], "simulated, without random numbers")
+    return Study(section, shown, words, finding=trusted_and_wrong(*given), ran=ran)
 
 
 # ---- 5: ratings ----
@@ -533,9 +533,8 @@ def ratings() -> Study:
     number = {"Ratings: true means inside their 95 % interval": inside}
     sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
     finding = (
-        f"Ratings: {inside} true means lie inside their 95 % interval. The mean rating is on the wrong side of the "
-        "threshold for {:,} of {:,} items where the model is 0.95 certain of the side or more, and for {:,} of {:,} "
-        "where it is less than 0.75 certain.".format(*sure, *unsure)
+        "Ratings: the mean rating is on the wrong side of the threshold for {:,} of {:,} items where the model is 0.95 "
+        "certain of the side or more, and for {:,} of {:,} where it is less than 0.75 certain.".format(*sure, *unsure)
     )
     return Study(section, shown, words, number, finding, ran=_ran(fit, "simulated, seed 4"))
 
@@ -588,10 +587,7 @@ def people() -> Study:
     blocks = [words, shown, of_the_partition(count, scores), drawn, *doubts(fit), how, COUNT_PEOPLE]
     section = Section("People: two files to link", blocks, gist)
     number = {f"People: in two files (95 % interval); the truth is {known:,}": f"{low:,.0f} to {high:,.0f}"}
-    finding = (
-        f"People: two files of {size:,} records hold {low:,.0f} to {high:,.0f} people (95 %); the truth is {known:,}. "
-        f"In {FILES} simulations like this one the interval held the truth {FILES_HELD} times."
-    )
+    finding = f"People: the two files describe {low:,.0f} to {high:,.0f} people (95 %); the truth is {known:,}."
     ran = _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)}
     return Study(section, shown, words, number, finding, ran=ran)
 

@@ -55,7 +55,7 @@ def joined(names: Iterable[str]) -> str:
 
 
 def numbered(code: Any) -> Any:
-    """Return the numbers of views or clusters as people read them, from 1; tables and JSON have codes, from 0."""
+    """Return the numbers of views or clusters as people read them, from 1; tables in Python have codes, from 0."""
     return code + 1
 
 

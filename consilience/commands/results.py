@@ -26,19 +26,26 @@ def table(arguments: Arguments) -> None:
 def show(columns: Columns, arguments: Arguments, *, of_views: bool = False) -> None:
     """Print the first rows of a table, or all of it as JSON, and write it where that is asked for.
 
-    In text views and clusters of experts have numbers, from 1; JSON and CSV have codes, from 0.
+    Views and clusters of experts have numbers, from 1, as on pages; in Python they are codes, from 0.
     """
+    coded = [name for name in ("view", "cluster") if of_views and name in columns]
+    if of_views:
+        columns = {_numbered_share(name): numbered(own) if name in coded else own for name, own in columns.items()}
     write_csv(columns, arguments)
     if getattr(arguments, "quiet", False):
         return
     if arguments.json:
         print(json_text(rows_of(columns)))
         return
-    coded = [name for name in ("view", "cluster") if of_views and name in columns]
-    columns = {name: numbered(values) if name in coded else values for name, values in columns.items()}
     print(table_text(columns, hint="use --json or --csv FILE"))
     if coded:
-        print(f"\n{' and '.join(coded)}: numbered from {numbered(0)}; in JSON and CSV from 0")
+        print(f"\n{' and '.join(coded)}: numbered from {numbered(0)}; in Python from 0")
+
+
+def _numbered_share(name: str) -> str:
+    """Return the name of a column, of the share of a cluster by the number of the cluster."""
+    code = name.removeprefix("p_")
+    return f"p_{numbered(int(code))}" if name != code and code.isdigit() else name
 
 
 def _of_view(columns: dict[str, Any], name: str, view: int) -> dict[str, Any]:

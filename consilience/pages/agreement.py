@@ -16,10 +16,11 @@ from consilience.evaluation.agreement.differences import Lowest, lowest_annotato
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
 from consilience.pages import Code, Page, Section, Table
 from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, right_by_annotator
-from consilience.pages.agreement_first import by_convention, first_figure, how_items_split, verdict
+from consilience.pages.agreement_first import by_convention, how_items_split, verdict
 from consilience.pages.agreement_meeting import meeting_blocks
 from consilience.pages.agreement_next import LABELS, LEAST, lowest_items, next_steps
 from consilience.pages.agreement_planned import planning
+from consilience.pages.agreement_vote import first_figure, of_a_vote, tile_of_a_vote, vote_section
 from consilience.pages.annotators_alike import apart_in_agreement, how_alike
 from consilience.pages.run import IN_CODE, today
 from consilience.printing import counted, joined
@@ -51,16 +52,22 @@ _CONVENTIONS = {
 """What conventions of coefficients mean."""
 
 _COEFFICIENTS = {
-    "percent agreement": "How often two annotations of an item are the same label: SPA without weights.",
-    "kappa": "By chance is as often as two labels of different items are the same.",
-    "Fleiss' kappa": "By chance is as often as two labels drawn by the shares of all are the same.",
-    "Conger's kappa": "By chance is as often as two annotators agree who each draw labels by their own shares.",
-    "Cohen's kappa": "Of two annotators, who by chance each draw labels by their own shares.",
-    "Scott's pi": "Of two annotators, who by chance both draw labels by the shares of the two together.",
-    "Gwet's AC1": "By chance is taken to be less where one label is frequent.",
-    "Krippendorff's alpha": "By chance is as often as two labels drawn from all, and not put back, are the same.",
+    "percent agreement": "The probability that two annotations of an item are the same label. This is SPA without "
+    "weights, and nothing is subtracted for chance.",
+    "kappa": "Chance agreement is the probability that two labels of different items are the same.",
+    "Fleiss' kappa": "Chance agreement is the probability that two labels are the same if each is drawn at random with "
+    "the frequencies of all labels.",
+    "Conger's kappa": "Chance agreement is the probability that two annotators agree if each draws labels at random "
+    "with the frequencies of that annotator.",
+    "Cohen's kappa": "For two annotators: chance agreement is the probability that they agree if each draws labels at "
+    "random with the frequencies of that annotator.",
+    "Scott's pi": "For two annotators: chance agreement is the probability that they agree if both draw labels at "
+    "random with the frequencies of the two together.",
+    "Gwet's AC1": "Chance agreement is estimated to be small if one label is much more frequent than the others.",
+    "Krippendorff's alpha": "Chance agreement is the probability that two labels are the same if both are drawn at "
+    "random from all annotations, without putting the first back.",
 }
-"""What coefficients call chance."""
+"""What coefficients call chance agreement."""
 
 # Values of schemes that differ by less are one.
 _SAME = 1e-12
@@ -91,22 +98,23 @@ def agreement_page(found: Agreement) -> Page:
     (low, high), hold = others or found.interval, f"{100 * found.level:g} %"
     value, *ends = within(found.value, low, high)
     numbers[f"{name}, for {whose} ({ends[0]} to {ends[1]}, {hold})"] = value
-    first, judged = f"Two annotators give an item the same label with probability {value}", ""
+    first, judged = f"Two annotators give an item the same label with a probability of {value}", ""
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
     if len(alpha):
         expected = f"{alpha['expected'].iloc[0]:.2f}"
         own = alpha[["value", "lower", "upper"]].iloc[0].tolist()
         numbers["agreement of labels at random, as frequent as these are"] = expected
-        first += f"; labels at random, as frequent as these, would with {expected}"
+        first += f" ({expected} for labels at random)"
         of_alpha = (own[0], *(found.alpha_interval_of_others or own[1:]))
         numbers |= _of_alpha(of_alpha, "annotators like these" if found.alpha_interval_of_others else _THESE, hold)
         judged = verdict(*of_alpha)
+    numbers |= tile_of_a_vote(found)
     if found.num_usable < counts.num_items:
         numbers["items with two annotations or more"] = found.num_usable
     findings = [
-        f"{first}. {_to_quote_of_both(found)}", *([_by_weights(found)] * found.dependence.found), *beside_gold(found),
-        *_who_agrees_least(found), how_items_split(found),
+        f"{first}. {_to_quote_of_both(found)}", *([_by_weights(found)] * found.dependence.found), *of_a_vote(found),
+        *beside_gold(found), *_who_agrees_least(found), how_items_split(found),
     ]  # fmt: skip
     sections = [*agreement_sections(found, items=True), _run(found)]
     actions = next_steps(found, sections)
@@ -134,12 +142,12 @@ def _to_quote_of_both(found: Agreement) -> str:
     if not found.interval_of_others:
         _, *ends = within(found.value, *found.interval)
         return f"The interval is {ends[0]} to {ends[1]} ({hold} for {_whose(found)})."
-    _, *ends = within(found.value, *found.interval_of_others)
-    _, *own = within(found.value, *found.interval)
+    every = (*found.interval_of_others, *found.interval)
+    *ends, low, high = (written(one, f"z.{decimals(*found.interval_of_others)}f") for one in every)
     number = found.two_way.num_annotators
     return (
-        f"Quote {ends[0]} to {ends[1]} ({hold}), unless these {number:,} annotators will do all further labelling: "
-        f"then {own[0]} to {own[1]}."
+        f"Quote {ends[0]} to {ends[1]} ({hold}) or, if these {number:,} annotators will do all further labelling, "
+        f"{low} to {high}."
     )
 
 
@@ -185,7 +193,8 @@ def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section
     if not found.num_usable:
         return []
     parts = [
-        _schemes(found), _labels(found, meeting=items), _items(found) if items else None,
+        _schemes(found), vote_section(found) if items else None, _labels(found, meeting=items),
+        _items(found) if items else None,
         _annotators(found, by_gold=items), _arrival(found),
         _chance(found), planning(found),
     ]  # fmt: skip
@@ -441,26 +450,42 @@ def _chance(found: Agreement) -> Section:
     alike = frame.groupby(pandas.Series(rows, frame.index), sort=False)["convention"].transform(_each_once)
     frame = frame.assign(convention=alike)[~pandas.Series(rows, frame.index).duplicated()]
     is_alpha = frame["coefficient"].str.contains("alpha")
-    words = "Coefficients that set the agreement beside what chance would give."
+    words = "These coefficients are 1 if annotators always agree, and 0 if they agree as often as by chance."
     alpha = frame.loc[is_alpha, ["value", "lower", "upper"]]
     value, *ends = alpha.iloc[0] if len(alpha) else (np.nan,) * 3
     told = _for_both(value, (ends[0], ends[1]), found.alpha_interval_of_others)
     gist = f"Krippendorff's alpha {told}" if len(alpha) else ""
     others = (
-        "Coefficients differ in what they call chance, as the last table says, and in how they treat items with few "
-        "annotations; compare values of one coefficient only."
+        "Coefficients differ in what they call agreement by chance, as the last table says, and in how they treat "
+        "items with few annotations. Compare values of the same coefficient only."
     )
     meant = Table(_meaning(frame), "What the coefficients are.", of="")
     if not len(alpha):
         table = Table(_words(frame, found), f"Coefficients, with intervals for {_THESE}.")
         return Section("Corrected for chance", [f"{words} {others}", *map(str, found.notes), table, meant], gist)
     words += f" {_to_quote(frame, is_alpha)} {by_convention(told.partition(' ')[0])}"
-    quoted = Table(_words(frame[is_alpha], found), f"The coefficient to quote, with its interval for {_THESE}.")
+    quoted = _quoted(frame[is_alpha], found)
     rest = Table(_words(frame[~is_alpha], found), f"Other coefficients, with intervals for {_THESE}.")
     return Section(
         "Corrected for chance",
         [words, quoted, *map(str, found.notes), others, rest, meant], gist,
     )
+
+
+def _quoted(alpha: Any, found: Agreement) -> Table:
+    """Tabulate alpha as it is to be quoted: with the wider interval first where it is known, as on the first screen."""
+    import pandas
+
+    first, others = alpha.iloc[0], found.alpha_interval_of_others
+    ends = {_THESE if not found.annotators_random else _LIKE_THESE: (first["lower"], first["upper"])}
+    if others:
+        ends = {f"{_LIKE_THESE} (to quote)": others, _THESE: (first["lower"], first["upper"])}
+    digits = f"z.{decimals(*next(iter(ends.values())))}f"
+    rows = [(whose, first["value"], *own) for whose, own in ends.items()]
+    frame = pandas.DataFrame(rows, columns=["interval for", "alpha", f"{100 * found.level:g} % from", "to"])
+    texts = {name: [written(value, digits) for value in frame[name]] for name in frame.columns[1:]}
+    convention = f" ({first['convention']})" if first["convention"] else ""
+    return Table(frame, f"The coefficient to quote: Krippendorff's alpha{convention}.", texts=texts)
 
 
 def _each_once(conventions: Any) -> str:
@@ -471,8 +496,8 @@ def _each_once(conventions: Any) -> str:
 def _to_quote(frame: Any, is_alpha: Any) -> str:
     """Say which coefficient to quote and why, and how far the others that are corrected for chance are from it."""
     words = (
-        "Quote Krippendorff's alpha: it is defined for any number of annotators, of whom not all label every item, and "
-        "where 0.8 is asked for, alpha is meant."
+        "Quote Krippendorff's alpha: it is defined for any number of annotators, also if not all label every item, and "
+        "the convention below is about it."
     )
     value = frame.loc[is_alpha, "value"].iloc[0]
     rest = frame.loc[~is_alpha & ~frame["coefficient"].isin(["percent agreement"]), "value"].dropna()
@@ -480,7 +505,7 @@ def _to_quote(frame: Any, is_alpha: Any) -> str:
         return words
     apart = float((rest - value).abs().max())
     far = "less than 0.001" if apart < 0.0005 else f"at most {apart:.3f}"
-    return f"{words} The others that are corrected for chance are {far} from it here."
+    return f"{words} The other coefficients that are corrected for chance differ from it by {far} here."
 
 
 def _meaning(frame: Any) -> Any:

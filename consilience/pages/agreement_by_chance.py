@@ -28,7 +28,7 @@ _FEW = 10
 _TIMES_OF_LINKS = 1.2
 """So many times the share that is counted of links is that of the model, before a page says so."""
 
-_SURE, _HALF = 0.99, 0.5
+_SURE = 0.99
 _SHOWN = 0.02  # Pairs that are less probable are no links in doubt.
 _MOSTLY = 0.9  # Of a share, what makes it up.
 
@@ -44,6 +44,8 @@ class Chance(NamedTuple):
     share : of the pairs of two entities, as the model has it.
     expected : how many pairs that is.
     found : how many there are, each pair counted as far as it is improbable that it is a link.
+    equal : how many pairs that may be links are equal in the field.
+    linked : how many of these are linked.
     """
 
     field: str
@@ -52,6 +54,8 @@ class Chance(NamedTuple):
     share: float
     expected: float
     found: float
+    equal: int
+    linked: int
 
 
 class Weighed(NamedTuple):
@@ -88,10 +92,26 @@ def _overstated(fit: Any, weights: Any) -> list[Chance]:
     number = _pairs(fit) - float(fit.truth.pairs().probability.sum())
     values = np.diff(fit.data.first_value)
     every = [
-        Chance(str(row.field), place, int(size), row.u, row.u * number, row.others * number)
+        Chance(str(row.field), place, int(size), row.u, row.u * number, row.others * number, *_equal(fit, place))
         for place, (row, size) in enumerate(zip(equal.itertuples(), values, strict=True))
     ]
-    return [one for one in every if one.expected >= _FEW and one.expected > _TIMES * one.found]
+    return [
+        one for one in every
+        if one.expected >= _FEW and one.expected > _TIMES * max(one.found, one.equal - one.linked)
+    ]  # fmt: skip
+
+
+def _equal(fit: Any, place: int) -> tuple[int, int]:
+    """Return how many pairs that may be links are equal in a field, and how many of these are linked."""
+    value, source = np.asarray(fit.data.value)[place], np.asarray(fit.data.source)
+    known = value >= 0
+    in_all = np.bincount(value[known])
+    _, in_file = np.unique(np.stack([value[known], source[known]]), axis=1, return_counts=True)
+    every, within = (int((own * (own - 1) // 2).sum()) for own in (in_all, in_file))
+    restriction = fit.resolved.settings.as_dict().get("restriction", "none")
+    one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
+    linked = int(((value[one] == value[other]) & (value[one] >= 0)).sum())
+    return {"none": every, "within": within, "across": every - within}[restriction], linked
 
 
 def _pairs(fit: Any) -> int:
@@ -101,7 +121,7 @@ def _pairs(fit: Any) -> int:
     return {"none": between + within, "within": within, "across": between}[restriction]
 
 
-def surer_links(own: Weighed, shares: Sequence[str], dates: Sequence[str]) -> list[str]:
+def surer_links(own: Weighed, shares: Sequence[str]) -> list[str]:
     """Say which links are surer than is said, as fewer pairs are equal by chance, and that all numbers are rough.
 
     In which direction they are off is not known: links with equal values are surer, and of how much a difference
@@ -111,15 +131,25 @@ def surer_links(own: Weighed, shares: Sequence[str], dates: Sequence[str]) -> li
     ----------
     own : what fields weigh.
     shares : the numbers of the page that hang on it, as they are written.
-    dates : the fields that can be compared by their parts.
     """
-    rough = f"treat {joined(shares)} as rough" if shares else "take all shares as rough"
+    rough = joined(shares) if shares else "all shares"
     return [
-        f"The model expects {one.expected:,.0f} pairs that are no links to be equal in “{one.field}” by chance, and "
-        f"finds {_found(one)}: links with equal “{one.field}” are surer than it says. So {rough}"
-        f"{'; link by the parts of the date (below) before you rely on them' if one.field in dates else ''}."
+        f"The model expects {one.expected:,.0f} pairs of different entities to have the same “{one.field}” by chance, "
+        f"but {_unlinked(one)}: {_linked(one)} pairs with the same “{one.field}” are linked. So these links are surer "
+        f"than stated, and {rough} {'is' if len(shares) == 1 else 'are'} rough."
         for one in own.overstated[:1]
     ]
+
+
+def surer_records(fit: Any, own: Weighed) -> np.ndarray:
+    """Return which records are in a link that is less sure than others though it is equal in such a field."""
+    one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
+    unsure, value = fit.truth.pairs().of(one, other) < _SURE, np.asarray(fit.data.value)
+    found = np.zeros(fit.data.num_records, bool)
+    for chance in own.overstated:
+        equal = unsure & (value[chance.place, one] == value[chance.place, other]) & (value[chance.place, one] >= 0)
+        found[one[equal]] = found[other[equal]] = True
+    return found
 
 
 def only_unsure(own: Weighed) -> str:
@@ -157,8 +187,9 @@ def _near(data: Any, place: int, first: np.ndarray, second: np.ndarray) -> np.nd
 def in_detail(fit: Any, own: Weighed) -> list[str]:
     """Say why the model expects so much agreement by chance, and what follows for links."""
     told = [
-        f"“{one.field}” is expected to be equal by chance in {one.expected:,.0f} pairs ({one.share:.4f} of them), and "
-        f"is in {_found(one)}{_doubted(fit, one)}; 1 over its {one.values:,} values is {1 / one.values:.4f}"
+        f"“{one.field}” is expected to be equal by chance in {one.expected:,.0f} pairs ({one.share:.4f} of them), but "
+        f"{_linked(one)} pairs that are equal in it are linked{_doubted(fit, one)}; 1 over its {one.values:,} values "
+        f"is {1 / one.values:.4f}"
         for one in own.overstated
     ]
     if not told:
@@ -172,13 +203,26 @@ def in_detail(fit: Any, own: Weighed) -> list[str]:
     ]
 
 
-def _found(one: Chance) -> str:
-    """Write how many pairs were found; they are expected ones."""
-    return f"about {one.found:,.0f}" if one.found >= _HALF else "hardly any"
+def _unlinked(one: Chance) -> str:
+    """Say how many pairs are equal in a field and not linked."""
+    number = one.equal - one.linked
+    have = "has" if number == 1 else "have"
+    return f"only {counted(number, 'unlinked pairs')} {have} it" if number else "no unlinked pair has it"
+
+
+def _linked(one: Chance) -> str:
+    """Say how many of the pairs that are equal in a field are linked."""
+    return f"all {one.equal:,}" if one.linked == one.equal else f"{one.linked:,} of {one.equal:,}"
 
 
 def _doubted(fit: Any, chance: Chance) -> str:
-    """Say how many of the links that are least sure are equal in a field, and so surer; empty where none is."""
+    """Say in brackets how many of the links that are least sure are equal in a field; empty where none is."""
+    said = unsure_but_equal(fit, chance)
+    return f" ({said} in it, and surer than that)" if said else ""
+
+
+def unsure_but_equal(fit: Any, chance: Chance) -> str:
+    """Say how many of the links that are least sure are equal, in a field; empty where none is."""
     one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
     unsure = fit.truth.pairs().of(one, other) < _SURE
     value = np.asarray(fit.data.value)[chance.place]
@@ -186,4 +230,4 @@ def _doubted(fit: Any, chance: Chance) -> str:
     if not equal.any():
         return ""
     links = counted(len(equal), "links")
-    return f" ({equal.sum():,} of the {links} below {_SURE} are equal in it, and surer than that)"
+    return f"{equal.sum():,} of the {links} below {_SURE} {'is' if equal.sum() == 1 else 'are'} equal"

@@ -9,11 +9,12 @@ import numpy as np
 
 from consilience.evaluation.agreement import Agreement
 from consilience.models import FIRST
-from consilience.models.truth.against_gold import LEAST_ITEMS
+from consilience.models.truth.against_gold import LEAST_ITEMS, hits
 from consilience.pages import Action, Section
 from consilience.pages.agreement_by_gold import known_gold
 from consilience.pages.agreement_meeting import confused
 from consilience.pages.agreement_planned import narrower
+from consilience.pages.agreement_vote import votes_by_split
 from consilience.pages.annotators_alike import differ
 from consilience.printing import percent
 
@@ -46,10 +47,12 @@ def _infer(found: Agreement) -> Action:
     name = shlex.quote(file) if file else "labels.csv"
     command = f"consilience fit {FIRST[known]} {name} -o run && consilience report run -o labels.html"
     words = f"Infer the labels{'' if file else ' from the table of annotations in labels.csv'}"
-    words += ", counting annotators the more the fewer errors they seem to make" * differ(found)
-    words += f"; the report sets them beside {'the one gold label' if gold == 1 else f'the {gold:,} gold labels'}" * (
-        gold > 0
-    )
+    words += " with a model that gives more weight to annotators who seem to make fewer errors" * differ(found)
+    if gold:
+        votes = votes_by_split(found)
+        number, right = int(votes.known.sum()), hits(float(votes.right.sum()))
+        vote = f" (a majority vote: {right} of {number:,})" * bool(number)
+        words += f"; its report says how many gold labels it gets right{vote}"
     return Action(f"{words}:", command)
 
 
@@ -92,7 +95,7 @@ def _items(found: Agreement) -> list[Action]:
         f"{len(least):,} items that agree least"
     )
     words = (
-        f"Look at the {which}: {share} of the pairs of labels that differ are theirs. Agreement does not tell an "
-        "unclear item from errors of annotators"
+        f"Look at the {which}: they have {share} of all disagreements between two labels. Are they unclear, or did "
+        "annotators err?"
     )
     return [Action(words, section=LEAST)]

@@ -57,9 +57,8 @@ def narrower(found: Agreement) -> list[Action]:
         low, high = found.interval_of_others or found.interval
         annotators, items = 3 * found.two_way.num_annotators, 3 * found.counts.num_items
         words = (
-            f"Halve the ± {(high - low) / 2:.2g} for annotators like these only if that is worth about "
-            f"{_about(3 * found.counts.num_annotations)} more annotations, by {_about(annotators)} more annotators on "
-            f"{_about(items)} more items"
+            f"Collect about {_about(3 * found.counts.num_annotations)} more annotations, by {_about(annotators)} more "
+            f"annotators on {_about(items)} more items, to halve the interval (now ± {(high - low) / 2:.2g})"
         )
         return [Action(words, section=PLANNING)]
     try:
@@ -67,8 +66,8 @@ def narrower(found: Agreement) -> list[Action]:
     except UnsupportedRequest:
         return []
     return [
-        Action(f"Narrow the ± {now:.2g} for these annotators to {row.width} only if that is worth about "
-               f"{_about(row.more_annotations)} more annotations, on {_about(row.more_items)} more items",
+        Action(f"Collect about {_about(row.more_annotations)} more annotations, on {_about(row.more_items)} more "
+               f"items, to narrow the interval for these annotators from ± {now:.2g} to {row.width}",
                section=PLANNING)
         for row in rows[:1]
     ]  # fmt: skip

@@ -63,7 +63,7 @@ def halves_by_gold(found: Agreement) -> str:
         return f" Some annotators are right more often than others ({p})."
     low, high = halves
     return (
-        f" The {low.annotators:,} who agree least on other items have {hits(low.right)} of {int(low.labels):,} right, "
+        f" The {low.annotators:,} annotators who agree least have {hits(low.right)} of {int(low.labels):,} right, "
         f"the other {high.annotators:,} have {hits(high.right)} of {int(high.labels):,} ({p})."
     )
 

@@ -31,11 +31,11 @@ def clusters_allowed(fit: Any) -> str:
     if len(compared) < 2:
         given = f"That a view has {counted(most, 'clusters')} at most was given and not found"
         return f"{given}: nothing here says how many there are"
-    tried = f"Of 2 to {compared['clusters'].max()} clusters, the most that a view may have,"
+    tried = f"Of the numbers of clusters that were tried (2 to {compared['clusters'].max()}),"
     near = compared["clusters"][_open(compared)]
     if len(near) == 1:
         known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0]), 2))
-        return f"{tried} {most} have the most evidence (probability {known}){alike_in_words(fit)}"
+        return f"{tried} {most} has the most evidence (probability {known}){alike_in_words(fit)}"
     highest = int(compared["clusters"].iloc[compared["log_evidence"].argmax()])
     why = "whose estimate is the highest"
     if highest != most:
@@ -55,7 +55,7 @@ def alike_in_words(fit: Any) -> str:
     """Say which numbers of clusters sort the items into the same clusters as the one that was taken; empty of none."""
     compared, most = fit.table("evidence"), fit.truth.most_clusters
     same = compared["clusters"][(compared["clusters"] != most) & (compared["pairs_apart"] == 0)].tolist()
-    return f"; {_listed(same)} {'sorts' if len(same) == 1 else 'sort'} the items alike" if same else ""
+    return f"; {_listed(same)} {'gives' if len(same) == 1 else 'give'} the same clusters" if same else ""
 
 
 def _others(fit: Any) -> str:

@@ -7,34 +7,46 @@ from collections.abc import Mapping
 from typing import Any
 
 from consilience.pages import Action, Code
-from consilience.pages.agreement_by_chance import Weighed
+from consilience.pages.agreement_by_chance import Weighed, unsure_but_equal
 from consilience.printing import joined
 
 _PARTS = ("year", "month", "day")
 
 
-def split_dates(fit: Any, own: Weighed, kinds: Mapping[str, str], flags: str = "") -> list[Action]:
-    """Return the advice to link by the parts of dates, where the model expects too many to be equal by chance.
+def split_dates(fit: Any, own: Weighed, kinds: Mapping[str, str]) -> list[Action]:
+    """Return the advice to split dates into their parts, where the model expects too many to be equal by chance.
 
     Parameters
     ----------
     fit : of records.
     own : what fields weigh.
     kinds : the types of the fields.
-    flags : of the run, with a space in front.
     """
     dates = dates_to_split(own, kinds)
     if not dates:
         return []
     named = joined([f"“{date}”" for date in dates])
-    words = f"Or write year, month and day of {named} into columns of their own, and link by these"
-    if not (files := _orders(fit, dates)):
-        return [Action(words, section="Match weights")]
+    chance = next(one for one in own.overstated if one.field == dates[0])
+    gain = "The model then learns how often dates are equal by chance"
+    if unsure := unsure_but_equal(fit, chance):
+        gain += f"; {unsure} in “{dates[0]}” and so surer than stated"
+    if _orders(fit, dates):
+        words = f"Split {named} into year, month and day by the lines under Match weights. {gain}"
+    else:
+        words = f"Write year, month and day of {named} into columns of their own, and link by these. {gain}"
+    return [Action(words, section="Match weights")]
+
+
+def in_parts(fit: Any, own: Weighed, kinds: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the files that those lines write, and the option that names their fields; None where there are no lines.
+
+    For the parameters see `split_dates`.
+    """
+    dates = dates_to_split(own, kinds)
+    if not dates or not (files := _orders(fit, dates)):
+        return None
     fields = [part for kind in kinds for part in ([f"{kind}_{one}" for one in _PARTS] if kind in dates else [kind])]
-    parts = " ".join(shlex.quote(_in_parts(file)) for file in files)
-    command = f"consilience link {parts}{flags} --fields {shlex.quote(','.join(fields))} -o linked-by-parts"
-    words = f"Or split {named} into year, month and day by the lines under Match weights, so that the model can learn "
-    return [Action(f"{words}how often they are equal by chance; then:", command, "Match weights")]
+    return " ".join(shlex.quote(_in_parts(file)) for file in files), f" --fields {shlex.quote(','.join(fields))}"
 
 
 def lines_that_split(fit: Any, own: Weighed, kinds: Mapping[str, str]) -> list[Any]:

@@ -17,10 +17,7 @@ _MOST_DRAWS = 200
 _MOST_LESS_SURE = 15    # Items that are listed where they are less sure than most.
 _MOST_ITEMS, _FEW_ITEMS = 500, 3  # Of a view that are listed, and of a cluster that are named as its surest ones.
 _MOST_NAMED = 100  # Of a cluster, of the surest.
-_WHERE_ALL = (
-    "All: “consilience table RUN views”, which numbers views and clusters from 1 as this page does; files of CSV and "
-    "JSON number them from 0."
-)
+_WHERE_ALL = "“consilience table RUN views --csv clusters.csv” writes all, with views and clusters numbered as here."
 _GIST = "the most probable cluster of each"
 
 

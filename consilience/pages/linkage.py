@@ -20,14 +20,12 @@ from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import Page, Section, Table
-from consilience.pages.agreement_by_chance import Weighed, surer_links, weighed
-from consilience.pages.dates_in_parts import dates_to_split
+from consilience.pages.agreement_by_chance import Weighed, surer_links, surer_records, weighed
 from consilience.pages.linkage_first import first_figure, line_of_links, links_section
 from consilience.pages.linkage_next import next_steps
 from consilience.pages.links_found import among, found_of_all
 from consilience.pages.links_within import between_and_within, in_doubt
 from consilience.pages.record_pairs import fields_section, review_list
-from consilience.pages.run import kinds_of
 from consilience.pages.typing_errors import typing_errors
 from consilience.printing import counted, percent, percents
 from consilience.rounding import written
@@ -62,13 +60,13 @@ def linkage_page(
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
     own, typos, known = weighed(fit), typing_errors(fit), _by_known(fit)
-    numbers, dates = _numbers(fit), dates_to_split(own, kinds_of(fit.attributes.get("fields", "")))
+    numbers = _numbers(fit)
     shares = [text for text in numbers.values() if text.endswith("%")] if expected_words(fit) else []
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of_links(fit),
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)],
         verdict=known or _account(fit), numbers=numbers, figure=first_figure(fit),
-        findings=[*surer_links(own, shares, dates), *between_and_within(fit), *in_doubt(fit)],
+        findings=[*surer_links(own, shares), *between_and_within(fit), *in_doubt(fit, surer_records(fit, own))],
         actions=next_steps(fit, own, typos), method=_by_pairs(fit),
     )  # fmt: skip
 
@@ -228,8 +226,8 @@ def _known_interval(count: Any) -> bool:
 def linkage_sections(fit: Any, own: Weighed) -> list[Section]:
     """Return the sections of a fit of records, and of what its fields weigh."""
     parts = [
-        review_list(fit), fields_section(fit, own), links_section(fit), _thresholds(fit), _unlinkable(fit),
-        _number(fit), _known(fit), _lost(fit), _cleaning(fit), _patterns(fit),
+        fields_section(fit, own), review_list(fit, surer_records(fit, own)), links_section(fit), _thresholds(fit),
+        _unlinkable(fit), _number(fit), _known(fit), _lost(fit), _cleaning(fit), _patterns(fit),
     ]  # fmt: skip
     return [part for part in parts if part is not None]
 
@@ -273,8 +271,8 @@ def _by_pairs(fit: Any) -> str:
     if not np.isfinite(low) or own == percent(mean):
         return ""
     return (
-        f"By the probabilities of pairs, which the estimate has, {own} of the links are expected to be correct. The "
-        f"{percent(mean)} of the first screen is of the draws under “Clusters”."
+        f"If you quote the share of correct links, take the {percent(mean)} of the first screen, which is of the draws "
+        f"under “Clusters”. By the probabilities of pairs, which are of the estimate, {own} are expected to be correct."
     )
 
 
@@ -313,7 +311,7 @@ def _thresholds(fit: Any) -> Section | None:
         table = table.assign(**spread)
         words += (
             " Both are means of the draws under “Clusters”; shaded, and in brackets where there is any doubt, is what "
-            "95 % of these draws have."
+            "95 % of these draws have. To quote how right and how complete the links are, take the first screen."
         )
         texts = {
             name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
@@ -399,6 +397,9 @@ def _lost(fit: Any) -> Section | None:
     frame = table[~table["quantity"].isin(["found_share", "completed", "entities"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
         words += " Where it learned from links, it counted those that are no candidates too."
+    words += " To quote, take the first and the last share of the table; those between say where links are lost." * (
+        expected_scores(fit).predicted_pairs > 0 and found_of_all(fit)[1] == "all links"
+    )
     shown = frame["value"].where(frame["quantity"] != "threshold", -frame["value"])
     change = frame["quantity"] == "entities_corrected"
     shown = shown.where(~change, frame["value"] - known.get("entities", np.nan))

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from consilience.notes import Remedy
-from consilience.pages import Action
+from consilience.pages import Action, capital
 from consilience.pages.agreement_by_chance import Weighed
-from consilience.pages.dates_in_parts import split_dates
+from consilience.pages.dates_in_parts import in_parts, split_dates
 from consilience.pages.linkage_first import written_files
 from consilience.pages.links_within import across_files, pairs_in_doubt, parted, rarely_within, within_too
 from consilience.pages.run import changed, kinds_of
@@ -39,18 +39,21 @@ def next_steps(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
     fields = f" --fields {shlex.quote(fit.attributes['fields_given'])}" if "fields_given" in fit.attributes else ""
     similar = _similar(kinds, typos) if "similar" not in fit.attributes else ""
     across = within_too(fit) and rarely_within(fit)
-    options = _ACROSS * across + (similar * (typos.number > 0) or _as_given(fit))
+    parts = in_parts(fit, own, kinds)
+    files, fields = parts or (files, fields)
+    options = _ACROSS * across + (similar * (typos.number > 0) or _as_given(fit, dates=parts is None))
     link = f"consilience link {files}{flags}{fields}{options}"
-    spoken = across or typos.number > 0
-    best = [Action(_recommended(fit, typos, across=across), f"{link} -o {_AGAIN}")] if spoken else []
-    words = "With same or different in its column answer, link again:"
+    spoken = across or typos.number > 0 or parts is not None
+    again = "link the split files" if parts else "link again"
+    best = [Action(_recommended(fit, typos, again, across=across), f"{link} -o {_AGAIN}")] if spoken else []
+    words = "Write same or different into its column answer, then link with these answers:"
     answered = [Action(words, f"{link} --labels review.csv -o decided")]
     answered *= fit.method == "em" and "labels" not in fit.attributes
     return [
+        *split_dates(fit, own, kinds),
         *best,
         _review(fit, _AGAIN if best else ""),
         *answered,
-        *split_dates(fit, own, kinds, f"{flags}{options}"),
         _result(fit),
         *([] if across else across_files(fit, link)),
         *(_by_similarity(kinds, similar, link) if similar and not typos.number else []),
@@ -59,22 +62,22 @@ def next_steps(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
     ]  # fmt: skip
 
 
-def _recommended(fit: Any, typos: Typos, *, across: bool) -> str:
-    """Say what to link again with, and what speaks for it."""
+def _recommended(fit: Any, typos: Typos, again: str, *, across: bool) -> str:
+    """Say what to link again with, and what speaks for it; ``again`` are the words for what to do."""
     how = f"with {joined(f'“{name}”' for name in typos.fields)} compared by similarity" if typos.number else ""
     if not across:
-        return f"Link again {how}, as {typos.words}:"
-    words = f"If no file has an entity (such as a person) twice, link again only between files{how and f', and {how}'}"
+        return f"{capital(again)} {how}, as {typos.words}:" if how else f"{capital(again)}:"
+    words = f"If no file has an entity (such as a person) twice, {again} only between files{how and f', and {how}'}"
     why = [one for one in (parted(fit), typos.words) if one]
-    return f"{words}: {'; '.join(why)}:" if why else f"{words}:"
+    return f"{'; '.join([words, *why])}:"
 
 
 def _review(fit: Any, again: str) -> Action:
     """Advise to decide on pairs by hand, of this run or of the one that links again."""
     if again:
-        words = "Then decide by hand on the pairs that stay in doubt; a list to answer:"
+        words = "Decide by hand on the pairs that are still in doubt; this writes a list to answer:"
         return Action(words, f"consilience review {again} -o review.csv", "Review list")
-    words = f"Decide on pairs by hand, the least certain first{pairs_in_doubt(fit)}; a list to answer:"
+    words = f"Decide on pairs by hand, the least certain first{pairs_in_doubt(fit)}; this writes a list to answer:"
     return Action(words, "consilience review RUN -o review.csv", "Review list")
 
 
@@ -92,10 +95,10 @@ def _similar(kinds: Mapping[str, str], typos: Typos) -> str:
     return f" --similar {shlex.quote(named)}" if fields else ""
 
 
-def _as_given(fit: Any) -> str:
-    """Return the option by which the run compared values by similarity; empty where none was given."""
+def _as_given(fit: Any, *, dates: bool) -> str:
+    """Return the option by which the run compared values by similarity, with dates or not; empty where none is left."""
     kinds = kinds_of(fit.attributes.get("similar", ""))
-    named = ",".join(f"{name}={kind}" for name, kind in kinds.items() if kind in _KINDS)
+    named = ",".join(f"{name}={kind}" for name, kind in kinds.items() if kind in _KINDS and (dates or kind != "date"))
     return f" --similar {shlex.quote(named)}" if named else ""
 
 

@@ -29,10 +29,10 @@ def between_and_within(fit: Any) -> list[str]:
     (between, of_between), (within, of_within) = counts = _counted(fit, *linked)
     said = (
         f"Between files {between:,} of {counted(of_between, 'pairs')} of records {_are(between)} linked, within a file "
-        f"{within:,} of {of_within:,}. Before it compares them the model takes both to be links as often"
+        f"{within:,} of {of_within:,}. Before it compares values the model takes both to be equally probable"
     )
     if _is_rare(*counts):
-        said += ", though links within are far rarer"
+        said += ", although links within a file are far rarer"
     return [f"{said}."]
 
 
@@ -57,9 +57,9 @@ def parted(fit: Any) -> str:
     if not number:
         return ""
     if number > _MOST_NAMED:
-        return f"that parts the {number:,} links within a file"
+        return f"this parts the {number:,} links within a file"
     named = zip(names[one[own]], names[other[own]], fit.truth.pairs().of(one[own], other[own]), strict=True)
-    return f"that parts {joined(f'{a} and {b} (linked with {probability(p, 2)})' for a, b, p in named)}"
+    return f"this parts {joined(f'{a} and {b} (linked with {probability(p, 2)})' for a, b, p in named)}"
 
 
 def links_and_pairs(fit: Any) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -92,18 +92,26 @@ def _is_rare(in_several: tuple[int, int], in_one: tuple[int, int]) -> bool:
     return between > 0 and within * of_between <= _RARE * between * of_within
 
 
-def in_doubt(fit: Any) -> list[str]:
-    """Say how many records are in doubt, and which pair most."""
-    number = len(doubtful_records(fit))
-    pairs = fit.truth.pairs()
-    if not number or not len(pairs.probability):
+def in_doubt(fit: Any, surer: np.ndarray) -> list[str]:
+    """Say how many records are in doubt, apart from those in links that are surer than stated, and which pair most.
+
+    Parameters
+    ----------
+    fit : of records.
+    surer : which records are in such links; see `surer_records`.
+    """
+    doubtful, pairs = doubtful_records(fit), fit.truth.pairs()
+    if not len(doubtful) or not len(pairs.probability):
         return []
+    known = int(surer[doubtful].sum())
+    number = len(doubtful) - known
     one, other = (np.array([record]) for record in most_in_doubt(fit))
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
+    more = f"; {known:,} more {_are(known)} in links that are surer than stated" * bool(known)
     return [
         f"For {number:,} of {counted(fit.data.num_records, 'records')} it is in doubt which others are of the same "
-        f"entity (certainty below {DOUBTFUL}). Most in doubt are {names[one[0]]} and {names[other[0]]}, one entity "
-        f"with probability {near_cut(of_both)}."
+        f"entity (certainty below {DOUBTFUL}){more}. Most in doubt are {names[one[0]]} and {names[other[0]]}, one "
+        f"entity with a probability of {near_cut(of_both)}."
     ]
 
 

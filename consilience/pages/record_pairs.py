@@ -38,8 +38,14 @@ _LOG_ODDS = (
 )
 
 
-def review_list(fit: Any) -> Section | None:
-    """Show the records that are least certain, each with those that it may belong to, field by field."""
+def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
+    """Show the records that are least certain, each with those that it may belong to, field by field.
+
+    Parameters
+    ----------
+    fit : of records.
+    surer : which records are in links that are surer than stated; nothing is said of that by default.
+    """
     import pandas
 
     doubtful = doubtful_records(fit)
@@ -57,7 +63,7 @@ def review_list(fit: Any) -> Section | None:
     how = (
         "Read the bars from the top: log odds begin with those of any two records, each field moves them, and the last "
         "bar is their sum. The two shares before each number say how often the model expects the "
-        f"outcome of the field among links, and among other pairs with this value. {_LOG_ODDS}"
+        "outcome of the field among links, and among other pairs with this value."
     )
     in_full = [
         "The log odds begin with those of two records before their fields are compared, if neither belongs with a "
@@ -86,6 +92,8 @@ def review_list(fit: Any) -> Section | None:
     told = [how, More("How the bars are computed", in_full)] if bars else []
     blocks = [words, shown, *([more] if left_out else []), *told, *bars]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} with an entity of certainty below {DOUBTFUL}"
+    known = 0 if surer is None else int(surer[doubtful].sum())
+    gist += f" ({known:,} of them in links that are surer than stated)" * bool(known)
     gist += f"; what each field adds, for {counted(len(bars), 'pairs')}" * bool(bars)
     return Section("Review list", blocks, gist)
 
@@ -272,7 +280,7 @@ def fields_section(fit: Any, own: Weighed) -> Section | None:
 
 
 def _says_most(fit: Any) -> str:
-    """Say which field adds most in a usual link, which is drawn below the review list; empty where none is told."""
+    """Say which field adds most in a usual link, which the review list draws; empty where none is told."""
     for one, other in middle_link(fit) if "explain" in fit.member.measure_names else []:
         with contextlib.suppress(UnsupportedRequest):
             table = fit.measure("explain", fit.data.records[one], fit.data.records[other])
@@ -295,8 +303,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
         "pairs of records, each pair counted as much of a link as it is probable. "
-        f"{'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Intervals hold the doubt about the share of links, "
-        "and no other."
+        f"{_LOG_ODDS} Intervals hold the doubt about the share of links, and no other."
         f"{_NONE_BY_CHANCE if misjudged.any() else ''}"
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
@@ -305,8 +312,9 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         of="weights", texts={shares[name]: words for name, words in text.items()},
     )  # fmt: skip
     kinds = kinds_of(fit.attributes.get("fields", ""))
-    notes = [*_of_model(weights), *in_detail(fit, own), *lines_that_split(fit, own, kinds), *_by_prior(own)]
-    return [how, linkage_figures.weights_of_fields(weights), table, *notes]
+    why = [*_of_model(weights), *in_detail(fit, own), *_by_prior(own)]
+    notes = [More("Why the weights are not those of the counted shares", why)] * bool(why)
+    return [how, linkage_figures.weights_of_fields(weights), table, *lines_that_split(fit, own, kinds), *notes]
 
 
 def _share(value: float) -> str:

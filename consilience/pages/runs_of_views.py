@@ -71,13 +71,12 @@ def missed(fit: Any) -> str:
     if passes(fit) != 0:
         return ""
     number = len(_ladders(fit))
-    agree = f"The {number} runs began apart and agree, but the" if _apart(fit) <= _AGREE else "The"
-    did = "check that could have found other numbers did not get to work, so some may be missed"
-    return f"{agree} {did} (see {NUMBER_TITLE}). "
+    agree = f"The {number} runs of the sampler agree, but the" if _apart(fit) <= _AGREE else "The"
+    return f"{agree} search for other numbers of views got nowhere, so some may be missed. "
 
 
 def why_missed(fit: Any) -> list[str]:
-    """Say what that check is, where it did not get to work."""
+    """Say what that search is, where it got nowhere."""
     if passes(fit) != 0:
         return []
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import shlex
 from collections.abc import Mapping
@@ -41,6 +42,7 @@ from consilience.pages.runs_of_views import (
 )
 from consilience.pages.systems import in_words
 from consilience.pages.views_measured import MEASURED_AT, TRUST, not_sure, trust_of
+from consilience.pages.without_one import HOW, without_one
 from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability
 
@@ -73,14 +75,15 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         findings=[
             f"{_how_many(found)}. {missed(fit)}{_without_view(found)}".strip(),
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
-            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND),
-            f"{clusters_allowed(fit)}. All probabilities are the model's own; sure means {SURE} or more.",
+            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND)
+            + f" Sure means a probability of {SURE} or more, by the model.",
+            f"{clusters_allowed(fit)}.",
             " ".join([*_mute(found), *_contrary(found), gains.surer(found.asked, found.open)][:2]),
         ],
         actions=[
             *_more_draws(fit),
             *_ask_again(found),
-            Action("Write the clusters of items (numbered from 0):", "consilience table RUN views --csv clusters.csv"),
+            Action("Write the clusters of items:", "consilience table RUN views --csv clusters.csv"),
             *_check(found),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
@@ -121,6 +124,12 @@ class _Found:
         chance = fit.truth.cluster_probability[:, _held(fit.truth)]
         self.open = int(not_sure(chance.max(axis=2)).any(axis=1).sum())
 
+    @functools.cached_property
+    def without(self) -> str:
+        """Say whether clusters change without the expert who clearly errs most; empty where there are several views."""
+        held = _held(self.fit.truth)
+        return without_one(self.fit, self.of_whom["expert"].iloc[0], held[0]) if len(held) == 1 else ""
+
 
 def _numbers(found: _Found) -> dict[str, Any]:
     """Return the key figures; where all is sure, sizes of the clusters and who errs most in place of what is sure."""
@@ -149,8 +158,8 @@ def _ask_again(found: _Found) -> list[Action]:
     """Return the advice to speak with the expert who errs most, where one clearly does, by the pairs in question."""
     if not most_contrary(found.of_whom):
         return []
-    who = found.of_whom["expert"].iloc[0]
-    words = f"Ask {who} why, by the rows of {who} in this file; was the question understood?"
+    who, number = found.of_whom[["expert", "against the clusters"]].iloc[0]
+    words = f"Ask {who} about the {number:,} rows of {who} in this file; was the question understood?"
     return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
 
 
@@ -158,7 +167,7 @@ def _check(found: _Found) -> list[Action]:
     """Return the advice to check clusters by what is known, where more answers would tell next to nothing."""
     if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= gains.WORTH):
         return []
-    words = "Check the clusters by a grouping you know; KNOWN.csv has item and cluster of the items in clusters.csv"
+    words = "Compare the clusters with a grouping that you know, with the columns item and cluster in KNOWN.csv"
     return [Action(f"{words}:", "consilience score KNOWN.csv clusters.csv --columns record=item")]
 
 
@@ -175,8 +184,12 @@ def _share_of(found: _Found) -> str:
 
 def _how_surely(found: _Found) -> str:
     """Say how probable that number is; only in which share of draws, where no chain went all the way."""
-    share = in_words(_share_of(found))
-    return f"in a share {share} of the draws" if passes(found.fit) == 0 else f"with probability {share}"
+    share = _share_of(found)
+    if passes(found.fit) != 0:
+        return f"with probability {in_words(share)}"
+    sign, _, number = share.rpartition(" ")
+    more = {">": "more than ", "<": "less than "}.get(sign, "")
+    return f"in {more}{100 * float(number):.3g} % of the sampler's draws"
 
 
 def _called(found: _Found) -> str:
@@ -191,7 +204,7 @@ def _how_many(found: _Found) -> str:
     (low, high), number = found.count.interval, found.fit.data.num_experts
     spread = "" if low == high else f" (in 95 % of draws {low:,.0f} to {high:,.0f})"
     who = "The expert has" if number == 1 else f"The {number:,} experts have"
-    return f"{who} {counted(found.most, 'views')} in mind, {_how_surely(found)}{spread}"
+    return f"{who} {counted(found.most, 'views')}, {_how_surely(found)}{spread}"
 
 
 def _without_view(found: _Found) -> str:
@@ -207,11 +220,14 @@ def _without_view(found: _Found) -> str:
 
 
 def _contrary(found: _Found) -> list[str]:
-    """Say whose answers go against the others, where one expert has clearly more of them; empty otherwise."""
+    """Say whose answers go against the others, where one expert has clearly more of them; empty otherwise.
+
+    And, where there is one view, whether the clusters change without the answers of that expert.
+    """
     if not (who := most_contrary(found.of_whom)):
         return []
     of = counted(found.fit.data.num_constraints, "answers")
-    return [f"{len(found.against):,} of {of} go against the clusters; {who}."]
+    return [f"{len(found.against):,} of {of} go against the clusters; {who}.", *[found.without] * bool(found.without)]
 
 
 def _other_clusters(fit: Any) -> list[Action]:
@@ -452,7 +468,7 @@ def _of_one(found: _Found, who: Any) -> list[Any]:
     own = found.against[found.against["expert"] == who]
     apart = own["together"] > 0.5
     words = f"{kinds_in_words(found.fit, found.against, who)}. {spread_in_words(found.fit, who)}".strip()
-    blocks: list[Any] = [words]
+    blocks: list[Any] = [words, *[f"{found.without} {HOW}"] * bool(found.without)]
     for which, name in ((~apart, "together, of different clusters"), (apart, "apart, of one cluster")):
         if which.any():
             shown = own[which].head(_FEW_ROWS // 2).drop(columns="gain")

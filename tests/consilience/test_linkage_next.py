@@ -10,7 +10,7 @@ import pytest
 
 import consilience as cs
 from consilience.pages.agreement_by_chance import Chance, Weighed, weighed
-from consilience.pages.dates_in_parts import lines_that_split, split_dates
+from consilience.pages.dates_in_parts import in_parts, lines_that_split, split_dates
 from consilience.pages.linkage_next import next_steps
 from consilience.pages.record_pairs import fields_section
 from consilience.pages.run import kinds_of
@@ -35,8 +35,8 @@ def test_one_command_has_all_options_that_are_spoken_for(fit, monkeypatch, rare,
     one = dataclasses.replace(fit, attributes=fit.attributes | {"fields": "name (category), born (date)"})
     typos = Typos(number, 6, ("name",), ("Nils", "Niln")) if number else NONE
     options = " --restriction across" * rare + " --similar name=string" * bool(number)
-    overstated = [Chance("born", 1, 40, 0.02, 169, 1)]
-    first, *others = next_steps(one, Weighed(None, overstated, None), typos)
+    overstated = [Chance("born", 1, 40, 0.02, 169, 1, 60, 60)]
+    split, first, *others = next_steps(one, Weighed(None, overstated, None), typos)
     commands = [action.command for action in (first, *others)]
     if options:
         assert commands[0] == f"consilience link FILES{options} -o linked-again"
@@ -46,7 +46,7 @@ def test_one_command_has_all_options_that_are_spoken_for(fit, monkeypatch, rare,
     else:
         assert commands[0] == "consilience review RUN -o review.csv"
     assert f"consilience link FILES{options} --labels review.csv -o decided" in commands
-    assert any("columns of their own" in action.words for action in others)
+    assert split.words.startswith("Write year, month and day of “born” into columns of their own, and link by these.")
     assert sum("linked-across" in one for one in commands) == (not rare)
     assert sum("linked-by-similarity" in one for one in commands) == (not number)
 
@@ -146,17 +146,26 @@ def test_lines_that_part_dates_run_and_what_they_write_is_linked(tmp_path, monke
     own, kinds = weighed(one), kinds_of(one.attributes["fields"])
     assert [chance.field for chance in own.overstated] == ["born"]
     (step,) = split_dates(one, own, kinds)
-    assert step.command == (
-        "consilience link a-parts.csv 'b c-parts.csv' --fields first,last,born_year,born_month,born_day "
-        "-o linked-by-parts"
-    )
+    assert step.words.startswith("Split “born” into year, month and day by the lines under Match weights. The ")
+    parts, fields = in_parts(one, own, kinds)
+    assert (parts, fields) == ("a-parts.csv 'b c-parts.csv'", " --fields first,last,born_year,born_month,born_day")
+    first, second, *others = next_steps(one, own, NONE)
+    assert first == step
+    assert second.command.startswith(f"consilience link {parts}{fields}")
+    assert second.command.endswith(" -o linked-again")
+    assert "link the split files" in second.words.lower()
+    (answered,) = (action.command for action in others if "--labels" in action.command)
+    assert answered.startswith(f"consilience link {parts}{fields}")
+    near = dataclasses.replace(one, attributes=one.attributes | {"similar": "first (string), born (date)"})
+    assert next_steps(near, own, NONE)[1].command.endswith(" --similar first=string -o linked-again")
     said, code = lines_that_split(one, own, kinds)
     assert said == "These lines write a-parts.csv and b c-parts.csv, with a column for each part:"
     assert any(getattr(block, "text", "") == code.text for block in fields_section(one, own).blocks)
     for without in ({"columns": {"a": {"x": "born"}}}, {"files": ["a.csv", "b.parquet"]}, {"files": []}):
         other = dataclasses.replace(one, attributes=one.attributes | without)
         assert lines_that_split(other, own, kinds) == []
-        assert split_dates(other, own, kinds)[0].command == ""
+        assert in_parts(other, own, kinds) is None
+        assert "into columns of their own" in split_dates(other, own, kinds)[0].words
     exec(code.text, {})
     for name, frame in zip(files, frames, strict=True):
         parts = pandas.read_csv(f"{name}-parts.csv")
@@ -165,6 +174,6 @@ def test_lines_that_part_dates_run_and_what_they_write_is_linked(tmp_path, monke
         assert parts["born_day"].tolist() == day.tolist()
         assert parts["first"].astype(str).tolist() == frame["first"].tolist()
         assert "born" not in parts
-    fields = re.search(r"--fields (\S+)", step.command)[1].split(",")
+    fields = re.search(r"--fields (\S+)", fields)[1].split(",")
     parted = cs.link({name: f"{name}-parts.csv" for name in files}, fields=fields, draws=50)
     assert not {chance.field for chance in weighed(parted).overstated} & {"born_year", "born_month", "born_day"}

@@ -22,6 +22,7 @@ from consilience.pages.agreement_by_chance import (
     in_detail,
     only_unsure,
     surer_links,
+    surer_records,
     weighed,
 )
 from consilience.pages.dates_in_parts import lines_that_split, split_dates
@@ -36,7 +37,7 @@ from consilience.pages.linkage import (
 )
 from consilience.pages.linkage_first import links_section, written_files
 from consilience.pages.linkage_next import next_steps
-from consilience.pages.links_within import across_files, between_and_within, links_and_pairs, rarely_within
+from consilience.pages.links_within import across_files, between_and_within, in_doubt, links_and_pairs, rarely_within
 from consilience.pages.record_pairs import (
     _distinct,
     _signed,
@@ -121,9 +122,9 @@ def of_entities(entity, source, probability=0.7):
 
 @pytest.mark.parametrize(
     ("linked_within", "rare", "named"),
-    [(0, True, ""), (1, True, "; that parts r0 and r1 (linked with 0.70)"),
-     (2, False, "; that parts r0 and r1 (linked with 0.70) and r2 and r3 (linked with 0.70)"),
-     (3, False, "; that parts the 3 links within a file")],
+    [(0, True, ""), (1, True, "; this parts r0 and r1 (linked with 0.70)"),
+     (2, False, "; this parts r0 and r1 (linked with 0.70) and r2 and r3 (linked with 0.70)"),
+     (3, False, "; this parts the 3 links within a file")],
 )  # fmt: skip
 def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, rare, named):
     """Of 20 records in each of two files, 12 are in both: 12 of 400 pairs, and as many as given of 2 × 190."""
@@ -138,7 +139,7 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
     assert f" {linked_within} of 380. Before" in said
     (step,) = across_files(fit, "consilience link FILES")
     assert step.words == f"If no file has an entity (such as a person) twice, link only between files{named}:"
-    assert ("though links within are far rarer" in said) is rare
+    assert ("although links within a file are far rarer" in said) is rare
 
 
 def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
@@ -149,7 +150,7 @@ def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
 
 
 def test_weights_can_be_computed_again(fit):
-    words = " ".join(block for block in fields_section(fit, weighed(fit)).blocks if isinstance(block, str))
+    words = in_full(fields_section(fit, weighed(fit)))
     field, m, u, weight = re.search(r"“(\w+)” equal of (\S+) / (\S+), which is (\S+)\.", words).groups()
     assert np.log(float(m) / float(u)) == pytest.approx(float(weight), abs=0.01)
     weights = fit.weights().set_index(["field", "outcome"])["weight"]
@@ -161,9 +162,15 @@ def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
     pairs = fit.truth.pairs()
     least = np.abs(pairs.probability - 0.5).argmin()
     one, other = (fit.data.records[codes[least]] for codes in (pairs.first, pairs.second))
-    begun = f"For {number} of 200 records it is in doubt which others are of the same entity (certainty below 0.99). "
-    said = f"{begun}Most in doubt are {one} and {other}, one entity with probability "
-    assert page_of(fit).findings[-1].startswith(said)
+    for known in (0, 1, 2):
+        surer = np.isin(np.arange(200), doubtful_records(fit)[:known])
+        begun = f"For {number - known} of 200 records it is in doubt which others are of the same entity (certainty "
+        more = ("", *(f"; {text} in links that are surer than stated" for text in ("1 more is", "2 more are")))[known]
+        said = f"{begun}below 0.99){more}. Most in doubt are {one} and {other}, one entity with a probability of "
+        (found,) = in_doubt(fit, surer)
+        assert found.startswith(said)
+        assert (found == page_of(fit).findings[-1]) is (known == 0)
+        assert (f" ({known} of them in links that are surer" in review_list(fit, surer).gist) is (known > 0)
 
 
 def fit_codes(fit):
@@ -276,8 +283,9 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     assert f" there are {value} entities on average" in sections["Clusters"].blocks[0]
     pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
     own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
-    told = f"{own} of the links are expected to be correct. The {percent(mean)} of the first screen"
-    assert (told in page_of(fit).method) is (own != percent(mean))
+    told = f"the share of correct links, take the {percent(mean)} of the first screen"
+    assert (told in page_of(fit).method) is (f", {own} are expected" in page_of(fit).method) is (own != percent(mean))
+    assert "To quote, take the first and the last share of the table" in sections["Links made and missed"].blocks[0]
     assert own == percent(mean) or own not in sections["Clusters"].blocks[0]
 
 
@@ -295,6 +303,8 @@ def test_thresholds_above_which_the_same_pairs_are_share_a_row(fit):
 def test_log_odds_are_explained_once(fit):
     said = " ".join(block for part in page_of(fit).sections for block in part.blocks if isinstance(block, str))
     assert said.count("Log odds are the natural logarithm") == 1
+    assert [part.title for part in page_of(fit).sections[:2]] == ["Match weights", "Review list"]
+    assert "Log odds are" in page_of(fit).sections[0].blocks[0]
 
 
 def with_dates(restriction):
@@ -329,20 +339,26 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert (chance.field, chance.place, chance.values) == ("born", 2, 40)
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
-    (said,) = surer_links(own, ["98 %", "96 %"], ["born"])
+    (said,) = surer_links(own, ["98 %", "96 %"])
     estimate = np.asarray(one.truth.estimate())
     unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
     same = born[first] == born[second]
-    about = f"about {found:,.0f}" if found >= 0.5 else "hardly any"
+    apart = same & (estimate[first] != estimate[second])
+    assert (chance.equal, chance.linked) == (same.sum(), same.sum() - apart.sum())
+    assert apart.sum() == 0
     assert said == (
-        f"The model expects {expected:,.0f} pairs that are no links to be equal in “born” by chance, and finds "
-        f"{about}: links with equal “born” are surer than it says. So treat 98 % and 96 % as rough; link by the parts "
-        "of the date (below) before you rely on them."
+        f"The model expects {expected:,.0f} pairs of different entities to have the same “born” by chance, but no "
+        f"unlinked pair has it: all {same.sum()} pairs with the same “born” are linked. So these links are surer than "
+        "stated, and 98 % and 96 % are rough."
     )
-    assert surer_links(own, [], [])[0].endswith(" than it says. So take all shares as rough.")
+    assert surer_links(own, [])[0].endswith(" surer than stated, and all shares are rough.")
+    few = own._replace(overstated=[chance._replace(equal=same.sum() + 2)])
+    assert f"but only 2 unlinked pairs have it: {same.sum()} of {same.sum() + 2} pairs with" in surer_links(few, [])[0]
+    records = np.unique([first[unsure & same], second[unsure & same]])
+    assert np.flatnonzero(surer_records(one, own)).tolist() == records.tolist()
     page = page_of(one)
     shares = [text for text in page.numbers.values() if text.endswith("%")]
-    assert surer_links(own, shares, ["born"])[0] in page.findings
+    assert surer_links(own, shares)[0] in page.findings
     (told,) = in_detail(one, own)
     count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 are equal in it, and surer than that)"
     assert (count in told) is bool((unsure & same).any())
@@ -350,7 +366,10 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert "; 1 over its 40 values is 0.0250. " in told
     assert "a value that nobody in the files has is not in its dictionary" in told
     (asked,) = (action for action in page_of(one).actions if "columns of their own" in action.words)
-    assert asked.words == "Or write year, month and day of “born” into columns of their own, and link by these"
+    gain = f"; {(unsure & same).sum()} of the {unsure.sum()} links below 0.99 are equal in “born” and so surer"
+    assert asked.words.startswith("Write year, month and day of “born” into columns of their own, and link by these. ")
+    assert (gain in asked.words) is bool((unsure & same).any())
+    assert asked == page_of(one).actions[0]
     assert (asked.command, lines_that_split(one, own, {"born": "date"})) == ("", [])  # made of no files
     assert not split_dates(one, own, {"born": "category"})
     how, _, table, *_ = fields_section(one, own).blocks
@@ -477,7 +496,8 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
 def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
     own = weighed(fit)
     assert own.overstated == []
-    assert (surer_links(own, [], []), in_detail(fit, own)) == ([], [])
+    assert (surer_links(own, []), in_detail(fit, own)) == ([], [])
+    assert not surer_records(fit, own).any()
     assert "There is none" not in fields_section(fit, own).blocks[0]
 
 

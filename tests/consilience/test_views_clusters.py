@@ -28,9 +28,9 @@ def compared(values, errors, apart, most=3):
 @pytest.mark.parametrize(
     ("values", "errors", "apart", "said", "otherwise", "other"),
     [
-        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 have the most evidence (probability above 0.99)", "", 0),
-        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0], "3 have the most evidence (probability above 0.99)",
-         "; 4 sorts the items alike", 0),
+        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 has the most evidence (probability above 0.99)", "", 0),
+        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0], "3 has the most evidence (probability above 0.99)",
+         "; 4 gives the same clusters", 0),
         ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 are left open: the estimates of their evidence are "
          "too rough to tell them apart. This page takes 3, whose estimate is the highest",
          "; the run with 4 sorts the items into the same clusters", 0),
@@ -48,7 +48,7 @@ def compared(values, errors, apart, most=3):
 def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart, said, otherwise, other):
     fit = compared(values, errors, apart)
     text = clusters_allowed(fit)
-    assert text.startswith(f"Of 2 to {len(values) + 1} clusters, the most that a view may have, {said}")
+    assert text.startswith(f"Of the numbers of clusters that were tried (2 to {len(values) + 1}), {said}")
     assert text.endswith(otherwise)
     assert "nats" not in text
     assert most_otherwise(fit) == other

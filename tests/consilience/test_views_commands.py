@@ -106,10 +106,11 @@ def test_the_table_of_experts_shows_the_prior(folder, printed):
 
 def test_new_items_are_predicted_by_the_command(folder, fit, printed, tmp_path):
     text = printed("predict", folder / "run", folder / "new.csv")
-    assert text.split("\n")[0].split() == ["item", "view", "cluster", "probability", "entropy", "p_0", "p_1", "p_2"]
+    assert text.split("\n")[0].split() == ["item", "view", "cluster", "probability", "entropy", "p_1", "p_2", "p_3"]
     words = ("predict", folder / "run", folder / "new.csv", "--json", "--csv", tmp_path / "out.csv")
     rows = json.loads(printed(*words))
     assert [row["item"] for row in rows[:4]] == ["s0", "s0", "s1", "s1"]
+    assert all(row[f"p_{row['cluster']}"] == row["probability"] for row in rows)  # as many as clusters are numbered
     with open(tmp_path / "out.csv") as file:
         assert len(list(csv.DictReader(file))) == len(rows) == 12
     assert len(fit.predict(folder / "new.csv", all_views=True)) == 18
@@ -272,12 +273,16 @@ def test_one_view_is_scored_by_the_command(folder, made, tmp_path, printed, refu
     """By the words that the refusal names."""
     clusterings, _, _ = made
     rows = json.loads(printed("table", folder / "run", "views", "--view", "1", "--json"))
-    assert {row["view"] for row in rows} == {0}
+    assert {row["view"] for row in rows} == {1}  # as it is asked for
     assert len(rows) == 41
     written = tmp_path / "view.csv"
     shown = printed("table", folder / "run", "views", "--view", "1", "--csv", written)
     assert {line.split()[1] for line in shown.splitlines() if line.startswith("s")} == {"1"}
-    assert "view and cluster: numbered from 1; in JSON and CSV from 0" in shown
+    assert "view and cluster: numbered from 1; in Python from 0" in shown
+    with open(written) as file:
+        in_file = [(row["item"], row["view"], row["cluster"]) for row in csv.DictReader(file)]
+    assert in_file == [(row["item"], str(row["view"]), str(row["cluster"])) for row in rows]
+    assert in_file[:3] == [tuple(line.split()[:3]) for line in shown.splitlines() if line.startswith("s")][:3]
     key = [(f"s{item}", int(cluster)) for item, cluster in enumerate(clusterings.label[0])]
     write(tmp_path / "key.csv", ["id", "entity"], key)
     assert "pairwise" in printed("score", tmp_path / "key.csv", written, "--columns", "record=item")

@@ -413,7 +413,7 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
     assert ("Pairs to ask next" in asked) == unsure
     assert ("More answers would make clusters surer: of the pairs" in " ".join(page.findings)) == unsure
     assert " ".join([*page.findings, *map(words, page.sections)]).count("would hardly change the clusters") <= 1
-    assert sum(action.words.startswith("Check the clusters by") for action in page.actions) == (not unsure)
+    assert sum(action.words.startswith("Compare the clusters with") for action in page.actions) == (not unsure)
 
 
 def test_pairs_of_items_are_drawn_by_cluster_beside_what_was_said():

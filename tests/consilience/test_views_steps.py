@@ -20,12 +20,12 @@ def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
         monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
         page = views_page(fit, {}, risk=None)
         asked = [one for one in page.actions if one.words.startswith("Ask ")]
-        again = [one for one in asked if "why, by the rows of" in one.words]
+        again = [one for one in asked if " in this file; was" in one.words]
         assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
             said != ""
         )
         worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
-        assert all(one.words.startswith(f"Ask {worst} why") for one in again)
+        assert all(one.words.startswith(f"Ask {worst} about the ") for one in again)
         shown = [
             block for part in page.sections for block in part.blocks
             if isinstance(block, Table) and block.caption.startswith("The least probable answers")
@@ -108,8 +108,9 @@ def test_a_number_of_views_that_no_chain_was_free_to_leave_is_no_probability(fit
     hidden = {} if trips is None else {"ladder_trips": np.array(trips)}
     one = fitted(base.data, Draws(base.posterior.chains, hidden), 3, 2, "gibbs")
     page = views_page(one, {}, risk=None)
-    known = "in a share above 0." if doubted else "with probability above 0."
+    known = "in more than " if doubted else "with probability above 0."
+    assert (" % of the sampler's draws" in page.findings[0]) is doubted
     assert f", {known}" in next(iter(page.numbers))
-    assert f" views in mind, {known}" in page.findings[0]
-    assert ("so some may be missed (see How many views)." in page.findings[0]) is doubted
+    assert f" views, {known}" in page.findings[0]
+    assert ("got nowhere, so some may be missed." in page.findings[0]) is doubted
     assert known in section(page.sections, "How many views").gist
