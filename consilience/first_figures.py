@@ -51,7 +51,7 @@ def chains_beside_gold(
     ax : axes to draw into.
     """
     rows = np.arange(len(names))
-    ax = axes_of(ax, _WIDTH, 1.4 + 0.24 * max(len(names), 2))
+    ax = axes_of(ax, _WIDTH, 1.5 + 0.19 * max(len(names), 2))
     handles, said = [], []
     for which, colour, marker, name in (
         (np.asarray(right, bool), BLUE, "o", "exactly a gold chain"),
