@@ -91,7 +91,7 @@ def _scale(fit: Any, found: Sides, without: Without | None) -> Bars:
         for place in drawn.tolist()
     ]  # fmt: skip
     which = "" if len(drawn) == len(names) else f" Drawn are the {len(drawn)} whose side is least certain."
-    heads = ("item", "rating", "mean, side and its certainty")
+    heads = ("item", "rating", "mean, certainty")
     caption = f"Items along the scale, the highest first, with intervals of {100 * SURE_LEVEL:.0f} %.{which}"
     return Bars(rows, caption, heads, float(fit.options["threshold"]))
 
