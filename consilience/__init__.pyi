@@ -106,6 +106,9 @@ class NormalInverseGammaFit(Fit):
     def means(self) -> pandas.DataFrame:
         """The mean of each item, and its variance."""
 
+    def sides(self, *arguments: Any, **choice: Any) -> Any:
+        """The mean and the side of each item, as its page has them."""
+
 class MajorityVoteFit(Fit):
     """A fit of `majority-vote`: the label that most annotators gave, ties at random, a point estimate."""
 

@@ -38,36 +38,75 @@ def least_certain(names: Sequence[Any], certainty: np.ndarray, title: str, sure:
 
 
 @styled
-def items_by_mean(frame: Any, above: np.ndarray, threshold: float, sure: float, ax: Any = None) -> Any:
+def chains_beside_gold(
+    names: Sequence[Any], probability: np.ndarray, right: np.ndarray, title: str, sure: float, ax: Any = None
+) -> Any:  # fmt: skip
+    """Draw how probable chains are, each a mark on a line that tells whether it is a gold chain.
+
+    Parameters
+    ----------
+    names, probability, right : of each, the least probable first.
+    title : of the figure.
+    sure : what counts as sure, a line.
+    ax : axes to draw into.
+    """
+    rows = np.arange(len(names))
+    ax = axes_of(ax, _WIDTH, 1.5 + 0.19 * max(len(names), 2))
+    handles, said = [], []
+    for which, colour, marker, name in (
+        (np.asarray(right, bool), BLUE, "o", "exactly a gold chain"),
+        (~np.asarray(right, bool), VERMILLION, "X", "not a gold chain"),
+    ):  # fmt: skip
+        if which.any():
+            ax.hlines(rows[which], 0, probability[which], color=colour, linewidth=2, alpha=0.4)
+            handles += ax.plot(probability[which], rows[which], marker, color=colour, markersize=6.5)
+            said.append(name)
+    handles.append(ax.axvline(sure, color=INK, linewidth=0.8, linestyle=(0, (3, 2))))
+    ax.set_yticks(rows, [shown_name(name) for name in names])
+    ax.set(title=title, xlabel="probability of exactly these mentions", xlim=(0, 1.02), ylim=(len(rows) - 0.4, -0.6))
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x")
+    legend_below(ax, handles, [*said, f"counted as certain from {sure:g}"])
+    return ax
+
+
+@styled
+def items_by_mean(
+    mean: np.ndarray, interval: np.ndarray, above: np.ndarray, threshold: float, sure: float, ax: Any = None
+) -> Any:  # fmt: skip
     """Draw items by their mean, each with its interval, in the colour and shape of what is known of its side.
 
     Parameters
     ----------
-    frame : data frame of ``fit.means()``.
+    mean : of each item.
+    interval : shape ``(2, item)``, its ends, of the level at which it does not hold the threshold where a side is sure.
     above : how probably the mean of each is above the threshold.
     threshold, sure : of the means, and what counts as sure.
     ax : axes to draw into.
     """
-    order = np.argsort(frame["mean"].to_numpy(), kind="stable")
+    order = np.argsort(mean, kind="stable")
     if len(order) > _MOST_ITEMS:
         order = order[np.linspace(0, len(order) - 1, _MOST_ITEMS).round().astype(int)]
-    rank, shown, chance = np.arange(1, len(order) + 1), frame.iloc[order], np.asarray(above)[order]
+    rank, chance = np.arange(1, len(order) + 1), np.asarray(above)[order]
     ax = axes_of(ax, _WIDTH, 3.0)
     kinds = (
-        (side_is_sure(chance, sure) & (chance > 0.5), BLUE, "^", f"surely above ({100 * sure:.0f} %)"),
+        (side_is_sure(chance, sure) & (chance > 0.5), BLUE, "^", f"above, at least {100 * sure:.0f} % certain"),
         (~side_is_sure(chance, sure), "0.5", "o", "open"),
-        (side_is_sure(chance, sure) & (chance < 0.5), VERMILLION, "v", f"surely below ({100 * sure:.0f} %)"),
+        (side_is_sure(chance, sure) & (chance < 0.5), VERMILLION, "v", f"below, at least {100 * sure:.0f} % certain"),
     )
     handles, names = [], []
     for which, colour, marker, name in kinds:
         if which.any():
-            own = shown[which]
-            ax.vlines(rank[which], own["lower"], own["upper"], color=colour, linewidth=1.6, alpha=0.45)
-            handles += ax.plot(rank[which], own["mean"], marker, color=colour, markersize=4.5)
+            own = order[which]
+            ax.vlines(rank[which], *np.asarray(interval)[:, own], color=colour, linewidth=1.6, alpha=0.45)
+            handles += ax.plot(rank[which], np.asarray(mean)[own], marker, color=colour, markersize=4.5)
             names.append(name)
     ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
-    few = "" if len(order) == len(frame) else f", {len(order)} of {len(frame):,} of them"
-    ax.set(title="Means of items, with 95 % intervals", xlabel=f"items, lowest first{few}", ylabel="rating")
+    few = "" if len(order) == len(mean) else f", {len(order)} of {len(mean):,} of them"
+    level = f"{100 * (2 * sure - 1):.0f} %"
+    clear = f"one clear of\nthe line means a side at least {100 * sure:.0f} % certain"
+    title = f"Means of items with {level} intervals; {clear}"
+    ax.set(title=title, xlabel=f"items, lowest first{few}", ylabel="rating")
     count_items(ax.xaxis)
     ax.grid(axis="y")
     legend_below(ax, handles, names)

@@ -43,7 +43,7 @@ from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.interface import Column, Exact, Generic, Measure, Model, Simulation, Table
 from consilience.models.keys import folded_key
 from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
@@ -402,6 +402,14 @@ TABLES = (
             Column("variance", help="expected variance of the item's ratings"),
         ),
         make=means,
+    ),
+    Measure(
+        name="sides", help="The mean and the side of each item, as its page has them.",
+        place="consilience.pages.sides:sides",
+        columns=(
+            Column("item"), Column("side", help="above or below"), Column("certainty", help="of the side"),
+            Column("mean"), *INTERVAL,
+        ),
     ),
 )  # fmt: skip
 

@@ -128,7 +128,6 @@ class Bar(NamedTuple):
     start : where the bar begins.
     interval : its two ends.
     ticks : single values, such as ratings.
-    ring : a second value beside the dot, if there is one.
     """
 
     label: str
@@ -137,7 +136,6 @@ class Bar(NamedTuple):
     start: float = 0.0
     interval: tuple[float, float] | None = None
     ticks: Sequence[float] = ()
-    ring: float | None = None
 
 
 @dataclass(frozen=True)
@@ -490,7 +488,7 @@ def _bars(bars: Bars) -> dict[str, Any]:
 
     ends = [bars.line, *bars.reach]
     for row in bars.rows:
-        ends += [row.value, *(row.interval or (row.start,)), *row.ticks, *([] if row.ring is None else [row.ring])]
+        ends += [row.value, *(row.interval or (row.start,)), *row.ticks]
     low, high = min(ends), max(ends)
     room = 0.03 * (high - low or 1.0)
 
@@ -503,7 +501,6 @@ def _bars(bars: Bars) -> dict[str, Any]:
         left, right = (place(end) for end in sorted(row.interval or (row.start, row.value)))
         look = "interval" if row.interval else "less" if row.value < row.start else "more"
         marks += [(look, left, round(right - left, 2))] if right > left else []
-        marks += [] if row.ring is None else [("ring", place(row.ring), 0.0)]
         marks += [("dot", place(row.value), 0.0)] if row.interval else []
         rows.append((row.label, marks, row.text, repr(float(row.value if row.interval else row.value - row.start))))
     ticks = [MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high) for most in (5, 7)]

@@ -26,11 +26,12 @@ from consilience.models.intervals import ends
 from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
+from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
 from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, digits_of, effective_draws, leading_classes
 from consilience.pages.systems import rounded
-from consilience.pages.whole_chains import of_whole_chains, whole_chains
+from consilience.pages.whole_chains import Whole, of_whole_chains, whole_chains
 from consilience.printing import counted
 from consilience.rounding import decimals
 
@@ -91,30 +92,65 @@ def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     return {name: system for name, system in systems.items() if name not in chains}, chains
 
 
-def chain_sections(
-    fit: Any, named: Any, top: Score, words: Words, gold: BesideGold | None = None
-) -> tuple[list[Section], dict[str, Any]]:  # fmt: skip
-    """Return the sections on the chains of a fit of mentions, and its key figures; nothing of a fit of anything else.
+class FoundChains(NamedTuple):
+    """The chains of a fit of mentions.
+
+    Parameters
+    ----------
+    chains : of the most probable links.
+    whole : how probable they are as a whole; None where draws of single links do not tell.
+    gold : the chains beside gold chains; None where none are known.
+    """
+
+    chains: SilverChains
+    whole: Whole | None
+    gold: ChainsByGold | None
+
+    @property
+    def finding(self) -> list[str]:
+        """Say how many of the sure chains are gold chains; nothing where that is not known."""
+        return [] if self.whole is None or self.gold is None else self.gold.finding(self.whole)
+
+
+def found_chains(fit: Any, named: Any, top: Score) -> FoundChains | None:
+    """Return the chains of a fit of mentions; None of a fit of anything else.
 
     Parameters
     ----------
     fit : the fit.
     named : its truth, as `worded` writes it.
     top : certainty of the leading label of each mention.
-    words : those of `words_of`.
-    gold : the fit beside gold labels.
     """
     try:
         chains = silver_chains(fit)
     except UnsupportedRequest:
+        return None
+    if chains.together is None or not chains.num_entities:  # Draws of single links tell nothing of whole chains.
+        return FoundChains(chains, None, None)
+    whole = of_whole_chains(truth_of(fit), chains, effective_draws(fit, top))
+    return FoundChains(chains, whole, chains_by_gold(fit, named, chains))
+
+
+def chain_sections(
+    fit: Any, named: Any, top: Score, words: Words, found: FoundChains | None, gold: BesideGold | None = None
+) -> tuple[list[Section], dict[str, Any]]:  # fmt: skip
+    """Return the sections on the chains of a fit of mentions, and its key figures; nothing of a fit of anything else.
+
+    Parameters
+    ----------
+    fit, named, top : as of `found_chains`, which makes ``found``.
+    words : those of `words_of`.
+    gold : the fit beside gold labels.
+    """
+    if found is None:
         return [], {}
-    unsure = f"of {counted(len(chains.entity), 'mentions')} uncertain: their leading label has less than {SURE}"
-    number = below(top)
-    draws, digits = effective_draws(fit, top), digits_of(top, named)
-    together = None  # Draws of single links tell nothing of whole chains.
-    if chains.together is not None and chains.num_entities:
-        whole = of_whole_chains(truth_of(fit), chains, draws)
-        together = whole_chains(named, chains, whole, digits)
+    chains, number = found.chains, below(top)
+    of = counted(len(chains.entity), "mentions")
+    unsure = f"of {of} uncertain: their most probable label has a probability below {SURE}"
+    draws, together = effective_draws(fit, top), None
+    if found.whole is not None:
+        told = () if found.gold is None else found.gold.told
+        together = whole_chains(named, chains, found.whole, digits_of(top, named), told)
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
     numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
     parts = [_text(named, chains, top, words, draws), *([] if together is None else [together])]
@@ -160,32 +196,40 @@ def _to_write(fit: Any) -> list[Any]:
     return ["To write these chains as CoNLL:", Code("consilience chains RUN --to conll" if fit.folder else line)]
 
 
-def mentions_verdict(fit: Any, top: Score, gold: BesideGold | None, scored: ChainScores) -> str:
+def mentions_verdict(
+    fit: Any, top: Score, found: FoundChains, gold: BesideGold | None, scored: ChainScores
+) -> str:  # fmt: skip
     """Say how far the chains may be used, and whether they tell which system is better; empty of a poor fit.
 
     Parameters
     ----------
     fit, top : of mentions, and the certainty of their leading labels.
+    found : its chains.
     gold : the fit beside gold labels.
     scored : the systems.
     """
     if any(note.level is Level.error for note in fit.findings()) or truth_of(fit).num_draws == 1:
         return ""
-    chains = silver_chains(fit)
-    many = f"{len(chains.entity) - below(top):,} of {counted(len(chains.entity), 'links')}"
-    if chains.together is not None and chains.num_entities:
-        whole = of_whole_chains(truth_of(fit), chains, effective_draws(fit, top))
-        many = f"{chains.num_entities - whole.unsure:,} of {counted(chains.num_entities, 'chains')}"
+    many = f"{len(found.chains.entity) - below(top):,} of {counted(len(found.chains.entity), 'links')}"
+    if found.whole is not None:
+        many = f"{int(found.whole.sure.sum()):,} of {counted(found.chains.num_entities, 'chains')}"
     sure = f"The model is at least {100 * SURE:.0f} % certain of {many}"
-    if gold is None:
+    if found.whole is not None and found.gold is not None:
+        sure += found.gold.clause(found.whole)
+    elif gold is None:
         sure += ", and no gold label checks that"
     elif gold.beside:
         sure += ", which gold labels do not bear out"
     return f"{sure}{f'; {scored.verdict}' if scored.verdict else ''}."
 
 
-def mentions_figure(named: Any, top: Score, scored: ChainScores) -> Any:
-    """Return the figure of the first screen: the scores of systems, or else the least certain mentions, if any."""
+def mentions_figure(named: Any, top: Score, found: FoundChains | None, scored: ChainScores) -> Any:
+    """Return the figure of the first screen: chains beside gold, the scores of systems, or the least certain mentions.
+
+    None where none of these is known.
+    """
+    if found is not None and found.whole is not None and found.gold is not None:
+        return _chains_figure(named, found.chains, found.whole, found.gold)
     if scored.figure is not None:
         return scored.figure
     open_ = np.flatnonzero(top.items < SURE)
@@ -194,6 +238,20 @@ def mentions_figure(named: Any, top: Score, scored: ChainScores) -> Any:
     shown = open_[np.argsort(top.items[open_], kind="stable")][:_MOST_DRAWN]
     which = "" if len(shown) == len(open_) else f", the {len(shown)} least certain of {len(open_):,}"
     return first_figures.least_certain(named.names()[shown], top.items[shown], f"Uncertain mentions{which}", SURE)
+
+
+def _chains_figure(named: Any, chains: SilverChains, whole: Whole, gold: ChainsByGold) -> Any:
+    """Draw how probable chains are, the least probable first, in the marks of whether they are gold chains."""
+    shown = np.flatnonzero(gold.known)
+    shown = shown[np.argsort(whole.probability[shown], kind="stable")][:_MOST_DRAWN]
+    first = np.array([int(np.argmax(chains.entity == one)) for one in shown])
+    which = "" if len(shown) == gold.known.sum() else f", the {len(shown)} least probable of {gold.known.sum():,}"
+    names = [f"{shown_name(name)} …" if size > 1 else name for name, size in zip(
+        named.names()[first], np.bincount(chains.entity[chains.entity >= 0])[shown], strict=True
+    )]  # fmt: skip
+    return first_figures.chains_beside_gold(
+        names, whole.probability[shown], gold.same[shown], f"Probability of each chain{which}", SURE
+    )
 
 
 def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
@@ -382,9 +440,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     by_all = Table(every, f"{caption}.", texts=rounded(every, digits, *of_crowd) | by_gold)
     limits = "Scores against the crowd's chains have limits.", _FIRST_OF[of_chains]
     alerts = [Alert(limits[0], [f"{limits[1]} See Systems."], Level.warning)]
-    before, verdict = [_ONE] if alone and gold is None else [], ""
-    if len(table) > 1:
-        verdict = "the crowd alone does not tell which system is better"
+    before: list[Any] = [_ONE] if alone and gold is None else []
+    verdict = "the crowd alone does not tell which system is better" if len(table) > 1 else ""
     if gold is not None:
         ahead, verdict = gold.best(metrics[0]), gold.verdict(metrics[0])
         value, _, spread = gold.text(ahead, metrics[0]).partition(" ")
@@ -395,8 +452,9 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         # Of no haste, as the first screen is by gold; of whole chains the words below the table have what limits them.
         limited = " ".join([*other, *([] if of_chains else limits)])
         before, alerts = [gold.how, *[limited] * bool(limited)], []
-    section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
     drawn = _leaderboard(board, metrics[0], gold) if of_chains else None
+    before += [drawn] * (of_chains and gold is not None)  # else on the first screen
+    section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
     return ChainScores([section, *annotators_by_gold(fit)], number, said, alerts, verdict, drawn)
 
 

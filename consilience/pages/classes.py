@@ -27,8 +27,10 @@ from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves
 from consilience.pages.chains import (
     ChainScores,
+    FoundChains,
     chain_scores,
     chain_sections,
+    found_chains,
     mentions_figure,
     mentions_verdict,
     split_systems,
@@ -64,23 +66,22 @@ from consilience.pages.items import (
     too_high,
 )
 from consilience.pages.looked import Choices, choices
+from consilience.pages.more_ratings import MoreRatings, more_ratings
+from consilience.pages.offsets import Offsets, offsets_of
 from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
 from consilience.pages.ranking_check import check_section, checked
 from consilience.pages.ratings import (
-    Offsets,
-    Without,
-    offsets_of,
     rating_numbers,
     ratings_figure,
     ratings_verdict,
     scale_sections,
     sides_words,
     unchecked,
-    without_offsets,
 )
 from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, has_first_screen, is_counted, is_vote, line_of, without_evidence
+from consilience.pages.sides import Sides, Without, sides_of, without_offsets
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
     leaderboard_numbers,
@@ -113,9 +114,12 @@ def classes_page(
     found = _Found(fit, systems, metric, risk, provenance, policies)
     names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
     known = "means" in fit.member.table_names
-    rated = scale_sections(fit, found.top, found.offsets, found.without_offsets, found.spread) if known else []
+    rated = []
+    if known:
+        rated = scale_sections(fit, found.top, found.offsets, found.without_offsets, found.spread, found.more_ratings)
     named = worded(fit, found.truth, words := words_of(fit.data, text))
-    read, numbers = chain_sections(fit, named, found.top, words, found.gold)
+    of_chains = found_chains(fit, named, found.top)
+    read, numbers = chain_sections(fit, named, found.top, words, of_chains, found.gold)
     scored = chain_scores(fit, chains, [str(name) for name in names], singletons=singletons)
     # Of four key figures the last is theirs.
     numbers = dict(list(numbers.items())[: 3 if chains else None]) | scored.numbers
@@ -152,17 +156,17 @@ def classes_page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
-        findings=[*scored.findings, *_findings(found, named)], actions=next_classes.actions(fit, found, named),
-        verdict=_verdict(found, scored), figure=_figure(found, named, scored),
+        findings=_findings(found, named, of_chains, scored), actions=next_classes.actions(fit, found, named),
+        verdict=_verdict(found, of_chains, scored), figure=_figure(found, named, of_chains, scored),
     )  # fmt: skip
 
 
-def _verdict(found: _Found, scored: ChainScores) -> str:
+def _verdict(found: _Found, chains: FoundChains | None, scored: ChainScores) -> str:
     """Return what the data allow to say, in one sentence; empty of what has none."""
     if found.fit.data.rows == "rating":
-        return ratings_verdict(found.fit, found.top, found.offsets, found.without_offsets)
-    if found.unit == "mention":
-        return mentions_verdict(found.fit, found.top, found.gold, scored)
+        return ratings_verdict(found.fit, found.sides, found.offsets, found.without_offsets)
+    if chains is not None:
+        return mentions_verdict(found.fit, found.top, chains, found.gold, scored)
     if not has_first_screen(found.fit):
         return ""
     doubted = found.halves is not None and found.halves.told
@@ -172,12 +176,12 @@ def _verdict(found: _Found, scored: ChainScores) -> str:
     )  # fmt: skip
 
 
-def _figure(found: _Found, named: Any, scored: ChainScores) -> Any:
+def _figure(found: _Found, named: Any, chains: FoundChains | None, scored: ChainScores) -> Any:
     """Return the figure of the first screen; None of what has none."""
     if found.fit.data.rows == "rating":
-        return ratings_figure(found.fit, found.top, found.without_offsets)
+        return ratings_figure(found.fit, found.sides)
     if found.unit == "mention":
-        return mentions_figure(named, found.top, scored)
+        return mentions_figure(named, found.top, chains, scored)
     board = found.comparison if found.systems else None
     return first_screen.figure(found.fit, found.top, board, found.by_gold) if has_first_screen(found.fit) else None
 
@@ -218,6 +222,16 @@ class _Found:
     def without_offsets(self) -> Without | None:
         """What would follow without them, where that tells."""
         return without_offsets(self.fit, self.offsets)
+
+    @functools.cached_property
+    def sides(self) -> Sides:
+        """What the page says of the means of rated items."""
+        return sides_of(self.fit, self.top, self.without_offsets)
+
+    @functools.cached_property
+    def more_ratings(self) -> MoreRatings:
+        """How many more ratings open items take."""
+        return more_ratings(self.fit, self.sides, self.spread.found)
 
     @functools.cached_property
     def spread(self) -> Spread:
@@ -376,7 +390,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     numbers: dict[str, Any]
     if fit.data.rows == "rating":
         own = rating_numbers(
-            fit, top, found.offsets, found.without_offsets, found.spread, systems=bool(found.systems)
+            fit, found.sides, found.offsets, found.without_offsets, found.spread, systems=bool(found.systems)
         )
         board = leaderboard_numbers(found.comparison, fit, found.by_gold) if found.systems else {}
         return own | board
@@ -407,12 +421,17 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
     return numbers | {name: size for name, size in sizes.items() if size and name not in numbers}
 
 
-def _findings(found: _Found, named: Any) -> list[str]:
+def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: ChainScores) -> list[str]:
     """Say what was found, the most important first."""
     truth, gold = found.truth, found.gold
-    said = []
+    by_chain = [] if chains is None else chains.finding
+    said = [*by_chain, *scored.findings]
     if found.fit.data.rows == "rating":
-        said = [sides_words(found.fit, found.offsets, found.without_offsets), *found.offsets.finding]
+        without = found.without_offsets
+        said += [
+            sides_words(found.fit, found.sides, found.offsets, without, systems=bool(found.systems)),
+            *found.offsets.finding(corrected=without is not None),
+        ]
     beside = [f"{found.by_gold}."] * found.by_gold.leads
     said += beside * (found.by_gold.anchored is None)  # else the leaderboard has it
     if found.systems:
@@ -442,7 +461,8 @@ def _findings(found: _Found, named: Any) -> list[str]:
     elif gold.vote is not None:  # its tile has how many are right
         said += [gold.vote.by_votes] * bool(gold.vote.by_votes)
     else:
-        said += [_by_gold(found, gold, named), *_of_halves(found)]
+        of_labels = [] if by_chain and not gold.beside else [_by_gold(found, gold, named)]  # else a tile has it
+        said += [*of_labels, *_of_halves(found)]
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said

@@ -21,7 +21,7 @@ from consilience.models.intervals import ends
 from consilience.models.truth.against_gold import unused_gold
 from consilience.models.truth.chains import NEW, follow_links, links_of
 from consilience.pages import Section, Table
-from consilience.printing import counted
+from consilience.printing import counted, joined
 from consilience.rounding import within, written
 
 _LEAST_DOCUMENTS = 5  # by which an interval is made
@@ -101,12 +101,15 @@ class GoldScores(NamedTuple):
         if len(self.scores) == 1:
             return ""
         one, other, *_ = (f"“{name}”" for name in self.order(metric, self.scores))
+        number = len(self.scores)
+        given = "two systems" if number == 2 else f"first two of the {number:,} systems"
+        which = f"which of the {given} you gave is better, {one} or {other}"
         if (spread := self.lead(metric)) is None:
-            number = "one document does" if self.documents == 1 else f"{self.documents:,} documents do"
-            return f"{number} not tell whether {one} or {other} is better"
+            few = "one document is too little" if self.documents == 1 else f"{self.documents:,} documents are too few"
+            return f"{few} to tell {which}"
         if spread[0] > 0:
-            return f"by the gold chains {one} scores higher than {other}"
-        return f"the gold chains leave open whether {one} or {other} is better"
+            return f"by the gold chains the system {one} that you gave scores higher than {other}"
+        return f"the gold chains leave open {which}"
 
     def words(self, metric: str, named: str, meaning: str) -> str:
         """Say what systems and the crowd score.
@@ -116,15 +119,16 @@ class GoldScores(NamedTuple):
         metric : by its name in code.
         named, meaning : in words, and what it is, in brackets.
         """
-        order = sorted(self.scores, key=lambda name: -self.scores[name][metric])
+        order = self.order(metric, self.scores)
         first, *others = (f"“{name}” {{}}{self.text(name, metric)}" for name in order)
-        listed = "".join(f", {one.format('')}" for one in others)
+        listed = joined([first.format("scores "), *(one.format("") for one in others)])
+        given = f"Of the {len(order):,} systems you gave," if others else "Of the one system you gave:"
         which = counted(self.documents, "documents") if self.documents == self.of else (
             f"{self.documents:,} of {self.of:,} documents, of which all mentions have a gold label"
         )  # fmt: skip
         return (
-            f"Against the gold chains of {which}, {first.format('scores ')} in {named}{meaning}{listed}. The most "
-            f"likely chains of the crowd score {self.silver[metric]:.3f}."
+            f"{given} {listed} in {named}{meaning}, against the gold chains of {which}. The "
+            f"most likely chains of the annotators score {self.silver[metric]:.3f}."
         )
 
     def otherwise(self, metric: str, named: str, table: Any, digits: int) -> list[str]:

@@ -21,9 +21,7 @@ from consilience.pages.crowd import (
 from consilience.pages.gold_needed import more_gold
 from consilience.pages.items import effective_draws
 from consilience.pages.next_steps import compare_again, decided, fit_again, rank_more, whose_columns
-from consilience.pages.ratings import (
-    to_take_off,
-)
+from consilience.pages.ratings import to_take_off, to_write
 from consilience.pages.run import is_counted, is_vote, without_evidence
 from consilience.pages.systems import in_words, own_score
 from consilience.pages.told_apart import share_apart
@@ -49,20 +47,21 @@ def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
     if "chains" in fit.attributes and (worst := fit.worst) is not None:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
-        draws = f"Ask for more draws of each run (fewest effective draws: {worst.size:,.0f}):"
+        rise = f"the fewest effective draws from {worst.size:,.0f} to about {round(times * worst.size, -1):,.0f}"
+        draws = f"Ask for {times} times as many draws of each run, which should raise {rise}:"
         words = draws if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
-    blind, tests = without_evidence(fit)[1], who_agrees.TITLE if unit == "mention" else "Annotators"
+    blind = without_evidence(fit)[1]
     who = "who seem to err most"
     if is_counted(fit):
         by_gold = labels_by_gold(found.annotators)
         who = "whose labels are the gold label least often" if by_gold else "whose labels won the vote least often"
     actions = [
         *others,
-        *[Action(f"Look at {blind}: labels that may agree by chance alone", section=tests)] * bool(blind),
+        *_chance_alone(fit, blind),
         *_checked_first(found, named),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
         Action(f"Look at the {_how_many(fit, found, which)}", section=f"{unit.capitalize()}s"),
@@ -73,7 +72,9 @@ def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
     ]  # fmt: skip
     if fit.data.rows == "rating":
         off = to_take_off(fit, found.offsets, found.without_offsets)
-        actions = [*off, *found.spread.actions(), *actions]
+        wanted = found.more_ratings.actions()
+        actions = [one for one in actions if one.section != "Items" or not wanted]  # which that one leads to
+        actions = [*wanted, *found.spread.actions(), *off, *to_write(fit), *actions]
     actions += assumed.actions(fit, found.at_others)
     of_systems, sources = _actions_on_systems(fit, found)
     if is_vote(fit) or found.by_gold.anchored is not None:  # of a vote more than that is doubtful; else it changes less
@@ -84,6 +85,23 @@ def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer
+
+
+def _chance_alone(fit: Fit, blind: str) -> list[Action]:
+    """Say what to do about annotators who may agree by chance alone: of mentions there is a line that leaves them out.
+
+    Parameters
+    ----------
+    fit : with these annotators.
+    blind : their names; empty of none.
+    """
+    if not blind:
+        return []
+    if fit.data.unit != "mention":
+        return [Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")]
+    words = f"Fit again without the labels of {blind}, which may agree with others by chance alone, to see what changes"
+    words += "" if is_counted(fit) else ". That need not be better, as the fit learns how often each annotator errs"
+    return [Action(f"{words}:", who_agrees.left_out(fit, blind.split(", ")))]
 
 
 def _checked_first(found: Any, named: Any) -> list[Action]:

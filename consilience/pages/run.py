@@ -165,8 +165,7 @@ _ASKED = {
     "vote": "the label that most annotators gave each item", "report": "how plausible each class is for each item",
     "annotation": "what label each item has, and how sure that is",
     "rating": "the mean of each item, and on which side of {threshold:g} it lies",
-    "mention": "which mentions (words that name something) are of one thing, an entity; each is linked to an earlier "
-    "one of its entity, or the first",
+    "mention": "which mentions (words or phrases that name something) name the same thing and so make one chain",
 }  # fmt: skip
 
 _ENDINGS = {

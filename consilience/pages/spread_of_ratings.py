@@ -86,7 +86,7 @@ class Spread:
         )
         how = (
             "The variances come from an analysis of variance of items and annotators for ratings that may be "
-            f"incomplete (Henderson's method 3), and not from the fit, which takes annotators for alike. {_MEASURED}"
+            f"incomplete (Henderson's method 3), and not from the fit. {_MEASURED}"
         )
         now = reliability_of_mean(single[0], found.ratings)
         needed = (

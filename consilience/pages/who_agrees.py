@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import special
 from consilience.models.crowd.gate import BLIND, signal
 from consilience.models.majority_vote import as_annotations
 from consilience.pages import Code, Section, Table
+from consilience.pages.run import changed, is_counted
 from consilience.printing import counted
 
 TITLE = "Agreement with the others"
@@ -75,18 +77,21 @@ def _labels(fit: Any, named: Any, who: int, name: str) -> Table:
     return Table(frame, caption)
 
 
+def left_out(fit: Any, names: Sequence[str]) -> str:
+    """Return the line of Python that fits again without some annotators."""
+    known = fit.attributes.get("data_file")
+    read = f"cs.read_mentions({known!r})" if known and fit.folder else "data"
+    rows = f"{read}.to_pandas().query({f'annotator_id not in {list(names)!r}'!r})"
+    settings = "".join(f", {name}={value!r}" for name, value in changed(fit).items())
+    return f"cs.fit({fit.member.name!r}, cs.read_mentions({rows}){settings})"
+
+
 def _to_leave_out(fit: Any, names: list[str]) -> list[Any]:
     """Say how to fit again without some annotators; nothing of none."""
     if not names:
         return []
-    known = fit.attributes.get("data_file")
-    rest = f"rows[~rows['annotator_id'].isin({names!r})]"
-    lines = [
-        f"rows = cs.read_mentions({known!r}).to_pandas()" if known else "rows = fit.data.to_pandas()",
-        f"again = cs.fit({fit.member.name!r}, cs.read_mentions({rest}))",
-    ]
-    words = (
-        "If these labels look like guesses, leave them out and fit again. In Python, with other settings than the "
-        "defaults to be given again:"
-    )
-    return [words, Code("\n".join(lines), "To leave annotators out")]
+    words = "If these labels look like guesses, leave them out and fit again, in Python:" if is_counted(fit) else (
+        "To see what these labels change, fit again without them. The fit learns how often each annotator errs, so "
+        "that the result need not be better. In Python:"
+    )  # fmt: skip
+    return [words, Code(left_out(fit, names), "To leave annotators out")]

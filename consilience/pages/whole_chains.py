@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,9 +35,14 @@ class Whole(NamedTuple):
     num_draws: int
 
     @property
+    def sure(self) -> Bool[np.ndarray, " entity"]:
+        """Which chains are as probable as what counts as sure, as the table rounds it."""
+        return np.round(self.probability, 3) >= SURE
+
+    @property
     def unsure(self) -> int:
-        """How many chains are less probable than what counts as sure, as the table rounds it."""
-        return int((np.round(self.probability, 3) < SURE).sum())
+        """How many are less probable."""
+        return int((~self.sure).sum())
 
 
 def of_whole_chains(truth: Any, chains: SilverChains, draws: float) -> Whole:
@@ -78,7 +84,9 @@ def exactly_these(truth: Any, entity: Int[np.ndarray, " mention"]) -> Bool[np.nd
     return exact
 
 
-def whole_chains(named: Any, chains: SilverChains, whole: Whole, digits: int) -> Section:
+def whole_chains(
+    named: Any, chains: SilverChains, whole: Whole, digits: int, gold: Sequence[str] = ()
+) -> Section:  # fmt: skip
     """Tabulate the chains of the text, the least probable ones first.
 
     Parameters
@@ -87,6 +95,7 @@ def whole_chains(named: Any, chains: SilverChains, whole: Whole, digits: int) ->
     chains : that the text shows.
     whole : how probable they are.
     digits : of these, after the point.
+    gold : how the nearest gold chain differs from each, where gold chains are known.
     """
     import pandas
 
@@ -105,11 +114,16 @@ def whole_chains(named: Any, chains: SilverChains, whole: Whole, digits: int) ->
         "mentions": [_listed(names[members[one]]) for one in order], "number": [len(members[one]) for one in order],
         _EXACTLY: whole.probability[order],
     })  # fmt: skip
+    if gold:
+        frame["nearest gold chain"] = [gold[one] for one in order]
     frame = frame.drop(columns="document") if data.num_documents == 1 else frame
     words = (
         "How probable each chain of the text is as a whole: the share of draws in which exactly its mentions are one "
         "entity. One wrong link is enough for another chain, so that long ones "
         f"are less sure than their links. Counted among {whole.num_draws:,} draws{worth_of(whole, whole.draws.min())}."
+    )
+    words += (
+        " The last column has how the gold chain with which it shares most mentions differs, if it does." * bool(gold)
     )
     numbers = zip(whole.probability[order].tolist(), whole.draws[order].tolist(), strict=True)
     texts = {_EXACTLY: [probability(one, digits, draws) for one, draws in numbers]}

@@ -1,5 +1,6 @@
 """What pages say in one sentence and in their first figure, and what stands behind that."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 import consilience as cs
 from consilience import first_figures
 from consilience.pages.common_pairs import common_pairs
+from consilience.pages.more_ratings import MoreRatings, more_ratings
+from consilience.pages.offsets import offsets_of
 from consilience.pages.own_errors import kinds_in_words, spread_in_words
-from consilience.pages.ratings import offsets_of, ratings_verdict, without_offsets
+from consilience.pages.ratings import ratings_verdict, sides_words
 from consilience.pages.runs_of_views import views_verdict
-from consilience.pages.sides import above_with_others, counts_of_sides, sides_by_name
+from consilience.pages.sides import SURE_LEVEL, Moved, side_is_sure, sides_by_name, sides_of, without_offsets
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.who_agrees import agreement_with_others
 from tests.consilience.test_ratings_page import fitted, rated
@@ -27,28 +30,97 @@ def test_certainties_with_other_annotators_are_those_of_draws_that_move_together
     width = np.sqrt(own.scale / (own.shape * own.strength))
     drawn = own.location + width * random.standard_t(2 * own.shape, (40_000, len(width)))
     moved = half / 2.7764 * random.standard_t(4, (40_000, 1))
-    np.testing.assert_allclose(above_with_others(fit, half, 5), (drawn + moved >= 50).mean(axis=0), atol=0.012)
-    alone = above_with_others(fit, 1e-9, 5)
+    np.testing.assert_allclose(Moved(fit, half, 5).above(0.0), (drawn + moved >= 50).mean(axis=0), atol=0.012)
+    low, high = np.quantile(drawn + moved, [0.1, 0.9], axis=0)
+    np.testing.assert_allclose(2 * Moved(fit, half, 5).half_widths(0.8), high - low, rtol=0.03)
+    alone = Moved(fit, 1e-9, 5).above(0.0)
     np.testing.assert_allclose(np.maximum(alone, 1 - alone), cs.certainty(fit).items, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_the_interval_of_an_item_holds_the_threshold_where_its_side_is_open(seed):
+    data = rated(np.random.default_rng(seed))[0]
+    found = without_offsets(fitted(data), offsets_of(data)).sides
+    holds = (found.inner[0] < 50) & (found.inner[1] > 50)
+    np.testing.assert_array_equal(holds, found.certainty < (1 + SURE_LEVEL) / 2)
+    assert (found.ends[0] < found.inner[0]).all()
+    open_ = ~side_is_sure(found.above, 0.9)
+    assert abs(holds.sum() - open_.sum()) <= 1  # which certainties are rounded for
 
 
 def test_the_verdict_on_ratings_counts_sides_with_other_annotators():
     data = rated(np.random.default_rng(3))[0]
     fit, found = fitted(data), offsets_of(data)
     without = without_offsets(fit, found)
-    high, low, open_ = counts_of_sides(without.above)
+    above = without.sides.above
+    high, low, open_ = without.sides.counts
     assert high + low + open_ == 40
-    assert (high, low) == ((without.above.round(3) >= 0.9).sum(), (without.above.round(3) <= 0.1).sum())
-    assert ratings_verdict(fit, cs.certainty(fit), found, without) == (
-        f"At a certainty of 0.9 or more {high} of 40 items are above 50 and {low} below, with other annotators like "
-        f"these; report the other {open_} as open."
+    assert (high, low) == ((above.round(3) >= 0.9).sum(), (above.round(3) <= 0.1).sum())
+    assert ratings_verdict(fit, without.sides, found, without) == (
+        f"For other annotators of the same kind, {high} of 40 items are above 50 and {low} below at a certainty of 0.9 "
+        f"or more; report the other {open_} as open."
     )
-    assert open_ >= (np.round(without.certainty, 3) < 0.9).sum()  # what moves all together makes no side surer
+    assert open_ >= (np.round(without.top.items, 3) < 0.9).sum()  # what moves all together makes no side surer
+
+
+@pytest.mark.parametrize("systems", [False, True])
+def test_what_certainties_allow_for_is_said(systems):
+    """Systems are scored by the fit itself, which takes annotators for alike."""
+    data = rated(np.random.default_rng(3))[0]
+    fit, offsets = fitted(data), offsets_of(data)
+    without = without_offsets(fit, offsets)
+    said = sides_words(fit, without.sides, offsets, without, systems=systems)
+    assert said.endswith(f"; certainties allow for that{', scores of systems do not' * systems}.")
+    alike = sides_words(fit, sides_of(fit, cs.certainty(fit), None), offsets, None, systems=systems)
+    assert alike.endswith("; certainties do not allow for that.")
+
+
+def test_the_table_of_sides_is_what_the_page_says(tmp_path):
+    """The fit's own table of means takes annotators for alike, and has others."""
+    fit = fitted(rated(np.random.default_rng(3))[0])
+    table, page = fit.sides(), cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    items = page.partition("<h2>Items</h2>")[2]
+    for row in table.itertuples():
+        assert re.search(rf"<td[^>]*>{row.item}</td>\s*<td[^>]*>{row.side}</td>\s*<td[^>]*>[^<]*{row.certainty:.3f}"
+                         rf"|<td[^>]*>{row.item}</td>\s*<td[^>]*>{row.side}</td>\s*<td[^>]*>&gt;", items)
+    assert not np.allclose(table["mean"], fit.means()["mean"], atol=0.1)
+    assert ((table["lower"] < table["mean"]) & (table["mean"] < table["upper"])).all()
+
+
+@pytest.mark.parametrize(
+    ("mean", "taken", "expected"),
+    [(52.0, False, 26), (52.0, True, 0), (55.0, False, 1), (50.0, False, np.inf), (80.0, False, 0)],
+)
+def test_more_ratings_are_those_that_make_a_mean_sure(mean, taken, expected):
+    """Of 4 ratings now: 1.2816 standard errors of n of them are 2 where n is 1.642 · 72 / 4."""
+    parts = SimpleNamespace(variance=np.array([80.0, 22.0, 50.0]))
+    data = SimpleNamespace(offset=np.zeros(1) if taken else None, item=np.zeros(4, int))
+    fit = SimpleNamespace(data=data, options={"threshold": 50.0})
+    above = np.array([0.99 if mean == 80 else 0.7])
+    found = more_ratings(fit, SimpleNamespace(mean=np.array([mean]), above=above), parts)
+    assert found.number[0] == expected
+    assert found.texts == ["–" if expected == 0 else "over 100" if np.isinf(expected) else f"{expected}"]
+    assert bool(found.actions()) is bool(found.blocks()) is (expected > 0)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ([3, 5, 40, 0], "new annotators to rate the 3 open items: 2 of them would take at most 10 more each, "
+         "the others more than 10, if"),
+        ([3, 5], ": 2 of them would take at most 10 more each, if the means stay where they are"),
+        ([3, 200], ": 1 of them would take at most 10 more each and the others over 100, if"),
+        ([30, np.inf], ": each would take more than 10, if"),
+    ],
+)  # fmt: skip
+def test_what_more_ratings_would_gain_is_said(number, said):
+    (action,) = MoreRatings(np.array(number, float)).actions()
+    assert said in action.words
 
 
 def test_items_are_named_by_their_side():
     (words,) = sides_by_name(np.array(["a", "b", "c", "d"]), np.array([0.95, 0.5, 0.02, 0.99]), 3.5)
-    assert words == "Surely above 3.5: d, a. Surely below: c. Open: b. Sure is what is at least 90 % certain."
+    assert words == "Above 3.5: d, a. Below: c. Open: b. An item is open where its side is less than 90 % certain."
 
 
 @pytest.mark.parametrize(
@@ -68,7 +140,7 @@ def test_all_annotators_with_sure_offsets_are_named_or_counted(offset, named):
     item, who = (place.ravel() for place in np.indices((60, 4)))
     rating = random.normal(size=240) + offset * np.array([-2.0, -1, 1, 2])[who]
     found = offsets_of(cs.Ratings.from_codes(item, who, rating, num_items=60, num_annotators=4))
-    (said,) = found.finding or [""]
+    (said,) = found.finding(corrected=True) or [""]
     assert said.count("“") == min(named, 3)
     assert (" and 1 more differ" in said) is (named > 3)
 
@@ -88,9 +160,7 @@ def test_labels_of_who_agrees_weakly_stand_beside_the_leading_ones():
     assert table.frame["same"].tolist() == ["no"] * 5 + ["yes"] * 11
     assert (table.frame["label of c"] == table.frame["leading label"]).tolist() == [False] * 5 + [True] * 11
     assert advice.startswith("If these labels look like guesses, leave them out")
-    own = {"cs": cs, "fit": fit}
-    exec(code.text, own)
-    assert own["again"].data.annotators.tolist() == ["a", "b"]
+    assert eval(code.text, {"cs": cs, "data": fit.data}).data.annotators.tolist() == ["a", "b"]
 
 
 # Views ----------------------------------------------------------------------------------------------------------------
@@ -176,10 +246,10 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
 
 def test_items_have_the_colour_of_what_is_known_of_their_side():
     mean = np.array([3.0, 1.0, 2.0])
-    frame = pandas.DataFrame({"mean": mean, "lower": mean - 1, "upper": mean + 1})
-    axes = first_figures.items_by_mean(frame, np.array([0.97, 0.02, 0.5]), 2.0, 0.9)
+    interval = np.stack([mean - 1, mean + 1])
+    axes = first_figures.items_by_mean(mean, interval, np.array([0.97, 0.02, 0.5]), 2.0, 0.9)
     names = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert names == ["surely above (90 %)", "open", "surely below (90 %)"]
+    assert names == ["above, at least 90 % certain", "open", "below, at least 90 % certain"]
     assert [tuple(line.get_xydata()[0]) for line in axes.lines[:3]] == [(3, 3.0), (2, 2.0), (1, 1.0)]
 
 

@@ -9,11 +9,13 @@ import pytest
 from scipy import stats
 
 import consilience as cs
-from consilience import figures
+from consilience import figures, first_figures
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.reliability import reliability_table
 from consilience.pages import More
 from consilience.pages.beside_a_vote import voted
-from consilience.pages.chains import chain_scores, chain_sections, what_to_read
+from consilience.pages.chains import chain_scores, chain_sections, found_chains, what_to_read
+from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
 from consilience.pages.classes import _by_gold
 from consilience.pages.crowd import _clash
 from consilience.pages.gold import beside_gold, gold_section
@@ -25,6 +27,7 @@ from consilience.pages.gold_chains import (
     mark_gold,
     right_by_annotator,
 )
+from consilience.pages.whole_chains import Whole
 
 _SIZE = 4  # mentions of a document
 
@@ -104,8 +107,8 @@ def test_too_few_documents_give_no_interval_and_that_is_said(number, said):
     documents = "document" if number == 1 else "documents"
     told = f"; “bad” has {other:.3f} on {number} {documents}, too few to tell which is better"
     assert next(iter(page.numbers)).endswith(told)
-    many = "one document does" if number == 1 else f"{number} documents do"
-    assert page.verdict == f"{many} not tell whether “good” or “bad” is better"
+    many = "one document is too little" if number == 1 else f"{number} documents are too few"
+    assert page.verdict == f"{many} to tell which of the two systems you gave is better, “good” or “bad”"
 
 
 def test_annotators_are_scored_on_mentions_with_a_gold_label():
@@ -141,7 +144,8 @@ def test_entities_of_the_gold_labels_are_counted_where_all_mentions_have_one(kno
     rows = {"document_id": document * 2, "mention_id": mention * 2, "annotator_id": ["a"] * 12 + ["b"] * 12}
     fit = cs.fit("majority-vote", cs.read_mentions(rows | {"annotation": ["DN"] * 24, "gold": gold * 2}))
     assert gold_entities(fit) == number
-    _, numbers = chain_sections(fit, fit.truth, cs.certainty(fit), {})
+    top = cs.certainty(fit)
+    _, numbers = chain_sections(fit, fit.truth, top, {}, found_chains(fit, fit.truth, top))
     assert any(name.endswith(f"; {number} by the gold labels") for name in numbers) is (number is not None)
 
 
@@ -163,8 +167,9 @@ def test_scores_against_gold_are_marked_in_the_figure_and_named(monkeypatch):
     page = chain_scores(fit, systems, ["conll"], singletons=True)
     assert page.alerts == []
     assert any("Scores against the crowd's chains have limits." in str(block) for block in page.sections[0].blocks)
-    assert page.findings[0].startswith("Against the gold chains of 2 documents, “good” scores ")
-    assert not any("Against the gold chains of" in str(block) for block in page.sections[0].blocks)
+    assert page.findings[0].startswith("Of the 2 systems you gave, “good” scores ")
+    assert ", against the gold chains of 2 documents." in page.findings[0]
+    assert not any("against the gold chains of" in str(block) for block in page.sections[0].blocks)
     monkeypatch.setattr("consilience.pages.chains.gold_scores", lambda *_: None)
     (alert,) = chain_scores(fit, systems, ["conll"], singletons=True).alerts
     assert alert.title == "Scores against the crowd's chains have limits."
@@ -288,3 +293,53 @@ def test_gold_labels_tell_no_more_than_their_number_does(items, right, certainty
     assert said in told
     assert ("That is as expected" in told) is (items >= 20 and certainty < right / items + 0.1)
     assert "hold up" not in told
+
+
+@pytest.mark.parametrize(
+    ("entity", "told"),
+    [
+        ([0, 0, 1, 1], ["the same", "the same"]), ([0, 0, 0, 1], ["without m2", "also m2"]),
+        ([0, 0, 1, 2], ["the same", "also m3", "also m2"]), ([0, 1, 1, 1], ["also m1", "without m1"]),
+    ],
+)  # fmt: skip
+def test_chains_stand_beside_the_gold_chain_that_is_nearest(entity, told):
+    """Of two documents, of the second of which a gold label is not known."""
+    document = np.repeat(["d0", "d1"], _SIZE).tolist()
+    gold = ["DN", "DO(m0)", "DN", "DO(m2)"] * 2
+    mention = [f"m{place}" for place in range(_SIZE)] * 2
+    rows = {"document_id": document, "mention_id": mention, "annotator_id": ["a"] * 8, "annotation": ["DN"] * 8}
+    fit = cs.fit("majority-vote", cs.read_mentions(rows | {"gold": [*gold[:-1], ""]}))
+    both = np.array([*entity, *(np.array(entity) + max(entity) + 1)])
+    found = chains_by_gold(fit, fit.truth, SimpleNamespace(entity=both))
+    number = len(told)
+    named = [one.replace("d0/", "") for one in found.told]
+    assert [re.sub(r"m(\d)[^ ,;]*", r"m\1", one) for one in named] == [*told, *[""] * number]
+    assert found.known.tolist() == [True] * number + [False] * number
+    assert found.same.tolist() == [one == "the same" for one in found.told]
+
+
+def test_how_many_sure_chains_are_gold_chains_is_said_with_an_interval():
+    """Of ten chains eight are sure, and of these the first is wrong."""
+    whole = Whole(np.array([0.9, *[0.98] * 7, 0.6, 0.85]), np.full(10, 200.0), 1000)
+    same = np.array([False, *[True] * 7, True, False])
+    found = ChainsByGold(np.ones(10, bool), same, [""] * 10)
+    low, high = wilson(7 / 8, 8)
+    assert found.finding(whole) == [
+        f"Of the 8 chains with a probability of 0.9 or more, 7 are exactly gold chains, a share of 0.88 ({low:.2f} to "
+        f"{high:.2f}, 95 %). The model expects 7.8; of all 10 chains, 8 are exactly gold chains."
+    ]
+    assert found.clause(whole) == ", and of these 7 are exactly gold chains"
+    known = np.array([True, True, *[False] * 8])
+    assert found._replace(known=known).clause(whole) == (
+        ", and of the 2 of these that have gold labels 1 is exactly a gold chain"
+    )
+    assert found._replace(known=known & (whole.probability < 0.9)).finding(whole) == []
+
+
+def test_the_figure_marks_the_chains_that_are_gold_chains():
+    shown = np.array([0.5, 0.92, 0.99]), np.array([False, False, True])
+    axes = first_figures.chains_beside_gold(["a", "b", "c"], *shown, "Probability of each chain", 0.9)
+    right, wrong = axes.lines[:2]
+    assert (right.get_xdata().tolist(), wrong.get_xdata().tolist()) == ([0.99], [0.5, 0.92])
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["exactly a gold chain", "not a gold chain", "counted as certain from 0.9"]

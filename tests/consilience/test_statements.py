@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 from importlib import resources
 
 import numpy as np
-import pandas
 import pytest
 from matplotlib.textpath import TextPath
 
@@ -20,7 +19,9 @@ from consilience import figures
 from consilience.evaluation.agreement import Agreement
 from consilience.pages.classes import _metrics
 from consilience.pages.linkage import _by_threshold, found_of_all
-from consilience.pages.ratings import _bars_alike, offsets_of, without_offsets, without_offsets_code
+from consilience.pages.offsets import offsets_of
+from consilience.pages.ratings import _bars_alike, _changed, without_offsets_code
+from consilience.pages.sides import without_offsets
 from consilience.pages.vectors import svg_of
 from tests.golden.cases import constraints, crowd, mentions, rankings, ratings, records
 
@@ -336,7 +337,7 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     *sizes, conll = words(html, "dt")
     assert sizes[0].startswith("chains, by the most probable links (")
-    assert sizes[1] == "of 16 mentions uncertain: their leading label has less than 0.9"
+    assert sizes[1] == "of 16 mentions uncertain: their most probable label has a probability below 0.9"
     (verdict,) = re.findall(r'<p class="verdict">(.*?)</p>', html)
     sure = r"The model is at least 90 % certain of \d of \d chains, and no gold label checks that"
     assert re.fullmatch(rf"{sure}\.", words(verdict))  # of one system
@@ -372,23 +373,23 @@ def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, 
 def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
-    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, with other annotators like these\)", mean)
-    unsure = f"of {fit.data.num_items} items whose side of 0, the threshold, is less than 90 % certain"
+    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, for other annotators of the same kind\)", mean)
+    unsure = f"of {fit.data.num_items} items are open: their side of 0, the threshold, is less than 90 % certain"
     assert "exact given priors that were set from the same data" in words(section(html, "What was run"))
     assert offsets_of(fit.data).furthest is None  # else tiles say of whom they are
-    assert others[:2] == [unsure, "mean certainty of the side"]
+    assert others[:2] == [unsure, "mean certainty of the side, over all items"]
     assert "intraclass correlation ICC(2,1) (" in others[2]
     first = words(html, "li")[0]
     above = fit.means()["mean"] >= 0
-    assert first.startswith(f"{above.sum()} of {len(above)} items ")
-    assert f" above 0 and {(~above).sum()} below, by their estimated means. All means may be off together by" in first
+    assert first.startswith(f"By their estimated means {above.sum()} of {len(above)} items ")
+    assert f" above 0 and {(~above).sum()} below. All means may be off together by" in first
     sure = cs.certainty(fit).items.round(3) >= 0.9
     high, low = (int((sure & one).sum()) for one in (above, ~above))
     assert (
-        f"At a certainty of 0.9 or more {high} of {len(above)} items are above 0 and {low} below, if annotators are "
-        f"alike; report the other {(~sure).sum()} as open."
+        f"If annotators rate alike, {high} of {len(above)} items are above 0 and {low} below at a certainty of 0.9 or "
+        f"more; report the other {(~sure).sum()} as open."
     ) in words(html)
-    gist = f"{high} surely above 0, {low} surely below, {(~sure).sum()} open"
+    gist = f"{high} above 0 and {low} below at a certainty of 0.9 or more, {(~sure).sum()} open"
     assert gist in words(section(html, "Items"))
     high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
     extremes = words(section(html, "Items"))
@@ -413,8 +414,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
 )
 def test_why_bars_are_as_wide_as_they_are_is_looked_at(half, number, said):
     half = np.array(half)
-    frame = pandas.DataFrame({"lower": -half, "upper": half})
-    assert said in _bars_alike(frame, np.repeat(np.arange(4), number))
+    assert said in _bars_alike(-half, half, np.repeat(np.arange(4), number))
 
 
 def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
@@ -447,8 +447,8 @@ def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
     np.testing.assert_allclose(found.mean, np.sort(offset - offset.mean())[::-1] * 5 / 4)
     np.testing.assert_allclose(found.half, 2.7764 * offset.std(ddof=1) / np.sqrt(5), rtol=1e-4)
     np.testing.assert_allclose(found.from_all, np.sort(offset - offset.mean())[::-1])
-    assert found.finding[0].startswith("“4” rates 6.750 higher than the others")
-    assert "mean of all" not in found.finding[0]  # the offset has another name, and its own place
+    assert found.finding(corrected=False)[0].startswith("“4” rates 6.750 higher than the others")
+    assert "mean of all" not in found.finding(corrected=False)[0]  # the offset has another name, and its own place
 
 
 def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
@@ -460,37 +460,38 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     rows = {"item": item, "annotator": who, "rating": true[item] + offset[who] + random.normal(0, 0.1, 120)}
     fit = cs.fit("normal-inverse-gamma", cs.read_ratings(rows), threshold=4.8)
     found = without_offsets(fit, offsets_of(fit.data))
-    unsure = int((np.maximum(found.above, 1 - found.above).round(3) < 0.9).sum())
-    text = found.words(fit)
-    gain = f"15 of 60 items would change sides, and {np.sum(found.certainty.round(3) < 0.9)} instead of {unsure} would "
-    assert gain in text
-    assert f"mean certainty of the side would be {found.top.value:.3f}, and “" in text
-    assert "Those would be means by these annotators" in text
+    unsure = int((found.sides.certainty.round(3) < 0.9).sum())
+    text = _changed(fit, offsets_of(fit.data), found)
+    assert "15 of 60 items to the other side" in text
+    alone = np.sum(found.top.items.round(3) < 0.9)
+    mean = f"alone the mean certainty of the side would be {found.top.value:.3f}"
+    assert f"{mean}, and {alone} instead of {unsure}" in text
     page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     html = words(page)
     assert html.count(text) == 1
-    assert "mean certainty of the side, with other annotators like these" in words(page, "dt")
+    assert "mean certainty of the side, over all items" in words(page, "dt")
     assert "cs.compare(fit, {'a': 'SYSTEM_A.csv', 'b': 'SYSTEM_B.csv'})" in html
     assert "In these commands SYSTEM_A.csv and SYSTEM_B.csv are files of yours." in html
     assert "What the model expects (priors), set from the same data." in html
     assert "An inverse gamma distribution about the variance within items" in html
     assert "moment_variance" not in html
     assert "; the data were given in memory, and … stands for them:" in html
-    assert "the mean of many ratings of this item by annotators like these, if they were alike" in html
+    assert "of many ratings of this item by many annotators of the same kind as these 4 annotators" in html
     assert "files with the columns item and class, the class being above or below" in html
-    assert {"mean, offsets off", "its certainty, offsets off"} <= set(words(page, "th"))
+    columns = "for other annotators of the same kind", "for these annotators alone", "if annotators rated alike"
+    assert set(columns) <= set(words(page, "th"))
     assert {"gap to the others", "offset from the mean of all"} <= set(words(page, "th"))
     assert "The data hold no known truth: nothing here checks the means." in html
     assert fit.resolved.learned_priors == {"mean", "variance"}
     assert "moved from the mean of its ratings towards that of all items" in html
-    off = "in Python with the offsets of annotators taken off, to compare items by these 4 annotators alone"
-    assert f"{off}; {gain}" in html
+    off = "If only the ratings of these 4 annotators matter, fit again in Python with their offsets taken off, which"
+    assert f"{off} would leave {alone} instead of {unsure} items open. Its certainties do not hold for other" in html
     lines = without_offsets_code(fit).splitlines()
     names = {"data": fit.data}
     assert "…" not in "".join(lines)  # they run as they are where the data are
     monkeypatch.chdir(tmp_path)
     exec("\n".join(lines), names)
-    np.testing.assert_allclose(names["fit"].means()["mean"], found.mean, rtol=1e-4)
+    np.testing.assert_allclose(names["fit"].means()["mean"], found.sides.mean, rtol=1e-4)
     moved = (names["fit"].means()["mean"] >= 4.8) != (fit.means()["mean"] >= 4.8)
     assert moved.sum() == 15
 
