@@ -10,7 +10,6 @@ import itertools
 import os
 import textwrap
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from types import MappingProxyType
@@ -50,13 +49,13 @@ from consilience.demo_words import (
     of_the_prior,
     of_ties,
     other_assumptions,
+    quietly,
     sure_of_another,
     trusted_and_wrong,
     truth_among,
     who_is_first,
     whom_to_look_at,
 )
-from consilience.errors import ConsilienceWarning, DiagnosticWarning
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
@@ -160,8 +159,7 @@ def anaesthetists() -> Study:
     """Study the table of Dawid and Skene (1979): which labels of a crowd can be trusted."""
     import pandas
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)  # the page says it
+    with quietly():
         fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"))
     certainty = cs.certainty(fit)
     votes = _votes(fit.data)
@@ -338,7 +336,8 @@ def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     truth = values["plausibility"].argmax(axis=1)
     answers = _answers(data, np.random.default_rng(seed)) | {KNOWING: truth}
     systems = {name: _as_predictions(data, labels, name) for name, labels in answers.items()}
-    fits = {name: cs.fit("dirichlet", data, **given) for name, given in _PRIORS.items()}
+    with quietly():
+        fits = {name: cs.fit("dirichlet", data, **given) for name, given in _PRIORS.items()}
     # All that three know is what the crowd said; the true accuracy is that of these items, and so is the score.
     found = {name: cs.compare(fit, systems, provenance="annotations").of_these() for name, fit in fits.items()}
     return Simulated(data, truth, fits, found, {name: (own == truth).mean() for name, own in answers.items()})
@@ -388,11 +387,12 @@ def leaderboard() -> Study:
         favourite, {name: own.loc[favourite["system"]] for name, own in by_prior.items()}, knows["value"]
     )
     code = Code(CODE["leaderboard"], "This study in Python")
+    warned = [f"The fit by the {DEFAULT_PRIOR} warns: {one}" for one in doubts(fit)]
     section = Section(
         "Leaderboard: systems whose true accuracy is known",
         [
             words, shown, of_the_knowing(knows, told_row), drawn,
-            More("The priors, and how often their intervals hold", [by_priors(found, crowds, alphas)]),
+            More("The priors, and how often their intervals hold", [by_priors(found, crowds, alphas), *warned]),
             More("What the systems do", [WHAT_SYSTEMS_DO]), code, BEFORE_REPORTING,
         ],
         gist,
@@ -434,7 +434,8 @@ def toy() -> Study:
     votes = np.array([(a, b, 5 - a - b) for a in range(6) for b in range(6 - a)])
     frequency = stats.multinomial(5, plausibility[:, None, :]).pmf(votes)
     data = Annotations.from_counts(votes, labels=TOY_LABELS)
-    fits = {value: cs.fit("dirichlet", data, reliability=value) for value in RELIABILITIES}
+    with quietly():  # each way once is a table of cases, and says nothing of how often annotators agree
+        fits = {value: cs.fit("dirichlet", data, reliability=value) for value in RELIABILITIES}
     certainty = np.stack([cs.certainty(fit, exact=True).items for fit in fits.values()])
     marked = {
         "(i) unambiguous": certainty[0].argmax(),
@@ -561,8 +562,7 @@ def people() -> Study:
     import pandas
 
     records = simulated_people(seed=7)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
+    with quietly():
         fit = cs.fit("block-linkage", records, restriction="across")
     scores, count = cs.score_partition(fit, records), fit.num_entities()
     low, high = count.interval

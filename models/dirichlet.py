@@ -22,7 +22,7 @@ below 0.99 for α = 0.01 and for α = 0.1 (the paper: 178, by Monte Carlo).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,9 @@ from consilience.data.codes import places
 from consilience.errors import NotConjugate
 from consilience.models import settings
 from consilience.models.beta_priors import check_positive
+from consilience.models.concentration import CountsOfClasses
 from consilience.models.gold import GOLD_MEASURES
-from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.interface import Account, Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.label_tables import leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
 from consilience.models.settings import setting
@@ -47,6 +48,7 @@ from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log
 from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth
 from consilience.models.truth.classes import ClassTruth
+from consilience.notes import Level, Note, Remedy
 
 __all__ = ["MODEL", "Priors", "Settings", "Symmetric", "model", "simulate"]
 
@@ -207,6 +209,34 @@ def exact(resolved: Resolved) -> Closed:
     return Closed({"plausibility": found}, {"votes": votes})
 
 
+_LIKELIHOOD_RATIO = 5.4  # half of what a chi-squared number of one degree of freedom exceeds once in 1,000 times
+_LEAST_TIMES = 2.0  # the prior's number: less moves certainties by a point or so
+_LOWEST, _HIGHEST = 1e-3, 100.0
+
+
+def says(account: Account) -> Iterator[Note]:
+    """Say where annotators of an item disagree more often than the default prior expects: it is too certain then."""
+    given, data = account.resolved, account.resolved.data
+    if given.given != Priors():
+        return  # the user chose it, or it is not known any more
+    entries, votes = votes_of(data, dense=False)
+    # To a power the likelihood is none, and of broken weights nobody knows what they count.
+    if given.settings.reliability != 1 or not np.all(votes % 1 == 0):
+        return
+    alpha = float(given.concentration("plausibility").flat[0])
+    totals = np.bincount(entries.item, votes, data.num_items).astype(int)
+    counts = CountsOfClasses.of(votes.astype(int), totals[totals > 0], data.num_labels)
+    best = counts.most_probable(_LOWEST, _HIGHEST)
+    gain = counts.log_probability(best) - counts.log_probability(alpha)
+    if best >= _LEAST_TIMES * alpha and gain > _LIKELIHOOD_RATIO:
+        yield Note(
+            Level.warning,
+            "certainties are too high: annotators of an item disagree more often than the prior expects, which adds "
+            f"{alpha:g} to each label. By these labels {{alpha}} is the most likely number",
+            (Remedy("alpha", float(f"{best:.2g}")),), title="The prior expects more agreement than there is.",
+        )  # fmt: skip
+
+
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:
     """Return draws of the plausibilities: of the exact posterior, or those stored for the site ``plausibility``."""
     draws: ClassTruth
@@ -284,6 +314,7 @@ MODEL = Model(
     density=density,
     engines=(Exact(solve=exact), Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
+    says=says,
     tables=(LABELS, *GOLD_MEASURES),
     simulation=Simulation(
         draw=draw_data, empty=Annotations.empty, sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3},

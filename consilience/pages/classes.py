@@ -482,19 +482,20 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
         beside = f"; a majority vote is right on {vote.right:,}, with {counted(len(vote.tied), 'ties')}"
     of = counted(gold.score.items, f"{found.unit}s")
     used = "" if gold.score.fitted_on else ", which the fit did not use"
-    off, tells = "", ""
+    off = ""
     if gold.checked and gold.beside:
         off = f"{gold.checked}: "
     elif gold.checked:
         _, low, high = within(gold.score.right, *gold.interval)
         return (
-            f"{capital(gold.checked)} on {counted(gold.score.items, 'gold labels')}: the leading label is right on "
-            f"{gold.counts}. So few tell no more than that {low} to {high} of all leading labels are right (95 %)."
+            f"On gold labels of {of}{used}, the leading label is right on {gold.counts}. That is as expected, but "
+            f"{counted(gold.score.items, 'gold labels')} tell no more than that {low} to {high} of the leading labels "
+            "are right (95 %)."
         )
     supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)  # the first finding has it
     return (
         f"On gold labels of {of}{used}, {off}the leading label is right on {gold.counts}"
-        f"{'' if off else gold.beside}{beside}.{tells}{supposed}"
+        f"{'' if off else gold.beside}{beside}.{supposed}"
     )
 
 

@@ -30,6 +30,7 @@ from consilience.demo_words import (
     whom_to_look_at,
 )
 from consilience.drawing import WIDTH
+from consilience.errors import ConsilienceWarning
 from consilience.pages import Code, More
 
 
@@ -195,7 +196,8 @@ def test_the_default_prior_is_what_a_user_gets_who_sets_nothing(studies):
     simulated = demo.simulated_leaderboard(0)
     (first, *others) = simulated.comparisons
     assert [first, *others] == ["default prior", "prior of the simulation", "flat prior"]
-    own, shown = cs.fit("dirichlet", simulated.data), simulated.fits[first]
+    with pytest.warns(ConsilienceWarning, match="certainties are too high"):
+        own, shown = cs.fit("dirichlet", simulated.data), simulated.fits[first]
     alphas = (one.resolved.concentration("plausibility") for one in (own, shown))
     np.testing.assert_array_equal(*alphas)
     assert list(studies["leaderboard"].table.frame)[3] == "default prior [95 %]"

@@ -10,9 +10,9 @@ distribution). Links are not known then, and records of one entity count as seve
 from __future__ import annotations
 
 import numpy as np
-from scipy import optimize, special
 
 from consilience.arrays import Float, Int
+from consilience.models.concentration import concentration_of
 
 _SMALLEST, _LARGEST = 0.05, 100.0
 
@@ -33,22 +33,7 @@ def most_probable_concentration(
     """
     num_values = np.diff(first_value)
     concentration = [
-        _of_counts(np.bincount(codes[codes >= 0], minlength=number))
+        concentration_of(np.bincount(codes[codes >= 0], minlength=number), _SMALLEST, _LARGEST)
         for codes, number in zip(value, num_values, strict=True)
     ]
     return np.repeat(concentration, num_values)
-
-
-def _of_counts(number: Int[np.ndarray, " value"]) -> float:
-    """Return the concentration under which a Dirichlet-multinomial distribution makes counts most probable."""
-    if not number.any():
-        return 1.0  # nothing is shown, and nothing is asked
-    times, values = np.unique(number, return_counts=True)  # many values are as common as others
-
-    def loss(log_concentration: float) -> float:
-        each = np.exp(log_concentration)
-        total = each * len(number)
-        of_values = values @ (special.gammaln(times + each) - special.gammaln(each))
-        return float(special.gammaln(total + number.sum()) - special.gammaln(total) - of_values)
-
-    return float(np.exp(optimize.minimize_scalar(loss, bounds=np.log([_SMALLEST, _LARGEST]), method="bounded").x))

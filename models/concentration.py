@@ -1,0 +1,67 @@
+"""How a symmetric Dirichlet prior fits counts (empirical Bayes; Minka 2000, Estimating a Dirichlet distribution)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from consilience.arrays import Float, Int
+
+_HALVINGS = 50
+
+
+class CountsOfClasses(NamedTuple):
+    """All that a symmetric Dirichlet prior asks of the counts of classes, of one item or of several.
+
+    Parameters
+    ----------
+    times, cells : numbers above 0, increasing, and how many classes of items were counted so often.
+    total, items : numbers of labels, increasing, and how many items have so many.
+    num_classes : of each item.
+    """
+
+    times: Int[np.ndarray, " different"]
+    cells: Int[np.ndarray, " different"]
+    total: Int[np.ndarray, " different_total"]
+    items: Int[np.ndarray, " different_total"]
+    num_classes: int
+
+    @classmethod
+    def of(
+        cls, counts: Int[np.ndarray, " cell"], totals: Int[np.ndarray, " item"], num_classes: int
+    ) -> CountsOfClasses:
+        """Count the counts of all classes of all items, of which those that are 0 may be left out."""
+        return cls(
+            *np.unique(counts[counts > 0], return_counts=True), *np.unique(totals, return_counts=True), num_classes
+        )
+
+    def log_probability(self, concentration: float) -> float:
+        """Return the log Dirichlet-multinomial probability of the labels in their order."""
+        each, whole = concentration, concentration * self.num_classes
+        of_cells = self.cells @ (special.gammaln(self.times + each) - special.gammaln(each))
+        return float(of_cells - self.items @ (special.gammaln(self.total + whole) - special.gammaln(whole)))
+
+    def most_probable(self, lowest: float, highest: float) -> float:
+        """Return the concentration within bounds under which the counts are most probable: where the slope is 0."""
+        low, high = np.log([lowest, highest])
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._slope(np.exp(middle)) > 0 else (low, middle)
+        return float(np.exp((low + high) / 2))
+
+    def _slope(self, concentration: float) -> float:
+        """Return the derivative of the log probability by the concentration."""
+        each, whole = concentration, concentration * self.num_classes
+        of_cells = self.cells @ (special.digamma(self.times + each) - special.digamma(each))
+        of_items = self.items @ (special.digamma(self.total + whole) - special.digamma(whole))
+        return float(of_cells - self.num_classes * of_items)
+
+
+def concentration_of(counts: Float[np.ndarray, " value"], lowest: float, highest: float) -> float:
+    """Return the most probable concentration of one vector of counts; 1 where nothing was counted."""
+    number = np.asarray(counts, int)
+    if not number.any():
+        return 1.0  # nothing is shown, and nothing is asked
+    return CountsOfClasses.of(number, number.sum(keepdims=True), len(number)).most_probable(lowest, highest)
