@@ -105,12 +105,12 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(f"\n{number}. {studies[-1].section.title}\n{textwrap.fill(studies[-1].words, 100)}\n")
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
-        "Six studies that need no data of your own, each of one data set. Nobody knows the truth of the first two, "
-        "which are printed tables. The others are simulated, so that it is known. Leaderboard, Ratings and People are "
-        "fitted with the model that drew their data, Leaderboard also with other priors: that shows nothing of other "
-        "data."
+        "Consilience estimates the truth from annotators who disagree, and says how sure it is. Six small examples: "
+        "nobody knows the truth of the first two, which are printed tables; the others are simulated, so that it is "
+        "known. Leaderboard, Ratings and People are fitted with the model that drew their data, so that success there "
+        "does not prove that it works on yours."
     )
-    yours = Section("Now yours", [
+    yours = Section("Try it on your data", [
         YOURS, Code(ALL_COMMANDS, "Commands to begin with"), "Ratings, rankings and mentions of a text have no sample "
         "file. With files of your own:", Code(OTHER_COMMANDS, "Commands for other data"),
     ])  # fmt: skip
@@ -202,11 +202,11 @@ def anaesthetists() -> Study:
             More(f"Without a prior {counted(len(others.changed), 'patients')} would get another grade", prior),
             "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"), advice,
         ],
-        f"{again} of {size} patients to be looked at again",
+        f"{again} of {size} patients to look at again, at the assumed dependence",
     )  # fmt: skip
     sure = (
-        f"Anaesthetists: of {size} patients have a sure grade (certainty {SURE} or more), depending on how far graders "
-        "make the same errors"
+        f"Anaesthetists: of the grades of {size} patients are sure (certainty {SURE} or more), depending on how often "
+        "graders make the same errors"
     )
     number = {sure: f"{fewest} to {most}"}
     return Study(section, shown, words, number, of_grades(fewest, most, size, others), ran=_ran(fit, "printed table"))
@@ -283,7 +283,7 @@ def dermatologists() -> Study:
             "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
             "(2023), Figures 5 and 15.", Code(CODE["dermatologists"], "This study in Python"),
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
-            f"look whether the other ones would change who is first. {who_is_first(table, computed)}",
+            f"check whether the others would change which system is first. {who_is_first(table, computed)}",
         ],
         f"what ties count moves a score by up to {moved}",
     )  # fmt: skip

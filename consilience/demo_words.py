@@ -11,6 +11,7 @@ import numpy as np
 
 import consilience as cs
 from consilience.errors import ConsilienceWarning
+from consilience.evaluation.agreement.jackknife import wilson
 from consilience.notes import Level
 from consilience.pages import SURE, capital
 from consilience.printing import counted, joined, percent
@@ -263,7 +264,7 @@ def of_ties(moved: str, table: Any, columns: Sequence[str]) -> str:
     """Return the finding of the study of differential diagnoses; see `who_is_first`."""
     changed, cases = _others_ahead(table, columns), table["case"].nunique()
     ahead = f"and in {len(changed)} of {cases} cases" if changed else f"but in none of {cases} cases"
-    return f"Dermatologists: the weight of ties moves a score by up to {moved}, {ahead} which system is ahead."
+    return f"Dermatologists: how ties are weighted changes a score by up to {moved}, {ahead} which system is ahead."
 
 
 def trusted_and_wrong(labels: Sequence[str], votes: np.ndarray, table: Any, most: str) -> str:
@@ -301,8 +302,8 @@ def of_a_vote(system: Any, by_prior: Mapping[str, Any], knows: float) -> tuple[d
     behind = ", less than the one that repeats the crowd" * bool(knows < user.value)
     verdict = (
         f"A majority vote claims an accuracy of {claimed} for a simulated system that repeats the crowd, the model "
-        f"says {user.value:.2f}, and the truth is {true}. But from the crowd's labels alone even a system that knows "
-        f"the truth gets no more than {below}{behind}."
+        f"says {flat.value:.2f} to {user.value:.2f}, depending on its prior, and the truth is {true}. A system that "
+        f"knows the truth gets {below}{behind}, if it is wrongly taken to have learned from the crowd."
     )
     gist = (
         f"a vote claims {claimed} for a system that has {true}; by the {DEFAULT_PRIOR} the model says "
@@ -429,8 +430,10 @@ def of_the_partition(count: Any, scores: Any) -> str:
 FILES, FILES_HELD = 20, 20
 """How many pairs of files were simulated, seeds from 0 on, and in how many the interval held."""
 
+_LEAST_HELD, _MOST_HELD = wilson(FILES_HELD / FILES, FILES)
+
 HELD_BY_PEOPLE = (
     f"In {FILES} simulations like this one (seeds 0 to {FILES - 1}) the 95 % interval held the true number "
-    f"{FILES_HELD} times."
+    f"{FILES_HELD} times, which leaves {100 * _LEAST_HELD:.0f} to {100 * _MOST_HELD:.0f} % open (95 %)."
 )
 """What they say."""

@@ -132,7 +132,7 @@ def said_together(share: np.ndarray, ax: Any = None) -> Any:
     ax.set_xticks(np.arange(number) + 0.5, names)
     ax.set_yticks(np.arange(number) + 0.5, names)
     ax.tick_params(length=0)
-    ax.set(title="How often experts say “together”", xlabel="cluster of one item", ylabel="of the other")
+    ax.set(title="How often experts say “together”", xlabel="cluster of one item", ylabel="of the other item")
     ax.set_ylim(number, 0)
     ax.spines[:].set_visible(False)
     return ax

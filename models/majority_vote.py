@@ -223,8 +223,8 @@ def says(account: Account) -> Iterable[Note]:
     else:
         what = (
             f"only ties ({tied:,} of {len(winners.first) - 1:,} items) are left open; whatever won otherwise, however "
-            "narrowly, is taken for certain. Scores of systems are off where the wrong label won, and their intervals, "
-            "which have no doubt about that, are too narrow"
+            "narrowly, is taken for certain. Scores of systems by the vote alone are off where the wrong label won, "
+            "and their intervals, which ignore that, are too narrow"
         )
     title = "A vote does not say how sure it is."
     model = "mpa" if account.resolved.data.unit == "mention" else "dawid-skene"

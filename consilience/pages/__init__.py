@@ -331,7 +331,7 @@ def _stand_ins(actions: Sequence[Action], run: str) -> str:
     said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
     words = f"In these commands {', and '.join(said)}." if said else ""
     if any(one.command.startswith("cs.") for one in actions):
-        words += " What begins with cs. is Python: fit, data and predictions are those that this page was made of."
+        words += " Lines that begin with cs. are Python; fit, data and predictions are what this page was made of."
     return words.strip()
 
 

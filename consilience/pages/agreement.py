@@ -359,12 +359,12 @@ def _than(lowest: Lowest, names: Any) -> str:
     if not number:
         return f"; that {'the other is' if one else f'the {lowest.others} others are'} higher may be chance"
     if number == lowest.others:
-        return f", beyond chance lower than {'the other' if one else f'all {number} others'}"
+        return f", clearly lower than {'the other' if one else f'all {number} others'}"
     rest = lowest.others - number
     if number <= _MOST_NAMED:
         named = joined([f"“{names[code]}”" for code in lowest.below])
-        return f", beyond chance lower than {named}, but not than {f'the {rest} others' if rest > 1 else 'the other'}"
-    return f", beyond chance lower than {number} of {lowest.others} others"
+        return f", clearly lower than {named}, but not than {f'the {rest} others' if rest > 1 else 'the other'}"
+    return f", clearly lower than {number} of {lowest.others} others"
 
 
 def _lowest_annotator(found: Agreement) -> Lowest | None:

@@ -135,8 +135,8 @@ def surer_links(own: Weighed, shares: Sequence[str]) -> list[str]:
     rough = joined(shares) if shares else "all shares"
     return [
         f"The model expects {one.expected:,.0f} pairs of different entities to have the same “{one.field}” by chance, "
-        f"but {_unlinked(one)}: {_linked(one)} pairs with the same “{one.field}” are linked. So these links are surer "
-        f"than stated, and {rough} {'is' if len(shares) == 1 else 'are'} rough."
+        f"but {_unlinked(one)}: {_linked(one)} pairs with the same “{one.field}” are linked. So these links are safer "
+        f"than their probabilities say, and {rough} {'is' if len(shares) == 1 else 'are'} rough."
         for one in own.overstated[:1]
     ]
 

@@ -142,8 +142,8 @@ def _best_number(plan: Any) -> str:
     if not np.isinf(plan.optimum_upper) or np.isinf(plan.optimum):
         return str(plan)
     return (
-        f"At least {np.floor(plan.optimum_lower):.0f} annotations of each new item pay off ({100 * plan.level:g} %); "
-        "the data set no upper limit."
+        f"Collect at least {np.floor(plan.optimum_lower):.0f} annotations of each new item ({100 * plan.level:g} % "
+        "sure); these data do not show where more stop helping."
     )
 
 

@@ -79,4 +79,4 @@ def tile_of_most(frame: Any) -> dict[str, str]:
     first = frame.iloc[0]
     ends = percents(float(first["95 % from"]), float(first["to"]))
     named = f"of the {counted(int(first['answers']), 'answers')} of {first['expert']} go against the clusters"
-    return {f"{named}, the largest share of an expert ({ends}, 95 %)": percent(float(first["share"]))}
+    return {f"{named}, more than of any other expert ({ends}, 95 %)": percent(float(first["share"]))}

@@ -47,7 +47,8 @@ class ChainsByGold(NamedTuple):
         chain = "chain" if number == 1 else "chains"
         return [
             f"Of the {number:,} {chain} with a probability of {SURE:g} or more, {_are_gold(right)}, a share of {share} "
-            f"({low} to {high}, 95 %). The model expects {expected:.1f}; of all {of:,} chains, {_are_gold(every)}."
+            f"({low} to {high}, 95 % if chains are independent). The model expected {expected:.1f}. "
+            f"Of all {of:,} chains, {_are_gold(every)}."
         ]
 
     def clause(self, whole: Whole) -> str:

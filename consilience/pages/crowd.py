@@ -250,7 +250,7 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
     elif _leans(fit):
         words = (
             "“Share right” is how many of the annotator's own labels are right, as far as one knows; its intervals are "
-            "meant to hold 95 %, and hold less. How right they would be on any item is not shown: what the model "
+            "meant to hold 95 %, and may hold less. How right they would be on any item is not shown: what the model "
             "expects before any data has more of a say about it than the annotators."
         )
     else:
@@ -261,7 +261,7 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         if frame["accuracy_lower"].isna().all():
             words += " An estimate by EM has no intervals: read little into annotators with few annotations."
         else:
-            less = f", and hold less: {TOO_LITTLE_SPREAD}" * is_approximate(fit)
+            less = f", and may hold less: {TOO_LITTLE_SPREAD}" * is_approximate(fit)
             words += f" Intervals are meant to hold 95 %{less}."
     blind, number = _without_evidence(fit)
     if number:

@@ -87,7 +87,7 @@ def _against(gold: BesideGold | None, doubted: bool) -> str:
     if gold.checked and gold.off:
         return f", but by {number} it is too {gold.off}"
     if doubted:
-        return f"; one of several tests with {number} casts doubt on that"
+        return f"; {number} neither confirm nor refute that"
     return "" if gold.score.items >= LEAST_ITEMS else f", which only {number} check{'s' * (gold.score.items == 1)}"
 
 
@@ -186,7 +186,7 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         held_by = np.array([one.interval for one in right]).T
         first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *held_by)
         return system_figures.scores_at_a_glance(names, first, title, None if is_vote(fit) else by_fit)
-    note = "true intervals are wider" if narrow else f"intervals: {sure}"
+    note = "the true intervals are wider" if narrow else f"intervals: {sure}"
     if is_open(comparison):
         copied, looked = _by_reading(comparison, places)
         return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)

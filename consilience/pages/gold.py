@@ -92,13 +92,13 @@ class BesideGold(NamedTuple):
         number = self.score.items
         _, low, high = within(self.score.right, *self.interval)
         held = f"{low} to {high} of all, 95 %{self.sample}; the fit expects {self.score.certainty * number:.1f}"
-        of = f"labels of the fit are the gold label{self._which} ({held})"
+        of = f"of the fit's labels are the gold label{self._which} ({held})"
         return {of: f"{hits(self.score.right * number)} of {number:,}"}
 
     @property
     def _which(self) -> str:
         """Say which gold labels these are, where they are the first."""
-        return f", those of the first {self.score.items:,} {self.unit}s" * self.first
+        return f" on the first {self.score.items:,} {self.unit}s" * self.first
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -299,8 +299,8 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
     if not len(vote.right):
         return Section("Against the gold labels", [words], "all are tied")
     words += (
-        " Intervals are Wilson's, and hold 95 % if these items are a random sample. Gold labels err too: all this is "
-        "about them."
+        " Intervals are Wilson's, and hold about 95 % if these items are a random sample. Gold labels err too: all "
+        "this is about them."
     )
     columns = {
         "certainty": "share of the votes, on average", "items": f"{gold.unit}s", "right": "right",

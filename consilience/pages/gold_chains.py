@@ -20,7 +20,7 @@ from consilience.evaluation.silver import silver_chains
 from consilience.models.intervals import ends
 from consilience.models.truth.against_gold import unused_gold
 from consilience.models.truth.chains import NEW, follow_links, links_of
-from consilience.pages import Section, Table
+from consilience.pages import Section, Table, capital
 from consilience.printing import counted, joined
 from consilience.rounding import within, written
 
@@ -66,7 +66,8 @@ class GoldScores(NamedTuple):
                 f"{self.documents:,}, each of which is left out once (jackknife)."
             )
         few = "" if self.documents == 1 else f", fewer than {_LEAST_DOCUMENTS},"
-        return f"Of {counted(self.documents, 'documents')}{few} no interval can be given of scores on others."
+        give = "gives" if self.documents == 1 else "give"
+        return f"{capital(counted(self.documents, 'documents'))}{few} {give} no interval for scores on other documents."
 
     def order(self, metric: str, names: Iterable[str]) -> list[str]:
         """Return systems, that with the highest score first; equal ones in the order in which they are given."""

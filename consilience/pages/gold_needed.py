@@ -104,11 +104,11 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
         more = counted(max(total - number, 1), "more items")
         return (
             f"Get gold labels of about {more}, chosen at random. {often} {total:,} in all would find a lead of "
-            f"{shown:.2f}, as is seen, in four of five cases"
+            f"{shown:.2f}, as seen here, in four of five cases"
         )
-    seen = f". One of {shown:.2f}, as is seen, may take {about(total):,}" if shown > 0 else ""
+    seen = f"; the lead of {shown:.2f} seen here may take {about(total):,}" if shown > 0 else ""
     return (
-        f"Get gold labels of more items, chosen at random. {often} {items:,} would find a lead of "
+        f"Get gold labels of more items, chosen at random. {often} {items:,} in all would find a lead of "
         f"{_up(least_lead(items, discordant))} or more in four of five cases{seen}"
     )
 

@@ -77,7 +77,7 @@ def _numbers(fit: Any) -> dict[str, Any]:
     low, high = count.interval
     known = _known_interval(count)
     spread = f" ({low:,.0f} to {high:,.0f} in 95 % of the model's draws)" * known
-    numbers: dict[str, Any] = {f"entities in the estimate that is written{spread}": f"{count.point:,.0f}"}
+    numbers: dict[str, Any] = {f"entities in the result that is written{spread}": f"{count.point:,.0f}"}
     if not expected.predicted_pairs:
         return numbers | {"links": 0}
     links = "the one link is" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links are"

@@ -75,7 +75,7 @@ def _recommended(fit: Any, typos: Typos, again: str, *, across: bool) -> str:
 def _review(fit: Any, again: str) -> Action:
     """Advise to decide on pairs by hand, of this run or of the one that links again."""
     if again:
-        words = "Decide by hand on the pairs that are still in doubt; this writes a list to answer:"
+        words = "Check pairs by hand, the most doubtful first, until they are clear; this writes a list to answer:"
         return Action(words, f"consilience review {again} -o review.csv", "Review list")
     words = f"Decide on pairs by hand, the least certain first{pairs_in_doubt(fit)}; this writes a list to answer:"
     return Action(words, "consilience review RUN -o review.csv", "Review list")

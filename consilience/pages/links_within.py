@@ -32,7 +32,7 @@ def between_and_within(fit: Any) -> list[str]:
         f"{within:,} of {of_within:,}. Before it compares values the model takes both to be equally probable"
     )
     if _is_rare(*counts):
-        said += ", although links within a file are far rarer"
+        said += ", so that links within a file are less sure than stated"
     return [f"{said}."]
 
 

@@ -108,7 +108,8 @@ def _checked_first(found: Any, named: Any) -> list[Action]:
     """Say that the gold label on which much rests is to be checked; nothing where there is none such."""
     if found.decisive is None or not found.decisive.far:
         return []
-    words = f"Check the gold label of “{named.names()[found.decisive.item]}”, which decides how far certainties reach"
+    name = named.names()[found.decisive.item]
+    words = f"Check the gold label of “{name}”: much of the certainty of other labels rests on it"
     return [Action(words, section="Against the gold labels")]
 
 
@@ -158,7 +159,7 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     if not is_open(found.comparison):
         return actions, []
     systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
-    alone = f"; {found.comparison.title} alone counts it" * (len(found.metrics) > 1)
+    alone = f"; this matters for {found.comparison.title} only" * (len(found.metrics) > 1)
     anchored_ = "; scores with gold labels do not depend on it" * (found.by_gold.anchored is not None)
     gain = ""
     if found.by_gold.anchored is None and (own := own_score(found.comparison, fit)):
@@ -197,5 +198,6 @@ def _worst(fit: Fit, annotators: Any, blind: str) -> str:
     worst = means.nsmallest(_MOST_NAMED).index.astype(str)
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
     if score == "sensitivity":  # whose intervals seldom rank those of mentions
-        return f" by their sensitivities: {named}" if named else ""
+        after = f" after {blind}" * any(name in blind.split(", ") for name in worst)
+        return f"{after} by their sensitivities: {named}" if named else ""
     return f", first {named}" if named else ""

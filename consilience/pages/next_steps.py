@@ -118,10 +118,10 @@ def rank_more(comparison: Comparison, apart: float) -> str:
         return about(math.ceil(number * (half * (1 + FIND / SURE) / lead) ** 2))
 
     if max(seen, _LEAD) == _LEAD and enough(_LEAD) > number:
-        found = f"{enough(_LEAD):,} or more would find a lead of {_LEAD:g} in four of five cases"
-        found += f" and one of {seen:.2f}, as is seen, may take {enough(seen):,}" if 0 < seen < _LEAD else ""
+        found = f"with {enough(_LEAD):,} or more a lead of {_LEAD:g} would be found in four of five cases"
+        found += f", and one of {seen:.2f}, as seen here, may take {enough(seen):,}" if 0 < seen < _LEAD else ""
     elif seen > 0 and enough(seen) > number:
-        found = f"{enough(seen):,} or more would find a lead of {seen:.2f}, as is seen, in four of five cases"
+        found = f"with {enough(seen):,} or more the lead of {seen:.2f} seen here would be found in four of five cases"
     else:
         return ""
     words = (
@@ -133,5 +133,5 @@ def rank_more(comparison: Comparison, apart: float) -> str:
         return words
     return (
         f"{words}. More annotators of these {number:,} items would not do: even with the right class of each known, "
-        f"the lead is uncertain by ± {left:.2f}"
+        f"the lead is uncertain by up to ± {left:.2f}"
     )

@@ -89,7 +89,7 @@ class Leads(NamedTuple):
             *(f"“{name}” in {_which(own)}" for name, own in self._of_each.items()),
         ])
         clear = [one.metric for one in self.found if one.is_clear]
-        so = "no lead of another system is clear"
+        so = "none of these leads is clear"
         if clear:
             so = f"of other systems only the lead in {joined(clear)} is clear"
         if len(clear) == len(self.found):

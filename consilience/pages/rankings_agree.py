@@ -85,7 +85,7 @@ def actions(fit: Fit) -> list[Action]:
     one = low.iloc[0]
     whose = f"“{one['annotator']}”"
     words = (
-        f"Look at the rankings of {whose}: the others put its first choice first in {one['first']:.2f} of them, and at "
-        f"random it would be {at_random:.2f}"
+        f"Look at the rankings of {whose}: the others have the same first choice in {one['first']:.2f} "
+        f"[{one['lower']:.2f}, {one['upper']:.2f}] of comparisons, which may be chance ({at_random:.2f})"
     )
     return [Action(words, section=SECTION)]

@@ -164,14 +164,14 @@ def ratings_verdict(fit: Fit, found: Sides, offsets: Offsets, without: Without |
     rest = f"; report the other {open_:,} as open" if open_ and high + low else "; report all as open" * bool(open_)
     number = counted(high + low + open_, "items")
     sure = f"{high:,} of {number} are above {threshold:g} and {low:,} below at a certainty of {SURE:g} or more"
-    return f"{_of_whom(offsets, without)}, {sure}{rest}."
+    return f"{sure}, {_of_whom(offsets, without)}{rest}."
 
 
 def _of_whom(offsets: Offsets, without: Without | None) -> str:
-    """Begin a sentence with of whom certainties are."""
+    """Say, inside a sentence, of whom certainties are."""
     if without is not None:
-        return f"{OF_OTHERS[0].upper()}{OF_OTHERS[1:]}"
-    return f"By {offsets.these} alone" if offsets.taken else "If annotators rate alike"
+        return OF_OTHERS
+    return f"by {offsets.these} alone" if offsets.taken else "if annotators rate alike"
 
 
 def ratings_figure(fit: Fit, found: Sides) -> Any:

@@ -298,12 +298,12 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     weights.loc[misjudged, ["lower", "upper"]] = np.nan
     weights = weights[(weights["outcome"] != "missing") | (weights[["links", "others"]].sum(axis=1) > 0)]
     shares = {"links": "links, counted", "others": "other pairs, counted"}
-    names = shares | {"weight": "adds on average", "lower": "95 % from", "upper": "to"}
+    names = shares | {"weight": "adds on average", "lower": "from", "upper": "to"}
     how = (
-        "What it adds to the log odds of a pair that a field is equal or differs, on the average over its values: a "
+        "How much each field adds to the log odds of a match where it is equal or differs, averaged over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
         "pairs of records, each pair counted as much of a link as it is probable. "
-        f"{_LOG_ODDS} Intervals hold the doubt about the share of links, and no other."
+        f"{_LOG_ODDS} The range is what the doubt about the share of links leaves open (95 %); other doubts make it wider."
         f"{_NONE_BY_CHANCE if misjudged.any() else ''}"
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}

@@ -72,7 +72,7 @@ def missed(fit: Any) -> str:
         return ""
     number = len(_ladders(fit))
     agree = f"The {number} runs of the sampler agree, but the" if _apart(fit) <= _AGREE else "The"
-    return f"{agree} search for other numbers of views got nowhere, so some may be missed. "
+    return f"{agree} search for other numbers of views never reached one, so it may have missed some. "
 
 
 def why_missed(fit: Any) -> list[str]:
@@ -126,5 +126,5 @@ def views_verdict(found: Any, held: list[int]) -> str:
         f"{number - found.open:,} of {counted(number, 'items')} have a sure cluster"
     )  # fmt: skip
     in_all = " in every view" * (len(held) > 1)
-    others = "; other ways were not ruled out" * (high == low and passes(fit) == 0)
-    return f"{views}, and {items}{in_all}, by the model{others}: check some against what you know."
+    others = "; the search for other ways was inconclusive" * (high == low and passes(fit) == 0)
+    return f"{views}, and {items}{in_all}, by the model{others}: check some items against what you know."

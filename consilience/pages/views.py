@@ -159,7 +159,7 @@ def _ask_again(found: _Found) -> list[Action]:
     if not most_contrary(found.of_whom):
         return []
     who, number = found.of_whom[["expert", "against the clusters"]].iloc[0]
-    words = f"Ask {who} about the {number:,} rows of {who} in this file; was the question understood?"
+    words = f"Ask {who} about the {number:,} rows of {who} in this file: was the question understood?"
     return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
 
 
@@ -448,7 +448,7 @@ def _contradictions(found: _Found) -> Section:
         first = [which, _shown_pairs(found, listed.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")]
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
     gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
-                                                else "of which by the model none is worth asking again")  # fmt: skip
+                                                else "none of which would change a cluster if asked again")  # fmt: skip
     if not found.worth:
         return Section(title, [words, *whose, *first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"

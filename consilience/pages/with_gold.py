@@ -112,8 +112,8 @@ def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str
         return f"{capital(by_both)} {scored}{held}."
     second, other = others[0]
     ahead = ahead_by(found)
-    rounded = " before rounding" * (_number(text) - _number(other) != _number(ahead))
-    rest = f"{scored} and “{second}” on {other}, a difference of {ahead}{rounded}{held}."
+    rounded = "before rounding " * (_number(text) - _number(other) != _number(ahead))
+    rest = f"{scored} and “{second}” on {other}, {rounded}a difference of {ahead}{held}."
     if told:
         return f"Quote the scores {by_both}: {rest}"
     rest = f"{by_both} {rest}"
@@ -131,8 +131,9 @@ def how_anchored(found: Comparison, fit: Fit) -> str:
     """Say what it is, and what it is worth."""
     return (
         f"“Gold labels and annotations” takes what the {fit_word(fit)} says of all "
-        f"{found.unit}s, and corrects it by how far it is off on the gold labels. It holds wherever predictions come "
-        f"from, if {found.unit}s with gold labels are a random sample. {' '.join(found.notes)}"
+        f"{found.unit}s, and corrects it by how far it is off on the gold labels. It does not depend on where "
+        f"predictions come from, and supposes that {found.unit}s with gold labels are a random sample. "
+        f"{' '.join(found.notes)}"
     )
 
 

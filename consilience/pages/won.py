@@ -56,7 +56,7 @@ class Won(NamedTuple):
         sample : what the interval supposes.
         """
         value = (self._won + self.by_chance) / self._number
-        of = f"labels of the vote, right on {counted(self._number, 'gold labels')}{which}, a tie counting by its share"
+        of = f"of the vote's labels are the gold label{which}, a tie counting by its share"
         return tile(of, value, *wilson_ends(value, self._number), f"{sample}; {self._won:,} right, {self._others}")
 
     @property
@@ -68,17 +68,19 @@ class Won(NamedTuple):
     def by_votes(self) -> str:
         """Say how many are right by their share of the votes; empty where all have one."""
         groups = [
-            ("all votes", self.share == 1),
-            ("more than half, but not all of them,", (self.share < 1) & (self.share > _HALF)),
-            ("half or less", self.share <= _HALF),
+            ("all agree", self.share == 1),
+            ("more than half, but not all, agree", (self.share < 1) & (self.share > _HALF)),
+            ("no more than half agree", self.share <= _HALF),
         ]  # fmt: skip
         there = [(name, self.right[own]) for name, own in groups if own.any()]
         if len(there) < 2:
             return ""
-        told = [f"{name} are right on {int(own.sum()):,} of {len(own):,} gold labels" for name, own in there[:1]]
-        told += [f"those with {name} on {int(own.sum()):,} of {len(own):,}" for name, own in there[1:]]
-        ends = ["{} to {}".format(*within(own.mean(), *wilson_ends(own.mean(), len(own)))[1:]) for _, own in there]
-        return f"Labels with {', '.join(told)}. So few leave these shares open: {joined(ends)} (95 %)."
+        told = []
+        for name, own in there:
+            _, low, high = within(own.mean(), *wilson_ends(own.mean(), len(own)))
+            told.append(f"{int(own.sum()):,} of {len(own):,} where {name} ({low} to {high})")
+        left = f"; {counted(self.ties, 'ties')} left out" * bool(self.ties)
+        return f"On items with a gold label the vote is right on {joined(told)}{left} (95 % in parentheses)."
 
     @property
     def _won(self) -> int:

@@ -31,6 +31,6 @@ def test_the_tile_is_of_the_largest_share_and_not_of_the_largest_number():
     frame = by_expert(experts, pandas.DataFrame({"expert": list("a" * 20 + "b" * 10)}))
     ((name, value),) = tile_of_most(frame).items()
     assert value == "25.0 %"
-    assert name.startswith("of the 40 answers of b go against the clusters, the largest share of an expert (")
+    assert name.startswith("of the 40 answers of b go against the clusters, more than of any other expert (")
     assert name.endswith("14.2 to 40.2 %, 95 %)")  # Wilson's, by hand
     assert tile_of_most(frame[:1]) == {}

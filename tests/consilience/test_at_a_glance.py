@@ -57,8 +57,8 @@ def test_the_verdict_on_ratings_counts_sides_with_other_annotators():
     assert high + low + open_ == 40
     assert (high, low) == ((above.round(3) >= 0.9).sum(), (above.round(3) <= 0.1).sum())
     assert ratings_verdict(fit, without.sides, found, without) == (
-        f"For other annotators of the same kind, {high} of 40 items are above 50 and {low} below at a certainty of 0.9 "
-        f"or more; report the other {open_} as open."
+        f"{high} of 40 items are above 50 and {low} below at a certainty of 0.9 or more, for other annotators of the "
+        f"same kind; report the other {open_} as open."
     )
     assert open_ >= (np.round(without.top.items, 3) < 0.9).sum()  # what moves all together makes no side surer
 
@@ -233,10 +233,10 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
     found = SimpleNamespace(fit=fit, count=SimpleNamespace(interval=interval), most=interval[0], open=unsure)
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: False)
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 1)
-    assert views_verdict(found, [0]) == f"{said}, by the model: check some against what you know."
+    assert views_verdict(found, [0]) == f"{said}, by the model: check some items against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 0)
-    ruled = "; other ways were not ruled out" * (interval[0] == interval[1])
-    assert views_verdict(found, [0]) == f"{said}, by the model{ruled}: check some against what you know."
+    ruled = "; the search for other ways was inconclusive" * (interval[0] == interval[1])
+    assert views_verdict(found, [0]) == f"{said}, by the model{ruled}: check some items against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: True)
     assert views_verdict(found, [0]).startswith("The runs of the sampler disagree on who shares a view")
 

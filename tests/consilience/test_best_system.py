@@ -22,7 +22,6 @@ from tests.consilience.test_statements import section, words
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
 
-IS_CLEAR = "system is clear"
 CLEAR, OPEN = (0.05, 0.02, 0.08), (0.05, -0.02, 0.12)
 
 
@@ -54,10 +53,10 @@ def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
     ("leads", "copied", "said"),
     [
         ([], False, ""),
-        ([("b", "top-2", *OPEN)], True, "“a” leads in 3 of 4 metrics and “b” in top-2: no lead of another " + IS_CLEAR),
+        ([("b", "top-2", *OPEN)], True, "“a” leads in 3 of 4 metrics and “b” in top-2: none of these leads is clear"),
         (
             [("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False,
-            "“a” leads in 2 of 4 metrics and “b” in 2: no lead of another " + IS_CLEAR,
+            "“a” leads in 2 of 4 metrics and “b” in 2: none of these leads is clear",
         ),
         (
             [("b", "top-2", *CLEAR), ("b", "set-2", *OPEN)], False,
@@ -194,7 +193,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     assert "P(best), if all systems looked at the items or none did" in heads
     assert set(cs.compare(fit, systems).p_best_texts) <= set(cells)
     assert "P(best) takes the systems of unknown provenance to be of one kind" in words(html)
-    assert "top-1 accuracy alone counts it: cs.compare(fit, predictions, provenance='independent')" in words(html)
+    assert "this matters for top-1 accuracy only: cs.compare(fit, predictions, provenance='independent')" in words(html)
     with pytest.raises(UnsupportedRequest, match="own look is counted for top-1 only"):
         cs.compare(fit, systems, "set-2", provenance="independent")
 

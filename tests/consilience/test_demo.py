@@ -100,7 +100,7 @@ def test_two_files_are_linked(studies):
     assert table["truth"].tolist() == [455, 145]
     assert any("were cut at their weakest links" in str(block) for block in studies["people"].section.blocks)
     assert table["mean of draws"].sum() == pytest.approx(600)
-    assert words.endswith("the 95 % interval held the true number 20 times.")
+    assert words.endswith("the 95 % interval held the true number 20 times, which leaves 84 to 100 % open (95 %).")
     low, high = map(round, table.loc[0, ["95 % from", "to"]])
     finding = studies["people"].finding
     assert finding == f"People: the two files describe {low} to {high} people (95 %); the truth is 455."
@@ -126,8 +126,8 @@ def test_the_least_certain_patients_come_first(studies):
     assert tried.frame["sure grades"].tolist() == [*others[:2], sure, *others[2:]]
     assert others[0] > others[1] > sure > others[2] > others[3]
     every = [*others, sure]
-    name = "Anaesthetists: of 45 patients have a sure grade (certainty 0.9 or more), depending on how far graders make "
-    name += "the same errors"
+    name = "Anaesthetists: of the grades of 45 patients are sure (certainty 0.9 or more), depending on how often "
+    name += "graders make the same errors"
     assert "It is 0.3, not learned from these data but assumed: nine public crowds have 0.20 to 0.63. Other" in words
     assert study.number == {name: f"{min(every)} to {max(every)}"}
     own, without = fit.labels(), cs.fit("dawid-skene", fit.data, method="em").labels()
@@ -143,7 +143,7 @@ def test_the_least_certain_patients_come_first(studies):
     assert study.finding.startswith(f"Anaesthetists: {min(every)} to {max(every)} of 45 grades are sure, depending on ")
     assert "Only one grade is not that of most votes: patient 38 (2; 4 of 7 say 3). The dependence is" in words
     assert study.finding.endswith(" A fit without a prior on their errors gives 4 patients another grade.")
-    assert study.section.gist == "6 of 45 patients to be looked at again"
+    assert study.section.gist == "6 of 45 patients to look at again, at the assumed dependence"
     unsure = own["item"][certainty.items < 0.9]
     advice = study.section.blocks[-1]
     assert advice.startswith("What to do with this: have 6 patients looked at again: 3, 38, 7, 36, whose certainty is")
@@ -174,7 +174,7 @@ def test_the_printed_cases_come_out_as_printed(studies):
     other = table.assign(**{named: np.where(table["case"] == "357", 1 - table[named], table[named])})
     columns = ["here, weights of their program", named]
     assert who_is_first(other, columns) == "Here they would in 1 of 3 cases: 357."
-    said = f"Dermatologists: the weight of ties moves a score by up to {moved:.3f}, "
+    said = f"Dermatologists: how ties are weighted changes a score by up to {moved:.3f}, "
     assert studies["dermatologists"].finding == f"{said}but in none of 3 cases which system is ahead."
     assert of_ties(f"{moved:.3f}", other, columns) == f"{said}and in 1 of 3 cases which system is ahead."
 
@@ -225,8 +225,10 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     assert "(0.1 for each label) is what you get if you set nothing" in more
     assert "accuracy of 3, 3 and 1 of the 3 systems that know only the crowd. By each of them “hesitates" in more
     value, knows = default[:4], texts["default prior [95 %]"][table["system"].tolist().index(demo.KNOWING)]
-    assert f"the model says {value}, and the truth is {true}. But " in study.verdict
-    assert study.verdict.endswith(f"gets no more than {knows[:4]}, less than the one that repeats the crowd.")
+    assert f"the model says {flat[:4]} to {value}, depending on its prior, and the truth is {true}. A " in study.verdict
+    said = f"gets {knows[:4]}, less than the one that repeats the crowd, if it is wrongly taken to have learned from "
+    said += "the crowd."
+    assert study.verdict.endswith(said)
     told = cs.compare(simulated.fits["default prior"], {"it": demo._as_predictions(
         simulated.data, simulated.truth, "it")}, provenance="independent").of_these().table.iloc[0]  # fmt: skip
     said = f"gives it {told['value']:.2f} [{told['lower']:.2f}, {told['upper']:.2f}]."
@@ -244,8 +246,8 @@ def test_whether_who_knows_the_truth_is_behind_is_computed(knows, behind):
     system = pandas.Series({"by majority vote": 0.9, "true accuracy": 0.72})
     one, other = (pandas.Series({"value": value, "lower": 0.6, "upper": 0.7}) for value in (0.66, 0.71))
     number, verdict, _ = of_a_vote(system, {"default prior": one, "flat prior": other}, knows)
-    assert "the crowd, the model says 0.66, and the truth is 0.72. But" in verdict
-    assert verdict.endswith(f"gets no more than {knows}{', less than the one that repeats the crowd' * behind}.")
+    assert "the crowd, the model says 0.66 to 0.71, depending on its prior, and the truth is 0.72. A" in verdict
+    assert f"gets {knows}{', less than the one that repeats the crowd' * behind}, if it is wrongly" in verdict
     assert list(number.values()) == ["0.90"]
 
 

@@ -109,7 +109,7 @@ def test_a_poor_fit_has_no_other_verdict(monkeypatch, tmp_path):
     ("items", "off", "doubted", "said"),
     [
         (40, "sure", True, ", but by 40 gold labels it is too sure"),
-        (40, "", True, "; one of several tests with 40 gold labels casts doubt on that"),
+        (40, "", True, "; 40 gold labels neither confirm nor refute that"),
         (40, "", False, ""), (3, "sure", False, ", which only 3 gold labels check"),
         (1, "", False, ", which only 1 gold label checks"),
     ],

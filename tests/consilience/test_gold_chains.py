@@ -94,7 +94,7 @@ def test_scores_against_gold_have_the_interval_of_documents_left_out():
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [(1, "Of 1 document no interval can be given"), (3, "Of 3 documents, fewer than 5, no interval can be given")],
+    [(1, "1 document gives no interval"), (3, "3 documents, fewer than 5, give no interval")],
 )
 def test_too_few_documents_give_no_interval_and_that_is_said(number, said):
     fit, systems, _ = crowd(number)
@@ -326,7 +326,7 @@ def test_how_many_sure_chains_are_gold_chains_is_said_with_an_interval():
     low, high = wilson(7 / 8, 8)
     assert found.finding(whole) == [
         f"Of the 8 chains with a probability of 0.9 or more, 7 are exactly gold chains, a share of 0.88 ({low:.2f} to "
-        f"{high:.2f}, 95 %). The model expects 7.8; of all 10 chains, 8 are exactly gold chains."
+        f"{high:.2f}, 95 % if chains are independent). The model expected 7.8. Of all 10 chains, 8 are exactly gold chains."
     ]
     assert found.clause(whole) == ", and of these 7 are exactly gold chains"
     known = np.array([True, True, *[False] * 8])

@@ -42,12 +42,12 @@ def sides(only_first, only_second, number=30):
     ("only", "lead", "items", "said"),
     [
         ((2, 2), 0.0163, 150, "Of 30 gold labels “a” alone is right on 2 and “b” alone on 2; if they differ as "
-         "often elsewhere, 150 would find a lead of 0.09 or more in four of five cases. One of 0.02, as is seen, may "
-         "take 2,700"),
-        ((2, 2), 0.004, 150, "150 would find a lead of 0.09 or more in four of five cases"),
+         "often elsewhere, 150 in all would find a lead of 0.09 or more in four of five cases; the lead of 0.02 seen "
+         "here may take 2,700"),
+        ((2, 2), 0.004, 150, "150 in all would find a lead of 0.09 or more in four of five cases"),
         ((5, 1), 0.13, 150, "Get gold labels of about 61 more items, chosen at random. Of 30 gold labels “a” alone "
          "is right on 5 and “b” alone on 1; if they differ as often elsewhere, 91 in all would find a lead of 0.13, as "
-         "is seen, in four of five cases"),
+         "seen here, in four of five cases"),
         ((0, 0), 0.02, 150, ""),  # nothing tells how often one alone is right
         ((2, 2), 0.02, 30, ""),  # all items have one
     ],
@@ -112,7 +112,7 @@ def test_a_difference_that_does_not_follow_from_what_is_shown_is_called_one_befo
     words = with_gold.anchored_words(board(*values), 40)
     shown = re.search(r"right on (\S+) \[.* on (\S+) \[.*difference of (\S+) \[", words).groups()
     first, second, apart = (round(100 * float(one.replace("−", "-"))) for one in shown)
-    assert (" before rounding (95 % in brackets)." in words) is (first - second != apart)
+    assert (", before rounding a difference of " in words) is (first - second != apart)
 
 
 def test_that_annotations_alone_have_another_order_is_said():

@@ -82,7 +82,7 @@ def test_the_page_begins_with_gold_labels(files):
         shown.index(words) for words in (
             "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
             "however narrowly, is taken for certain.",
-            "labels of the vote, right on 60 gold labels, a tie counting by its share (0.720 to 0.907, 95 %; 50 right, "
+            "of the vote's labels are the gold label, a tie counting by its share (0.720 to 0.907, 95 %; 50 right, "
             "0 tied, 10 wrong) 0.833", "ties, of 60 items 0",
             "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
             "top-1 accuracy of “knows” by the vote (0.72 to 0.91; the true interval is wider) 0.83",
@@ -358,14 +358,14 @@ def test_bins_of_the_reliability_curve_hold_five_items_or_more(certainty, items)
         ([1] * 6, [1] * 6, ""),
         (
             [1] * 6 + [0.75] * 15 + [0.5] * 4, [1] * 19 + [0] * 2 + [1, 1, 1, 0],
-            "Labels with all votes are right on 6 of 6 gold labels, those with more than half, but not all of them, on "
-            "13 of 15, those with half or less on 3 of 4. So few leave these shares open: 0.61 to 1.00, 0.62 to 0.96 "
-            "and 0.30 to 0.95 (95 %).",
+            "On items with a gold label the vote is right on 6 of 6 where all agree (0.61 to 1.00), 13 of 15 where "
+            "more than half, but not all, agree (0.62 to 0.96) and 3 of 4 where no more than half agree (0.30 to 0.95)"
+            "; 2 ties left out (95 % in parentheses).",
         ),
     ],
 )  # fmt: skip
 def test_how_often_labels_of_a_vote_are_right_by_their_share_of_it_is_a_finding(votes, right, said):
-    assert Won(np.array(right, float), np.array(votes, float), 0, 0).by_votes == said
+    assert Won(np.array(right, float), np.array(votes, float), 2, 0).by_votes == said
 
 
 def test_labels_that_are_sure_at_both_ends_of_the_dependence_have_a_column(tmp_path):

@@ -82,7 +82,7 @@ def test_the_tile_of_entities_is_an_interval_and_says_what_is_written(fit):
     name, value = next(iter(page_of(fit).numbers.items()))
     written = len(np.unique(fit.truth.estimate()))
     assert (value, written) == (f"{written}", count.point)
-    assert name == f"entities in the estimate that is written ({low:.0f} to {high:.0f} in 95 % of the model's draws)"
+    assert name == f"entities in the result that is written ({low:.0f} to {high:.0f} in 95 % of the model's draws)"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
     assert f" {linked_within} of 380. Before" in said
     (step,) = across_files(fit, "consilience link FILES")
     assert step.words == f"If no file has an entity (such as a person) twice, link only between files{named}:"
-    assert ("although links within a file are far rarer" in said) is rare
+    assert ("so that links within a file are less sure than stated" in said) is rare
 
 
 def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
@@ -348,10 +348,10 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert apart.sum() == 0
     assert said == (
         f"The model expects {expected:,.0f} pairs of different entities to have the same “born” by chance, but no "
-        f"unlinked pair has it: all {same.sum()} pairs with the same “born” are linked. So these links are surer than "
-        "stated, and 98 % and 96 % are rough."
+        f"unlinked pair has it: all {same.sum()} pairs with the same “born” are linked. So these links are safer than "
+        "their probabilities say, and 98 % and 96 % are rough."
     )
-    assert surer_links(own, [])[0].endswith(" surer than stated, and all shares are rough.")
+    assert surer_links(own, [])[0].endswith(" safer than their probabilities say, and all shares are rough.")
     few = own._replace(overstated=[chance._replace(equal=same.sum() + 2)])
     assert f"but only 2 unlinked pairs have it: {same.sum()} of {same.sum() + 2} pairs with" in surer_links(few, [])[0]
     records = np.unique([first[unsure & same], second[unsure & same]])
@@ -373,7 +373,7 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert (asked.command, lines_that_split(one, own, {"born": "date"})) == ("", [])  # made of no files
     assert not split_dates(one, own, {"born": "category"})
     how, _, table, *_ = fields_section(one, own).blocks
-    ends = table.frame.set_index(["field", "outcome"])[["95 % from", "to"]]
+    ends = table.frame.set_index(["field", "outcome"])[["from", "to"]]
     assert ends.loc[("born", "equal")].isna().all()
     assert ends.loc[("first", "equal")].notna().all()
     assert "There is none where the model expects far more pairs to be equal by chance than are." in how

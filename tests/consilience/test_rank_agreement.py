@@ -107,7 +107,7 @@ def test_who_agrees_no_more_than_by_chance_is_named_beside_the_others():
     assert rankings_agree.chance_words(frame, at_random) == said
     fit = cs.fit("plackett-luce", data, draws=50)
     (action,) = rankings_agree.actions(fit)
-    said = f"Look at the rankings of “a3”: the others put its first choice first in {low.first:.2f} of them, and at "
+    said = f"Look at the rankings of “a3”: the others have the same first choice in {low.first:.2f} ["
     assert action.words.startswith(said)
     assert rankings_agree.chance_words(frame, -1.0) == ""
     four = pandas.concat([frame.assign(lower=0.0)])
@@ -118,10 +118,10 @@ def test_who_agrees_no_more_than_by_chance_is_named_beside_the_others():
 @pytest.mark.parametrize(
     ("lead", "apart", "said"),
     [
-        (0.04, 0.46, ["would find a lead of 0.1 in four of five cases and one of 0.04, as is seen, may take ",
+        (0.04, 0.46, ["a lead of 0.1 would be found in four of five cases, and one of 0.04, as seen here, may take ",
                       "More annotators of these 24 items would not do: even with the right class of each known, the "
-                      "lead is uncertain by ± 0.27"]),
-        (0.12, 0.01, ["would find a lead of 0.12, as is seen, in four of five cases, if the interval of the lead "]),
+                      "lead is uncertain by up to ± 0.27"]),
+        (0.12, 0.01, ["the lead of 0.12 seen here would be found in four of five cases, if the interval of the lead "]),
         (0.5, 0.46, []),
     ],
 )  # fmt: skip

@@ -155,9 +155,9 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("without", "sure", "drawn", "below"),
     [
-        (False, "For other annotators of the same kind, ", "from the posterior “",
+        (False, "at a certainty of 0.9 or more, for other annotators of the same kind", "from the posterior “",
          "they hold if it does. They are for other annotators of the same kind: "),
-        (True, "By these 5 annotators alone, ", "from the posterior “",
+        (True, "at a certainty of 0.9 or more, by these 5 annotators alone", "from the posterior “",
          "they hold if it does. They are of the mean by these 5 annotators."),
     ],
 )  # fmt: skip

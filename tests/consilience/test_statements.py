@@ -306,7 +306,7 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     count = cs.num_entities(fit)
     named = words(html, "dt")
     unsure = bool(count.no_interval or count.links_alone or count.doubt)
-    assert named[0].startswith("entities in the estimate that is written")
+    assert named[0].startswith("entities in the result that is written")
     assert ("in 95 % of the model's draws" in named[0]) is not unsure
     # What is found is a share of all links, or it says of which.
     found, of = found_of_all(fit)
@@ -386,8 +386,8 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     sure = cs.certainty(fit).items.round(3) >= 0.9
     high, low = (int((sure & one).sum()) for one in (above, ~above))
     assert (
-        f"If annotators rate alike, {high} of {len(above)} items are above 0 and {low} below at a certainty of 0.9 or "
-        f"more; report the other {(~sure).sum()} as open."
+        f"{high} of {len(above)} items are above 0 and {low} below at a certainty of 0.9 or more, if annotators rate "
+        f"alike; report the other {(~sure).sum()} as open."
     ) in words(html)
     gist = f"{high} above 0 and {low} below at a certainty of 0.9 or more, {(~sure).sum()} open"
     assert gist in words(section(html, "Items"))
@@ -515,7 +515,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert re.search(said, text)
     assert "What rests on the reliability; scores as if predictions were made from these annotations." in text
     assert "Take 1 or less where annotators share what misleads them" in text
-    assert "What begins with cs. is Python" in text
+    assert "Lines that begin with cs. are Python" in text
     assert "RUN" not in text
     assert re.search(r"for \w+( of)? 2 items, if annotators are as reliable as is assumed; these 2 items do not", text)
     assert "In top-1 accuracy (how often its " in text

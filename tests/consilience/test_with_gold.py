@@ -57,8 +57,8 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         "sample.",
         "Of the scores of a system quote “gold labels and annotations”, which uses both; the other columns are what it "
         "is made of.",
-        "labels of the vote, right on 40 gold labels, those of the first 40 items" if word == "vote" else
-        "labels of the fit are the gold label, those of the first 40 items",
+        "of the vote's labels are the gold label on the first 40 items" if word == "vote" else
+        "of the fit's labels are the gold label on the first 40 items",
         "top-1 accuracy of “good”, by gold labels and annotations together (",
         ", 95 % if a random sample) ",
         "“good” is right where “poor” is not on",
