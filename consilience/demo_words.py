@@ -299,10 +299,11 @@ def of_a_vote(system: Any, by_prior: Mapping[str, Any], knows: float) -> tuple[d
         f"model says {user.value:.2f} ({user.lower:.2f} to {user.upper:.2f}, 95 %)": claimed
     }
     below = f"{knows:.2f}"
+    least, most = sorted((flat.value, user.value))
     behind = ", less than the one that repeats the crowd" * bool(knows < user.value)
     verdict = (
         f"A majority vote claims an accuracy of {claimed} for a simulated system that repeats the crowd, the model "
-        f"says {flat.value:.2f} to {user.value:.2f}, depending on its prior, and the truth is {true}. A system that "
+        f"says {least:.2f} to {most:.2f}, depending on its prior, and the truth is {true}. A system that "
         f"knows the truth gets {below}{behind}, if it is wrongly taken to have learned from the crowd."
     )
     gist = (

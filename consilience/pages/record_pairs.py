@@ -303,7 +303,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
         "How much each field adds to the log odds of a match where it is equal or differs, averaged over its values: a "
         "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
         "pairs of records, each pair counted as much of a link as it is probable. "
-        f"{_LOG_ODDS} The range is what the doubt about the share of links leaves open (95 %); other doubts make it wider."
+        f"{_LOG_ODDS} Ranges (95 %) count the doubt about the share of links alone, and are wider with others."
         f"{_NONE_BY_CHANCE if misjudged.any() else ''}"
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}

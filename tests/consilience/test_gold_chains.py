@@ -326,7 +326,8 @@ def test_how_many_sure_chains_are_gold_chains_is_said_with_an_interval():
     low, high = wilson(7 / 8, 8)
     assert found.finding(whole) == [
         f"Of the 8 chains with a probability of 0.9 or more, 7 are exactly gold chains, a share of 0.88 ({low:.2f} to "
-        f"{high:.2f}, 95 % if chains are independent). The model expected 7.8. Of all 10 chains, 8 are exactly gold chains."
+        f"{high:.2f}, 95 % if chains are independent). The model expected 7.8. Of all 10 chains, 8 are exactly gold "
+        "chains."
     ]
     assert found.clause(whole) == ", and of these 7 are exactly gold chains"
     known = np.array([True, True, *[False] * 8])

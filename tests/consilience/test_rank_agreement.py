@@ -138,7 +138,7 @@ def test_so_many_items_would_tell_systems_apart(lead, apart, said):
     assert all(one in words for one in said)
     assert ("would not do" in words) is (len(said) == 2)
     if words:
-        number = int(words.partition("each: ")[2].partition(" or more")[0].replace(",", ""))
+        number = int(words.partition("each: with ")[2].partition(" or more")[0].replace(",", ""))
         error = (draws[0] - draws[1]).std() * np.sqrt(24 / number)
         told = random.normal(max(lead, 0.1), error, 20_000) > 1.96 * error
         assert told.mean() == pytest.approx(0.8, abs=0.03)

@@ -403,7 +403,7 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
     else:  # that all is sure would be three tiles of one thing
         assert first_tile == "items in the 1 cluster, all with a sure cluster, given at most 3 clusters of a view"
         assert known[1] == "30"
-        assert re.match(r"of the 30 answers of .+ go against the clusters, the largest", second_tile)
+        assert re.match(r"of the 30 answers of .+ go against the clusters, more than of any other", second_tile)
     assert ("have an uncertain view" in page.findings[0]) == unsure
     first = " ".join([*page.numbers, *page.findings, *words(page.sections[0]).split("\n")])
     assert first.count("sure view (probability") == unsure

@@ -20,7 +20,7 @@ def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
         monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
         page = views_page(fit, {}, risk=None)
         asked = [one for one in page.actions if one.words.startswith("Ask ")]
-        again = [one for one in asked if " in this file; was" in one.words]
+        again = [one for one in asked if " in this file: was" in one.words]
         assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
             said != ""
         )

@@ -52,7 +52,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     for words in (
         f"“good” is the best of 2 systems with probability {best[0].replace('> ', 'above ')}.",
         f"Quote the scores by 40 gold labels and all annotations: “good” is right on {texts['good']} of the items "
-        f"and “poor” on {texts['poor']}, a difference of {ahead_by(found)}",
+        f"and “poor” on {texts['poor']}, ", f"a difference of {ahead_by(found)} (95 % in brackets). That",
         " (95 % in brackets). That supposes that the items with a gold label, the first 40 of the data, are a random "
         "sample.",
         "Of the scores of a system quote “gold labels and annotations”, which uses both; the other columns are what it "
