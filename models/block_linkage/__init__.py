@@ -8,6 +8,9 @@ shares μ, records labelled at random), so that groups of records that have no c
 
     p(\Pi, N) = \frac{e^{-m}}{N!} \prod_{C} m\, |C|!\, \mu_{|C|} .
 
+Where records of one source are of different entities, :math:`1 / e_{|C|}(\varphi)` stands for :math:`|C|!`, with e the
+elementary symmetric polynomial; see `by_source`.
+
 The likelihood of a cluster has its entity's parameters summed out: hit-miss (Steorts, Hall and Fienberg 2014) or the
 Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 
@@ -17,6 +20,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | b | ``distortion``: how probably a record's field is distorted | (field,) |
 | m | ``intensity``: expected number of entities | () |
 | μ | ``size_share``: shares of entities with 1, 2, … records | (size,) |
+| φ | ``source_share``: how often records are of each source, where those of one are apart | (source,) |
 | Π | the partition; its distribution in every component is kept | (partition,) |
 
 | file | what it holds |
@@ -35,6 +39,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `overlap`, `near_misses` | fields that say the same; typing errors that hide links |
 | `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
+| `by_source` | what the prior is where records of one source are of different entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `gibbs` | links and all hyperparameters drawn, on a wide graph |

@@ -55,6 +55,12 @@ def _with(one: Any, polynomials: Float[Array, " degrees_and_none"], xp: Any = np
     return polynomials + one * xp.concatenate([xp.zeros(1), polynomials[:-1]])
 
 
+def starting_share(source: Int[np.ndarray, " record"], num_sources: int) -> Float[np.ndarray, " source"]:
+    """Return the shares of the records that each source has, with one more record of each."""
+    number = np.bincount(source, minlength=num_sources) + 1.0
+    return number / number.sum()
+
+
 def draw_share(
     random: np.random.Generator,
     share: Float[np.ndarray, " source"],

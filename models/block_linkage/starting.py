@@ -8,6 +8,7 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
+from consilience.models.block_linkage.by_source import starting_share
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.repeats import repeats_by_chance
 from consilience.models.block_linkage.similar import TEXT
@@ -39,14 +40,8 @@ def starting_parameters(records: Records, largest: int, restriction: str = "none
         np.where(repeats_by_chance(records), 0.5, 0.05),
         max(0.9 * records.num_records, 1.0),
         size_share / size_share.sum(),
-        source_share=source_shares(records) if restriction == "across" else np.zeros(0),
+        source_share=starting_share(records.source, records.num_sources) if restriction == "across" else np.zeros(0),
     )
-
-
-def source_shares(records: Records) -> Float[np.ndarray, " source"]:
-    """Return the shares of the records that each source has, with one more record of each."""
-    number = np.bincount(records.source, minlength=records.num_sources) + 1.0
-    return number / number.sum()
 
 
 def for_candidates(parameters: Parameters) -> Parameters:

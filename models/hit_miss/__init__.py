@@ -14,6 +14,7 @@ shows any value, as common ones more often; that may be the true one again.
 | b | ``distortion``: how probably a record's field is distorted | (field,) |
 | Π | ``cluster``: the partition, each cluster named by its first record | (record,) |
 | μ, m | ``size_share``, ``intensity``: under the prior "entities" alone, as in block-linkage | (size,), () |
+| φ | ``source_share``: under that prior, where ``restriction`` is "across" | (source,) |
 
 | file | what it holds |
 |---|---|

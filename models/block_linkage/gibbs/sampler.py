@@ -21,7 +21,7 @@ import numpy as np
 from consilience.arrays import Array, Float
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.by_source import draw_share
+from consilience.models.block_linkage.by_source import draw_share, starting_share
 from consilience.models.block_linkage.enumeration import log_size_weights
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
@@ -140,8 +140,7 @@ def start(random: np.random.Generator, problem: LinkProblem) -> State:
         intensity = np.asarray(num_records / (1 + _START_LARGER))
         begun = begun._replace(intensity=intensity, size_share=sizes / sizes.sum())
         if problem.num_sources:
-            number = np.bincount(problem.source, minlength=problem.num_sources) + 1.0
-            begun = begun._replace(source_share=number / number.sum())
+            begun = begun._replace(source_share=starting_share(problem.source, problem.num_sources))
     dtype = problem.value_concentration.dtype
     return jax.tree.map(lambda values: values if values.dtype.kind == "i" else values.astype(dtype), begun)
 
