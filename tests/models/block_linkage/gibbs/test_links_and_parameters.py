@@ -202,7 +202,7 @@ def one_entity_fewer(right):
 def without_sizes(right):
     """Forget the factor n + 1 of joining."""
     factorial = np.cumsum(np.log(np.arange(1, 1 + LARGEST)))
-    return lambda intensity, share: right(intensity, share) - np.append(0, factorial)
+    return lambda intensity, share, sources: right(intensity, share, sources) - np.append(0, factorial)
 
 
 def with_equal_values(right):
