@@ -325,10 +325,10 @@ ERRORS = {
         )
     ),
 }  # fmt: skip
-FEW = {"an error cannot be where a value is missing": 8000}
+FEW = {"an error cannot be where a value is missing": 8000, "heads are not weighed anew": 8000}
 OF_SPLITS = {
     "choices do not count": ("log_ratio += math.log1p(", "log_ratio += 0 * math.log1p("),
-    "pieces may be disconnected": ("if split and together:", "if False:"),
+    "pieces may be disconnected": ("if split and together and work.connected:", "if False:"),
     "sizes do not count": ('log_ratio -= log_size[work.slots[first]["size"]]', "pass"),
     "a merger is always taken": ("log_uniform >= -log_ratio", "False"),
 }
