@@ -33,9 +33,8 @@ class CountsOfClasses(NamedTuple):
         cls, counts: Int[np.ndarray, " cell"], totals: Int[np.ndarray, " item"], num_classes: int
     ) -> CountsOfClasses:
         """Count the counts of all classes of all items, of which those that are 0 may be left out."""
-        return cls(
-            *np.unique(counts[counts > 0], return_counts=True), *np.unique(totals, return_counts=True), num_classes
-        )
+        (times, cells), (total, items) = (_different(one) for one in (counts[counts > 0], totals))
+        return cls(times, cells, total, items, num_classes)
 
     def log_probability(self, concentration: float) -> float:
         """Return the log Dirichlet-multinomial probability of the labels in their order."""
@@ -57,6 +56,13 @@ class CountsOfClasses(NamedTuple):
         of_cells = self.cells @ (special.digamma(self.times + each) - special.digamma(each))
         of_items = self.items @ (special.digamma(self.total + whole) - special.digamma(whole))
         return float(of_cells - self.num_classes * of_items)
+
+
+def _different(numbers: Int[np.ndarray, " number"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different ones, increasing, and how often each is there; without a sort."""
+    often = np.bincount(numbers)
+    there = np.flatnonzero(often)
+    return there, often[there]
 
 
 def concentration_of(counts: Float[np.ndarray, " value"], lowest: float, highest: float) -> float:

@@ -219,7 +219,7 @@ def says(account: Account) -> Iterator[Note]:
     given, data = account.resolved, account.resolved.data
     if given.given != Priors():
         return  # the user chose it, or it is not known any more
-    entries, votes = votes_of(data, dense=False)
+    entries, votes = _votes(account.posterior, data)
     # To a power the likelihood is none, and of broken weights nobody knows what they count.
     if given.settings.reliability != 1 or not np.all(votes % 1 == 0):
         return
@@ -243,11 +243,17 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     if posterior.form == "closed":
         own = posterior.plausibility
         draws = DirichletTruth(own.entries, own.concentration, own.unnamed, key=key, num_draws=num_draws)
-        draws.point = PointTruth(own.entries, posterior.votes)
     else:
         draws = PlausibilityDraws.dense(posterior.plausibility)
-        draws.point = PointTruth(*votes_of(resolved.data, dense=False))
+    draws.point = PointTruth(*_votes(posterior, resolved.data))
     return draws
+
+
+def _votes(posterior: Posterior, data: Annotations) -> tuple[Entries, Float[np.ndarray, " entry"]]:
+    """Return the labels that items got and their numbers, as the posterior has them if it was exact."""
+    if posterior.form == "closed":
+        return posterior.plausibility.entries, posterior.votes
+    return votes_of(data, dense=False)
 
 
 LABELS = Table(

@@ -20,7 +20,7 @@ from consilience.pages.agreement_first import by_convention, how_items_split, ve
 from consilience.pages.agreement_meeting import meeting_blocks
 from consilience.pages.agreement_next import LABELS, LEAST, lowest_items, next_steps
 from consilience.pages.agreement_planned import planning
-from consilience.pages.agreement_vote import first_figure, of_a_vote, tile_of_a_vote, vote_section
+from consilience.pages.agreement_vote import first_figure, of_a_vote, tile_of_a_vote, vote_section, votes_by_split
 from consilience.pages.annotators_alike import apart_in_agreement, how_alike
 from consilience.pages.run import IN_CODE, today
 from consilience.printing import counted, joined
@@ -109,18 +109,19 @@ def agreement_page(found: Agreement) -> Page:
         of_alpha = (own[0], *(found.alpha_interval_of_others or own[1:]))
         numbers |= _of_alpha(of_alpha, "annotators like these" if found.alpha_interval_of_others else _THESE, hold)
         judged = verdict(*of_alpha)
-    numbers |= tile_of_a_vote(found)
+    votes = votes_by_split(found)
+    numbers |= tile_of_a_vote(votes)
     if found.num_usable < counts.num_items:
         numbers["items with two annotations or more"] = found.num_usable
     findings = [
-        f"{first}. {_to_quote_of_both(found)}", *([_by_weights(found)] * found.dependence.found), *of_a_vote(found),
+        f"{first}. {_to_quote_of_both(found)}", *([_by_weights(found)] * found.dependence.found), *of_a_vote(votes),
         *beside_gold(found), *_who_agrees_least(found), how_items_split(found),
     ]  # fmt: skip
     sections = [*agreement_sections(found, items=True), _run(found)]
     actions = next_steps(found, sections)
     return Page(
         title, line, sections, verdict=judged, numbers=numbers, findings=findings[:_MOST_FINDINGS],
-        figure=first_figure(found), actions=actions,
+        figure=first_figure(votes), actions=actions,
     )  # fmt: skip
 
 

@@ -49,9 +49,8 @@ def _infer(found: Agreement) -> Action:
     words = f"Infer the labels{'' if file else ' from the table of annotations in labels.csv'}"
     words += " with a model that gives more weight to annotators who seem to make fewer errors" * differ(found)
     if gold:
-        votes = votes_by_split(found)
-        number, right = int(votes.known.sum()), hits(float(votes.right.sum()))
-        vote = f" (a majority vote: {right} of {number:,})" * bool(number)
+        right, number = votes_by_split(found).in_all
+        vote = f" (a majority vote: {hits(right)} of {number:,})" * bool(number)
         words += f"; its report says how many gold labels it gets right{vote}"
     return Action(f"{words}:", command)
 

@@ -39,6 +39,11 @@ class Votes(NamedTuple):
     known: np.ndarray
     right: np.ndarray
 
+    @property
+    def in_all(self) -> tuple[float, int]:
+        """Of how many items with a gold label the vote is right, and how many have one."""
+        return float(self.right.sum()), int(self.known.sum())
+
 
 def votes_by_split(found: Agreement) -> Votes:
     """Count how often a majority vote is the gold label, by how the labels of an item split."""
@@ -62,10 +67,9 @@ def _share_right(found: Agreement) -> np.ndarray:
     return np.asarray(own / np.maximum(tied, 1))
 
 
-def of_a_vote(found: Agreement) -> list[str]:
+def of_a_vote(votes: Votes) -> list[str]:
     """Say how often a majority vote is the gold label, in all and by how labels split; nothing without gold labels."""
-    votes = votes_by_split(found)
-    number, right = int(votes.known.sum()), float(votes.right.sum())
+    right, number = votes.in_all
     if not number:
         return []
     tied = ", where a tie counts in part" * _any_tie(votes)
@@ -79,10 +83,9 @@ def of_a_vote(found: Agreement) -> list[str]:
     return [f"{said}.{by_kind}"]
 
 
-def tile_of_a_vote(found: Agreement) -> dict[str, str]:
+def tile_of_a_vote(votes: Votes) -> dict[str, str]:
     """Return the key figure of a majority vote beside the gold labels; nothing without any."""
-    votes = votes_by_split(found)
-    number, right = int(votes.known.sum()), float(votes.right.sum())
+    right, number = votes.in_all
     if not number:
         return {}
     low, high = wilson(right / number, number)
@@ -90,9 +93,8 @@ def tile_of_a_vote(found: Agreement) -> dict[str, str]:
     return {name: f"{hits(right)} of {number:,}"}
 
 
-def first_figure(found: Agreement) -> Any:
+def first_figure(votes: Votes) -> Any:
     """Draw how the labels of items split, with how often a majority vote is then right, where gold labels tell."""
-    votes = votes_by_split(found)
     pairs = zip(votes.right.tolist(), votes.known.tolist(), strict=True)
     right = [f"{hits(one)} of {number:,}" if number else "" for one, number in pairs]
     return agreement_figures.splits_of_items(votes.names, votes.items, votes.kinds, right=right)
@@ -108,7 +110,7 @@ def vote_section(found: Agreement) -> Section | None:
     import pandas
 
     votes = votes_by_split(found)
-    number, right = int(votes.known.sum()), float(votes.right.sum())
+    right, number = votes.in_all
     if not number:
         return None
     rows = [*zip(votes.names, votes.items.tolist(), votes.known.tolist(), votes.right.tolist(), strict=True)]

@@ -55,10 +55,9 @@ def _with(one: Any, polynomials: Float[Array, " degrees_and_none"], xp: Any = np
     return polynomials + one * xp.concatenate([xp.zeros(1), polynomials[:-1]])
 
 
-def starting_share(source: Int[np.ndarray, " record"], num_sources: int) -> Float[np.ndarray, " source"]:
+def starting_share(records: Int[np.ndarray, " source"]) -> Float[np.ndarray, " source"]:
     """Return the shares of the records that each source has, with one more record of each."""
-    number = np.bincount(source, minlength=num_sources) + 1.0
-    return number / number.sum()
+    return (records + 1.0) / (records + 1.0).sum()
 
 
 def draw_share(

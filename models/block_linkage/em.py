@@ -34,7 +34,14 @@ from consilience.models.block_linkage.misfit import Misfit, misfit, nearest_valu
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.parts import Parts
 from consilience.models.block_linkage.priors import Hyperprior
-from consilience.models.block_linkage.starting import FREE_SIZES, LEAST_REST, shares_of, size_shares, value_counts
+from consilience.models.block_linkage.starting import (
+    FREE_SIZES,
+    LEAST_REST,
+    shares_of,
+    size_shares,
+    source_counts,
+    value_counts,
+)
 from consilience.progress import Steps
 
 _TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
@@ -48,7 +55,7 @@ def log_base(records: Records, parameters: Parameters, likelihood: Likelihood = 
     """Return the log probability of the records, their number, and all of them apart."""
     counts = value_counts(records)
     alone = _log_values(counts, parameters) + _log_alone(counts, parameters, likelihood)
-    return alone + _log_apart(records, parameters)
+    return alone + _log_apart(records.num_records, source_counts(records), parameters)
 
 
 def _log_values(counts: Int[np.ndarray, " value"], parameters: Parameters) -> float:
@@ -59,10 +66,10 @@ def _log_alone(counts: Int[np.ndarray, " value"], parameters: Parameters, likeli
     return float(np.sum(counts * likelihood.log_alone(parameters.distortion, np)))
 
 
-def _log_apart(records: Records, parameters: Parameters) -> float:
-    number, share = records.num_records, parameters.source_share
+def _log_apart(number: int, by_source: Int[np.ndarray, " source"], parameters: Parameters) -> float:
+    share = parameters.source_share
     alone = np.log(parameters.intensity * parameters.size_share[0])
-    of_sources = np.bincount(records.source, minlength=len(share)) @ np.log(share) if len(share) else 0.0
+    of_sources = by_source @ np.log(share) if len(share) else 0.0
     return float(number * alone - parameters.intensity - gammaln(number + 1) + of_sources)
 
 
@@ -199,10 +206,11 @@ class Trace(NamedTuple):
 
 
 class Em(NamedTuple):
-    """EM on a sample of components; ``value_counts`` says how many records have each value."""
+    """EM on a sample of components; the counts say how many records have each value, and each source."""
 
     records: Records
     value_counts: Int[np.ndarray, " value"]
+    source_counts: Int[np.ndarray, " source"]
     sample: Sample
     prior: Hyperprior
     likelihood: Likelihood
@@ -240,7 +248,8 @@ class Em(NamedTuple):
         for step in range(most):
             bar.to(step)
             statistics = statistics or self.statistics(parameters)
-            now = _log_values(self.value_counts, parameters) + _log_apart(self.records, parameters)
+            now = _log_values(self.value_counts, parameters)
+            now += _log_apart(self.records.num_records, self.source_counts, parameters)
             now += statistics.evidence + _log_alone(self.value_counts, parameters, self.likelihood)
             now += log_prior(self.prior, parameters, self.likelihood)
             # Of draws the evidence is noise, too.
@@ -316,8 +325,7 @@ class Em(NamedTuple):
             pair_odds=float(sizes @ (number * (number - 1))) / max(float(sizes @ number), 1.0) ** 2,
         )
         if len(parameters.source_share):
-            records = np.bincount(self.records.source, minlength=len(parameters.source_share))
-            found = found._replace(source_share=most_probable(records, np.append(0, sizes)))
+            found = found._replace(source_share=most_probable(self.source_counts, np.append(0, sizes)))
         if self.large:
             found = found._replace(value_share=self.entity_shares(statistics.large))
         return self.likelihood.learned(found, statistics.errors, self.prior.distortion)

@@ -52,7 +52,12 @@ from consilience.models.block_linkage.parts import Parts, merged, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart
 from consilience.models.block_linkage.similar import for_data
-from consilience.models.block_linkage.starting import for_candidates, starting_parameters, value_counts
+from consilience.models.block_linkage.starting import (
+    for_candidates,
+    source_counts,
+    starting_parameters,
+    value_counts,
+)
 from consilience.models.posterior import Estimate
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -175,7 +180,7 @@ def _decided(resolved: Resolved, num_sampled: int, mesh: Mesh | None, engine: En
     rows, size_limit = _rows(original, parameters, chosen, settings)
     powers = powers_of(settings.weights, original, chosen)
     chosen = chosen.weighted(powers) if len(powers) else chosen
-    given = _Given(rows, value_counts(original), prior, chosen, num_sampled, mesh, engine)
+    given = _Given(rows, value_counts(original), source_counts(original), prior, chosen, num_sampled, mesh, engine)
     learned = given.learn(parameters, resolved, settings.largest)
     if settings.weights == "auto":
         powers = dependence_weights(learned.found, rows.records.value)
@@ -247,6 +252,7 @@ class _Given(NamedTuple):
 
     rows: Rows
     counts: Int[np.ndarray, " value"]
+    by_source: Int[np.ndarray, " source"]
     prior: Hyperprior
     likelihood: Likelihood
     num_sampled: int
@@ -264,7 +270,7 @@ class _Given(NamedTuple):
             parts, large = divided(found, self.rows, wide, threshold, largest, size_limit, chosen, restriction)
             sample = sample_of(records, parts, restriction, chosen, self.num_sampled)
             sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
-            em = Em(records, self.counts, sample, self.prior, chosen, rule, self.mesh, large, largest)
+            em = Em(records, self.counts, self.by_source, sample, self.prior, chosen, rule, self.mesh, large, largest)
             parameters, check, trace = em.run(parameters)
             wide = for_candidates(parameters)
             if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:

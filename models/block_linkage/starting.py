@@ -40,7 +40,7 @@ def starting_parameters(records: Records, largest: int, restriction: str = "none
         np.where(repeats_by_chance(records), 0.5, 0.05),
         max(0.9 * records.num_records, 1.0),
         size_share / size_share.sum(),
-        source_share=starting_share(records.source, records.num_sources) if restriction == "across" else np.zeros(0),
+        source_share=starting_share(source_counts(records)) if restriction == "across" else np.zeros(0),
     )
 
 
@@ -103,6 +103,11 @@ def value_counts(records: Records) -> Int[np.ndarray, " value"]:
         for column, length in zip(records.value, np.diff(records.first_value), strict=True)
     ]
     return np.concatenate([np.zeros(0, int), *counts])
+
+
+def source_counts(records: Records) -> Int[np.ndarray, " source"]:
+    """Return how many records each source has."""
+    return np.bincount(records.source, minlength=records.num_sources)
 
 
 def hyperparameters(

@@ -45,8 +45,8 @@ def test_votes_are_counted_by_how_labels_split():
 )  # fmt: skip
 def test_how_often_a_vote_is_right_is_a_finding(rows, said):
     found = agreement(rows)
-    assert of_a_vote(found) == said
-    assert set(of_a_vote(found)) <= set(agreement_page(found).findings)
+    assert of_a_vote(votes_by_split(found)) == said
+    assert set(of_a_vote(votes_by_split(found))) <= set(agreement_page(found).findings)
 
 
 def test_the_table_of_votes_adds_up_to_the_finding():
@@ -55,7 +55,7 @@ def test_the_table_of_votes_adds_up_to_the_finding():
     assert frame["vote is right on"].tolist() == ["1", "2", "0.5", "1", "0.3", "4.8"]
     assert frame["items"].tolist() == [2, 2, 1, 2, 1, 8]
     assert frame["with a gold label"].tolist() == [2, 2, 1, 1, 1, 7]
-    assert "4.8 of 7 items" in of_a_vote(found)[0]
+    assert "4.8 of 7 items" in of_a_vote(votes_by_split(found))[0]
     assert next_steps(found, [])[0].words.endswith("how many gold labels it gets right (a majority vote: 4.8 of 7):")
     page = agreement_page(found)
     name = "items with a gold label on which a majority vote is right (34.0 to 90.6 %, 95 %)"  # of 29 / 6

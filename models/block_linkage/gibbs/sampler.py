@@ -140,7 +140,8 @@ def start(random: np.random.Generator, problem: LinkProblem) -> State:
         intensity = np.asarray(num_records / (1 + _START_LARGER))
         begun = begun._replace(intensity=intensity, size_share=sizes / sizes.sum())
         if problem.num_sources:
-            begun = begun._replace(source_share=starting_share(problem.source, problem.num_sources))
+            number = np.bincount(problem.source, minlength=problem.num_sources)
+            begun = begun._replace(source_share=starting_share(number))
     dtype = problem.value_concentration.dtype
     return jax.tree.map(lambda values: values if values.dtype.kind == "i" else values.astype(dtype), begun)
 
