@@ -36,18 +36,22 @@ class CountsOfClasses(NamedTuple):
         (times, cells), (total, items) = (_different(one) for one in (counts[counts > 0], totals))
         return cls(times, cells, total, items, num_classes)
 
-    def log_probability(self, concentration: float) -> float:
-        """Return the log Dirichlet-multinomial probability of the labels in their order."""
-        each, whole = concentration, concentration * self.num_classes
-        of_cells = self.cells @ (special.gammaln(self.times + each) - special.gammaln(each))
-        return float(of_cells - self.items @ (special.gammaln(self.total + whole) - special.gammaln(whole)))
+    def most_probable(self, lowest: float, highest: float, *, spread: float = np.inf) -> float:
+        """Return the most probable concentration within bounds: where the slope is 0.
 
-    def most_probable(self, lowest: float, highest: float) -> float:
-        """Return the concentration within bounds under which the counts are most probable: where the slope is 0."""
-        low, high = np.log([lowest, highest])
+        Parameters
+        ----------
+        lowest, highest : bounds.
+        spread : standard deviation of the logarithm, a normal distribution about that of the lowest before any count;
+            without it all logarithms are as probable.
+        """
+        if self._slope(lowest) <= 0:
+            return lowest
+        low, high = least, _ = np.log([lowest, highest])
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self._slope(np.exp(middle)) > 0 else (low, middle)
+            slope = np.exp(middle) * self._slope(np.exp(middle)) - (middle - least) / spread**2
+            low, high = (middle, high) if slope > 0 else (low, middle)
         return float(np.exp((low + high) / 2))
 
     def _slope(self, concentration: float) -> float:

@@ -13,7 +13,7 @@ much a label is trusted, as a power of the likelihood:
 |---|---|---|
 | θ | ``plausibility`` | (item, label) |
 | γ | ``reliability`` | scalar, set by the user and swept, never estimated |
-| α | the concentration of ``Priors.plausibility`` | (label,), 0.1 each by default |
+| α | the concentration of ``Priors.plausibility`` | (label,), the same for each by default: see `Learned` |
 | s | ``votes`` | (entry,): weighted counts of the labels that an item received |
 
 The paper prints no α for CIFAR-10H. Any small one gives the certainties it reports: with γ = 1, exactly 176 images
@@ -22,9 +22,10 @@ below 0.99 for α = 0.01 and for α = 0.1 (the paper: 178, by Monte Carlo).
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -48,9 +49,9 @@ from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log
 from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth
 from consilience.models.truth.classes import ClassTruth
-from consilience.notes import Level, Note, Remedy
+from consilience.notes import Level, Note
 
-__all__ = ["MODEL", "Priors", "Settings", "Symmetric", "model", "simulate"]
+__all__ = ["MODEL", "Learned", "Priors", "Settings", "Symmetric", "model", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -80,17 +81,62 @@ class Symmetric:
         return np.full(data.num_labels, self.concentration, float)
 
 
+_SPREAD = 2.0  # of the logarithm: one standard deviation is a factor of seven
+_HIGHEST = 100.0
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Dirichlet(α, …, α), where α is learned from how often the labels of an item differ.
+
+    The most probable α given all labels (Dirichlet-multinomial; Minka 2000), under a log-normal prior about ``least``
+    with a standard deviation of 2; never below ``least``, since annotators who err together agree more than they know.
+    Of weights that are no whole numbers nobody knows what they count: α is then ``least``.
+
+    Parameters
+    ----------
+    least : positive; 0.1 gives CIFAR-10H what the paper reports of it.
+
+    Raises
+    ------
+    InvalidPrior : it is not.
+    """
+
+    least: float = 0.1
+    is_learned: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_positive("least of Learned(least)", self.least)
+
+    def __call__(self, data: Annotations) -> dist.Dirichlet:
+        """Return Dirichlet(α, …, α) over the labels of the data."""
+        return Symmetric(self.concentration(data))(data)
+
+    def numbers(self, data: Annotations) -> Float[np.ndarray, " label"]:
+        """Return the concentrations without making the distribution."""
+        return Symmetric(self.concentration(data)).numbers(data)
+
+    def concentration(self, data: Annotations) -> float:
+        """Return α."""
+        entries, votes = votes_of(data)
+        if not np.all(votes % 1 == 0):
+            return self.least
+        totals = np.bincount(entries.item, votes, data.num_items).astype(int)
+        counts = CountsOfClasses.of(votes.astype(int), totals[totals > 0], data.num_labels)
+        return counts.most_probable(self.least, _HIGHEST, spread=_SPREAD)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Priors:
     """What the model believes before any label.
 
     Parameters
     ----------
-    plausibility : distribution of an item's plausibilities, event shape ``(label,)``; Dirichlet(0.1, …, 0.1) by
-        default.
+    plausibility : distribution of an item's plausibilities, event shape ``(label,)``; by default Dirichlet(α, …, α)
+        with an α learned from the labels.
     """
 
-    plausibility: dist.Distribution | Callable[[Any], dist.Distribution] = Symmetric(0.1)
+    plausibility: dist.Distribution | Callable[[Any], dist.Distribution] = Learned()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +147,7 @@ class Settings(settings.Settings):
         1.0, "how many independent annotations each one counts as: the power of its likelihood", above=0.0
     )
     alpha: float | None = setting(
-        None, "number added to each label, the symmetric Dirichlet prior: 0.1", above=0.0,
+        None, "number added to each label, the symmetric Dirichlet prior: learned, at least 0.1", above=0.0,
         sets=("plausibility", Symmetric),
     )  # fmt: skip
 
@@ -175,17 +221,28 @@ def _draw_entries(
     return jnp.moveaxis(weight / jax.ops.segment_sum(weight, item, num_items)[item], 0, -1)
 
 
-def votes_of(data: Annotations, *, dense: bool) -> tuple[Entries, Float[np.ndarray, " entry"]]:
-    """Return the labels that each item got, or all labels of all items, and the sums of their weights."""
-    cell = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
-    weight = np.asarray(data.weight, float)
-    named, position = places(cell[weight > 0])
-    votes = np.bincount(position, weight[weight > 0], len(named)).astype(float)  # whole numbers when empty
-    if dense:
-        votes = np.bincount(named, votes, data.num_items * data.num_labels)
-        named = np.arange(data.num_items * data.num_labels)
-    item, label = np.divmod(named, data.num_labels)
-    return Entries.of(item, label, data.num_items, data.num_labels), votes
+_VOTES: weakref.WeakKeyDictionary[Annotations, tuple[Entries, Float[np.ndarray, " entry"]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def votes_of(data: Annotations) -> tuple[Entries, Float[np.ndarray, " entry"]]:
+    """Return the labels that each item got, and the sums of their weights; counted once for the same data."""
+    if data not in _VOTES:
+        cell = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
+        weight = np.asarray(data.weight, float)
+        named, position = places(cell[weight > 0])
+        votes = np.bincount(position, weight[weight > 0], len(named)).astype(float)  # whole numbers when empty
+        _VOTES[data] = Entries.of(*np.divmod(named, data.num_labels), data.num_items, data.num_labels), votes
+    return _VOTES[data]
+
+
+def _of_all_labels(entries: Entries, votes: Float[np.ndarray, " entry"]) -> tuple[Entries, Float[np.ndarray, " cell"]]:
+    """Return the votes with an entry for every label of every item."""
+    every = np.zeros((entries.num_items, entries.num_classes))
+    every[entries.item, entries.class_] = votes
+    item, label = np.indices(every.shape).reshape(2, -1)
+    return Entries.of(item, label, *every.shape), every.ravel()
 
 
 def exact(resolved: Resolved) -> Closed:
@@ -202,38 +259,23 @@ def exact(resolved: Resolved) -> Closed:
     if resolved.prior("plausibility").batch_shape:
         raise NotConjugate("site 'plausibility': the exact posterior needs one Dirichlet prior for all items")
     exchangeable = bool(np.all(alpha == alpha[0]))
-    entries, votes = votes_of(data, dense=not exchangeable)
+    entries, votes = votes_of(data) if exchangeable else _of_all_labels(*votes_of(data))
     concentration = resolved.settings.reliability * votes + alpha[entries.class_]
     unnamed = float(alpha[0]) if exchangeable else 0.0
     found = RaggedDirichlet(entries.first, entries.class_, concentration, unnamed, data.num_labels)
     return Closed({"plausibility": found}, {"votes": votes})
 
 
-_LIKELIHOOD_RATIO = 5.4  # half of what a chi-squared number of one degree of freedom exceeds once in 1,000 times
-_LEAST_TIMES = 2.0  # the prior's number: less moves certainties by a point or so
-_LOWEST, _HIGHEST = 1e-3, 100.0
-
-
 def says(account: Account) -> Iterator[Note]:
-    """Say where annotators of an item disagree more often than the default prior expects: it is too certain then."""
-    given, data = account.resolved, account.resolved.data
-    if given.given != Priors():
-        return  # the user chose it, or it is not known any more
-    entries, votes = _votes(account.posterior, data)
-    # To a power the likelihood is none, and of broken weights nobody knows what they count.
-    if given.settings.reliability != 1 or not np.all(votes % 1 == 0):
+    """Say which number the prior adds to each label, where it was learned and is not the least."""
+    own = getattr(account.resolved.given, "plausibility", None)
+    if not isinstance(own, Learned):
         return
-    alpha = float(given.concentration("plausibility").flat[0])
-    totals = np.bincount(entries.item, votes, data.num_items).astype(int)
-    counts = CountsOfClasses.of(votes.astype(int), totals[totals > 0], data.num_labels)
-    best = counts.most_probable(_LOWEST, _HIGHEST)
-    gain = counts.log_probability(best) - counts.log_probability(alpha)
-    if best >= _LEAST_TIMES * alpha and gain > _LIKELIHOOD_RATIO:
+    alpha = float(account.resolved.concentration("plausibility").flat[0])
+    if alpha > own.least:
         yield Note(
-            Level.warning,
-            "certainties are too high: annotators of an item disagree more often than the prior expects, which adds "
-            f"{alpha:g} to each label. By these labels {{alpha}} is the most likely number",
-            (Remedy("alpha", float(f"{best:.2g}")),), title="The prior expects more agreement than there is.",
+            Level.note,
+            f"the prior adds {alpha:.2g} to each label (alpha), as learned from how often the labels of an item differ",
         )  # fmt: skip
 
 
@@ -253,7 +295,7 @@ def _votes(posterior: Posterior, data: Annotations) -> tuple[Entries, Float[np.n
     """Return the labels that items got and their numbers, as the posterior has them if it was exact."""
     if posterior.form == "closed":
         return posterior.plausibility.entries, posterior.votes
-    return votes_of(data, dense=False)
+    return votes_of(data)
 
 
 LABELS = Table(

@@ -198,14 +198,15 @@ class Resolved:
         return np.broadcast_to(numbers, (*plates, numbers.shape[-1]))
 
     def settle(self) -> None:
-        """Call the functions of the user's own that make priors, so that compiled programs need not call them again.
+        """Call the functions that learn priors from data, and those of the user's own, before a program is compiled.
 
         Those that draw parameters of their own, or depend on other sites, are left to the density.
         """
         for site in self.sites:
             own = getattr(self.given, site.prior or site.name, None)
             of_the_library = getattr(own, "__module__", type(own).__module__).startswith("consilience.")
-            if callable(own) and not isinstance(own, dist.Distribution) and not site.given and not of_the_library:
+            ready = isinstance(own, dist.Distribution) or (of_the_library and not getattr(own, "is_learned", False))
+            if callable(own) and not ready and not site.given:
                 # Nothing says of which shape the weights of a link of the user's own are: those the density checks.
                 with contextlib.suppress(KeyError):
                     self._known(site)

@@ -137,7 +137,7 @@ def test_expected_risk():
 
 def test_expected_risk_of_a_dirichlet():
     data = Annotations.from_codes([0, 0, 1], [0, 1, 0], [1, 2, 0], num_labels=4, num_items=3)
-    fit = cs.fit("dirichlet", data, draws=20_000)
+    fit = cs.fit("dirichlet", data, alpha=0.1, draws=20_000)
     score = cs.expected_risk(fit, RISK)
     dense = np.full((3, 4), 0.1)
     np.add.at(dense, (data.item, data.label), 1)

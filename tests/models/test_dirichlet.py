@@ -10,7 +10,7 @@ import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import ConsilienceWarning, InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.concentration import CountsOfClasses
-from consilience.models.dirichlet import Priors
+from consilience.models.dirichlet import Learned, Priors, Symmetric
 from consilience.models.truth import Ranked
 
 ITEM, ANNOTATOR, LABEL = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 0, 1, 0]), np.array([0, 0, 1, 2, 0, 2])
@@ -29,7 +29,7 @@ def concentration(fit):
 
 
 def test_counts_are_added_to_the_prior():
-    np.testing.assert_allclose(concentration(cs.fit("dirichlet", annotations())), COUNTS + 0.1, rtol=1e-15)
+    np.testing.assert_allclose(concentration(cs.fit("dirichlet", annotations(), alpha=0.1)), COUNTS + 0.1, rtol=1e-15)
     fit = cs.fit("dirichlet", annotations(), alpha=0.7, reliability=2.5)
     np.testing.assert_allclose(concentration(fit), 2.5 * COUNTS + 0.7, rtol=1e-15)
 
@@ -44,17 +44,17 @@ def test_summaries_are_those_of_the_beta_marginals():
 
 
 def test_weights_and_rows_and_reliability_are_the_same_thing():
-    double = concentration(cs.fit("dirichlet", annotations(), reliability=2))
-    weighted = concentration(cs.fit("dirichlet", annotations(weight=np.full(6, 2.0))))
+    double = concentration(cs.fit("dirichlet", annotations(), reliability=2, alpha=0.1))
+    weighted = annotations(weight=np.full(6, 2.0))
     rows = Annotations.from_codes(*(np.tile(column, 2) for column in (ITEM, ANNOTATOR, LABEL)), num_items=4)
     counts = Annotations.from_counts(2 * COUNTS)
-    for other in (weighted, concentration(cs.fit("dirichlet", rows)), concentration(cs.fit("dirichlet", counts))):
-        np.testing.assert_array_equal(other, double)
+    for other in (weighted, rows, counts):
+        np.testing.assert_array_equal(concentration(cs.fit("dirichlet", other, alpha=0.1)), double)
 
 
 def test_rows_of_weight_zero_say_nothing():
     weight = np.array([1.0, 1, 0, 1, 1, 1])
-    fit = cs.fit("dirichlet", annotations(weight=weight))
+    fit = cs.fit("dirichlet", annotations(weight=weight), alpha=0.1)
     np.testing.assert_allclose(concentration(fit)[0], [2.1, 0.1, 0.1], rtol=1e-15)
     nothing = cs.fit("dirichlet", annotations(weight=np.zeros(6)))
     np.testing.assert_allclose(nothing.labels()["certainty"], 1 / 3, rtol=1e-12)
@@ -124,7 +124,8 @@ def test_alpha_has_to_be_positive():
         cs.fit("dirichlet", annotations(), Priors(), alpha=1.0)
 
 
-def test_the_most_probable_concentration_is_that_of_a_grid():
+@pytest.mark.parametrize("spread", [np.inf, 2.0, 0.5])
+def test_the_most_probable_concentration_is_that_of_a_grid(spread):
     """Of few counts, by the probabilities of labels one after another (Pólya's urn)."""
     counts = CountsOfClasses.of(COUNTS[COUNTS > 0], COUNTS.sum(axis=1), 3)
     grid = np.exp(np.linspace(np.log(0.01), np.log(100), 2_000))
@@ -136,9 +137,8 @@ def test_the_most_probable_concentration_is_that_of_a_grid():
             seen[item, label] += 1
         return log_probability
 
-    expected = np.array([urn(alpha) for alpha in grid])
-    np.testing.assert_allclose([counts.log_probability(alpha) for alpha in grid], expected, atol=1e-8)
-    assert counts.most_probable(0.01, 100) == pytest.approx(grid[expected.argmax()], rel=0.01)
+    expected = np.array([urn(alpha) for alpha in grid]) - (np.log(grid / 0.01) / spread) ** 2 / 2
+    assert counts.most_probable(0.01, 100, spread=spread) == pytest.approx(grid[expected.argmax()], rel=0.01)
 
 
 def drawn(alpha, seed, *, items=100, annotators=5, labels=4):
@@ -148,30 +148,50 @@ def drawn(alpha, seed, *, items=100, annotators=5, labels=4):
     return Annotations.from_counts(counts), plausibility.argmax(axis=1)
 
 
-def test_a_prior_that_expects_more_agreement_than_there_is_is_said_with_what_would_do():
+@pytest.mark.parametrize(
+    ("alpha", "between"), [(0.05, (0.1, 0.1)), (0.1, (0.1, 0.11)), (0.5, (0.45, 0.55)), (1.0, (0.9, 1.1))]
+)
+def test_the_number_added_to_each_label_is_learned_and_never_below_its_least(alpha, between):
+    data, _ = drawn(alpha, 0, items=2_000)
+    fit = cs.fit("dirichlet", data)
+    learned = fit.posterior.plausibility.unnamed
+    assert between[0] <= learned <= between[1]
+    said = [note.words() for note in fit.findings()]
+    assert said == [f"the prior adds {learned:.2g} to each label (alpha), as learned from how often the labels of an "
+                    "item differ"] * bool(learned > 0.1)  # fmt: skip
+    for options in ({"alpha": 0.1}, {"priors": Priors(plausibility=Symmetric(0.1))}):
+        chosen = cs.fit("dirichlet", data, **options)
+        assert chosen.posterior.plausibility.unnamed == 0.1
+        assert not chosen.findings()
+
+
+def test_what_is_learned_does_not_depend_on_the_reliability_and_not_on_broken_weights():
     data, _ = drawn(0.5, 0)
-    with pytest.warns(ConsilienceWarning, match="certainties are too high") as said:
-        cs.fit("dirichlet", data)
-    alpha = float(str(said[0].message).split("alpha=")[1].split()[0])
-    assert 0.35 < alpha < 0.7
-    chosen = Priors(plausibility=dist.Dirichlet(jnp.full(4, 0.1)))
-    for options in ({"alpha": alpha}, {"reliability": 2.0}, {"priors": chosen}):
-        assert not cs.fit("dirichlet", data, **options).findings()
+    first, second = (cs.fit("dirichlet", data, reliability=one).posterior.plausibility.unnamed for one in (1.0, 5.0))
+    assert first == second > 0.1
+    broken = Annotations.from_counts(np.asarray([[2.5, 1.0], [1.0, 2.0]]))
+    assert cs.fit("dirichlet", broken).posterior.plausibility.unnamed == 0.1
+    with pytest.raises(InvalidPrior, match=r"least of Learned\(least\)"):
+        Learned(least=0.0)
 
 
-def test_data_of_the_prior_itself_raise_no_alarm():
-    assert not any(cs.fit("dirichlet", drawn(0.1, seed)[0]).findings() for seed in range(30))
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_nuts_has_the_prior_that_was_learned():
+    data, _ = drawn(1.0, 0, items=5)
+    exact = cs.fit("dirichlet", data)
+    table = cs.fit("dirichlet", data, method="nuts", draws=500).summary()
+    dense = concentration(exact)
+    assert exact.posterior.plausibility.unnamed > 0.2
+    assert np.abs((table["mean"] - (dense / dense.sum(1, keepdims=True)).ravel()) / table["mcse"]).max() < 5
 
 
-@pytest.mark.filterwarnings("ignore:certainties are too high")
-def test_certainties_are_right_with_the_number_that_is_suggested():
-    """With the default they are stated .07 higher than they are right."""
+def test_certainties_are_right_as_often_as_they_say():
+    """With 0.1 for each label they are stated .07 higher."""
     stated, right = np.zeros(2), np.zeros(2)
     for seed in range(20):
         data, top = drawn(1.0, seed, items=200)
-        counts = CountsOfClasses.of(np.asarray(data.weight).astype(int), np.full(200, 5), 4)
-        for place, alpha in enumerate((0.1, counts.most_probable(0.01, 100))):
-            labels = cs.fit("dirichlet", data, alpha=alpha, draws=200).labels()
+        for place, options in enumerate(({"alpha": 0.1}, {})):
+            labels = cs.fit("dirichlet", data, draws=200, **options).labels()
             stated[place] += labels["certainty"].mean() / 20
             right[place] += (labels["label"].astype(int) == top).mean() / 20
     assert stated[0] - right[0] > 0.04
