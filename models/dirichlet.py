@@ -49,7 +49,7 @@ from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log
 from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth
 from consilience.models.truth.classes import ClassTruth
-from consilience.notes import Level, Note
+from consilience.notes import IN_DETAILS, Level, Note
 
 __all__ = ["MODEL", "Learned", "Priors", "Settings", "Symmetric", "model", "simulate"]
 
@@ -276,7 +276,8 @@ def says(account: Account) -> Iterator[Note]:
         yield Note(
             Level.note,
             f"the prior adds {alpha:.2g} to each label (alpha), as learned from how often the labels of an item differ",
-        )  # fmt: skip
+            about=IN_DETAILS,
+        )
 
 
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:
