@@ -77,8 +77,8 @@ def certainty(
     >>> found = cs.certainty(cs.fit("dirichlet", labels))
     >>> found.table.round(3)
       item classes  certainty
-    0    0      no      0.993
-    1    1     yes      0.741
+    0    0      no      0.976
+    1    1     yes      0.721
     """
     of = None if of is None else as_system(fit, of)
     class_groups = as_class_map(fit, class_groups)

@@ -51,7 +51,7 @@ from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws,
 from consilience.models.truth.classes import ClassTruth
 from consilience.notes import IN_DETAILS, Level, Note
 
-__all__ = ["MODEL", "Learned", "Priors", "Settings", "Symmetric", "model", "simulate"]
+__all__ = ["MODEL", "Priors", "Settings", "Symmetric", "model", "simulate"]
 
 
 @dataclass(frozen=True)

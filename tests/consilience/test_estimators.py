@@ -134,8 +134,10 @@ def test_em_has_errors_priors_and_skills_by_hand():
 
 
 def test_plausibilities_by_hand(fitted):
-    # A vote and 0.1 of either label, of five votes; by either of two classes ranked by five, the odds of who is first.
-    np.testing.assert_allclose(fitted(cs.Dirichlet).probas_["cat"], np.where(TRUTH == "cat", 5.1, 1.1) / 5.2)
+    # Votes and α of either label; by either of two classes ranked by five, the odds of who is first.
+    alpha = fitted(cs.Dirichlet).fit_.posterior.plausibility.unnamed
+    expected = np.where(TRUTH == "cat", 5 + alpha, 1 + alpha) / (5 + 2 * alpha)
+    np.testing.assert_allclose(fitted(cs.Dirichlet).probas_["cat"], expected)
     assert fitted(cs.PlackettLuce).probas_.loc["t1", "dog"] == pytest.approx(4 / 5, abs=1e-3)
 
 
