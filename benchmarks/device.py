@@ -310,8 +310,9 @@ def _laws(sizes: Sizes) -> dict[str, Any]:
     import jax
 
     chosen = ["-k", "dirichlet and draws"] if sizes is SMALL else []
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--no-header", "tests/laws", *chosen],
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    # Where pytest-benchmark is installed, it warns beside xdist, and a warning is an error here.
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:benchmark", "tests/laws",
+                           *chosen], capture_output=True, text=True, check=False)  # fmt: skip
     return {"backend": jax.default_backend(), "pytest": done.stdout.strip().splitlines()[-1]}
 
 

@@ -242,6 +242,7 @@ def block_numbers(backend: str | None = None) -> int:
     """Return how many numbers one block of units may hold.
 
     2^18 in float32 are 1 MiB, and some twenty such arrays live at once, which a CPU still finds in its cache: larger
-    blocks were slower there and cost memory. An NVIDIA H200 takes a third of the time with 2^22, and no less with 2^26.
+    blocks were slower there and cost memory. An NVIDIA H200 takes a third to a half of the time with 2^22, and
+    hardly less with 2^26.
     """
     return 1 << 18 if (backend or jax.default_backend()) == "cpu" else 1 << 22
