@@ -104,10 +104,10 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(f"\n{number}. {studies[-1].section.title}\n{textwrap.fill(studies[-1].words, 100)}\n")
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
-        "Consilience estimates the truth from annotators who disagree, and says how sure it is. Six small examples: "
-        "nobody knows the truth of the first two, which are printed tables; the others are simulated, so that it is "
-        "known. Leaderboard, Ratings and People are fitted with the model that drew their data, so that success there "
-        "does not prove that it works on yours."
+        "Consilience estimates the truth from annotators who disagree, and says how sure it is. In the first two of "
+        "these studies nobody knows the truth: they are printed tables. The other four are simulated, so it is known. "
+        "Leaderboard, Ratings and People are fitted with the model that drew their data: success there does not prove "
+        "that the model works on yours."
     )
     yours = Section("Try it on your data", [
         YOURS, Code(ALL_COMMANDS, "Commands to begin with"), "Ratings, rankings and mentions of a text have no sample "
@@ -171,43 +171,39 @@ def anaesthetists() -> Study:
     every = {value: int((sure >= SURE).sum()) for value, sure in (others.certainties | {rho: certainty.items}).items()}
     words = (
         f"Five anaesthetists graded the fitness of {size} patients from 1 to 4; the first one looked three times. "
-        "Nobody knows the right grades. From how the five agree a model learns what each of them confuses, and how "
-        "probable each grade is: its certainty."
+        "Nobody knows the right grades. From how the five agree, the model learns which grades each of them confuses "
+        "and how probable each grade is: its certainty."
     )
     leaves = against_the_votes(fit.data.labels, fit.data.items, votes, fit.labels()["label"])
     weighs = [f"{capital(one.words())}." for one in fit.findings()]
     given = (
-        f"The dependence is how far those who look at one patient make the same errors. It is {rho:g}, "
-        f"{SOURCES[fit.dependence.source]}. Other values give other numbers of sure grades; the true one may lie "
-        f"outside those tried. {others.grades}"
+        f"The dependence says how far anaesthetists who look at the same patient make the same errors. It is {rho:g}, "
+        f"{SOURCES[fit.dependence.source]}. The number of sure grades depends on it, and the true dependence may lie "
+        f"outside the range tried. {others.grades}"
     )
     prior = [
-        f"The prior is which errors the model expects before any data: {others.without_prior}.", *weighs,
+        f"The prior says which errors the model expects before it sees data: {others.without_prior}.", *weighs,
     ]
     tried = pandas.DataFrame(
         [{"dependence": f"{value:g}{_ABOUT.get(value, '')}{', assumed' * (value == rho)}", "sure grades": every[value]}
          for value in sorted(every)]
     )  # fmt: skip
     fewest, most = min(every.values()), max(every.values())
-    shown = Table(least, "The patients whose grade is least certain, or another one without a prior.")
+    shown = Table(least, "Patients whose grade is least certain, or differs without a prior.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     again, advice = whom_to_look_at(fit.labels(), certainty.items, others)
     section = Section(
         "Anaesthetists: which labels of a crowd can be trusted?",
         [
             words, shown, leaves, given,
-            Table(tried, f"Patients with a sure grade (certainty {SURE} or more), by the dependence."),
+            Table(tried, f"Patients with a sure grade (certainty {SURE} or more), by dependence."),
             [figures.sorted_certainty(certainty, unit="patient"), crowd],
-            More(f"Without a prior {counted(len(others.changed), 'patients')} would get another grade", prior),
+            More(f"Without a prior, {counted(len(others.changed), 'patients')} would get a different grade", prior),
             "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"), advice,
         ],
-        f"{again} of {size} patients to look at again, at the assumed dependence",
+        f"{again} of {size} patients should be looked at again, if the assumed dependence is right",
     )  # fmt: skip
-    sure = (
-        f"Anaesthetists: of the grades of {size} patients are sure (certainty {SURE} or more), depending on how often "
-        "graders make the same errors"
-    )
-    number = {sure: f"{fewest} to {most}"}
+    number = {f"Anaesthetists: grades of {size} that are sure (certainty {SURE} or more)": f"{fewest} to {most}"}
     return Study(section, shown, words, number, of_grades(fewest, most, size, others), ran=_ran(fit, "printed table"))
 
 
@@ -257,18 +253,17 @@ def dermatologists() -> Study:
     gap, other = ((table["printed in the paper"] - table[of]).abs().max() for of in computed)
     words = (
         "Dermatologists listed possible diagnoses for three cases, some of them tied. Is the most plausible diagnosis "
-        "among the three that a system predicts? Averaged over draws of how plausible each is, the answer lies between "
-        "0 and 1."
+        "among the three that a system predicts? The score is the probability that it is, between 0 and 1."
     )
     ties = (
-        "What ties count changes the answer. The authors' published program gives each of several tied diagnoses the "
-        "whole weight of their rank; equation 14 of the paper divides it between them. Their weights move a score by "
-        f"up to {moved}. The program's weights give the printed scores to {at_most(gap, 3)} or better; those of "
-        f"equation 14 differ from them by up to {at_most(other, 3)}."
+        "How ties are weighted changes the answer. The authors' published program gives each tied diagnosis the full "
+        "weight of its rank; equation 14 of the paper divides that weight among them. The choice moves a score by up "
+        f"to {moved}. With the program's weights, scores are within {at_most(gap, 3)} of the printed ones; with those "
+        f"of equation 14 they differ by up to {at_most(other, 3)}."
     )
     counts = (
-        f"Each list counts as {_LISTS} independent ones (reliability={_LISTS}), at which the printed scores come out; "
-        "the study on reliability is about that number."
+        f"Each list counts as {_LISTS} independent ones (reliability={_LISTS}), which reproduces the printed scores. "
+        "The study on reliability is about that number."
     )
     as_printed = {"printed in the paper": [f"{value:.2f}" for value in table["printed in the paper"]]}
     shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.", texts=as_printed)
@@ -278,13 +273,13 @@ def dermatologists() -> Study:
         "Dermatologists: three differential diagnoses",
         [
             words, shown, ties, counts, drawn,
-            "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
-            "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
-            "(2023), Figures 5 and 15.", Code(CODE["dermatologists"], "This study in Python"),
+            "Each dot is one draw of how plausible a diagnosis is. Bars are the point estimate (inverse rank "
+            "normalisation) that is usually taken for the truth. Data and printed values: Stutz et al. (2023), "
+            "Figures 5 and 15.", Code(CODE["dermatologists"], "This study in Python"),
             "What to do with this: before you compare systems on rankings with ties, say which weights you use, and "
-            f"check whether the others would change which system is first. {who_is_first(table, computed)}",
+            f"check whether the other weights would change which system comes first. {who_is_first(table, computed)}",
         ],
-        f"what ties count moves a score by up to {moved}",
+        f"how ties are weighted moves a score by up to {moved}",
     )  # fmt: skip
     return Study(section, shown, words, finding=of_ties(moved, table, computed), ran=_ran(fit, "printed table"))
 
@@ -372,8 +367,8 @@ def leaderboard() -> Study:
     alphas = {name: float(one.resolved.concentration("plausibility")[0, 0]) for name, one in simulated.fits.items()}
     words = (
         f"A simulated crowd of five labels {data.num_items} items. Three systems learn from these labels alone; a "
-        f"fourth knows the truth. A majority vote gives “{favourite['system']}” an accuracy of "
-        f"{favourite['by majority vote']:.2f}; it is {favourite['true accuracy']:.2f}."
+        f"fourth knows the truth. Scored against the majority vote, “{favourite['system']}” has an accuracy of "
+        f"{favourite['by majority vote']:.2f}; its true accuracy is {favourite['true accuracy']:.2f}."
     )
     by_prior = {name: own.table.set_index("system") for name, own in found.items()}
     knows = by_prior[DEFAULT_PRIOR].loc[KNOWING]
@@ -382,21 +377,22 @@ def leaderboard() -> Study:
     crowds = {name: one for name, one in simulated.true_scores.items() if name != KNOWING}
     drawn = demo_figures.leaderboard_by_priors(found, simulated.true_scores)
     number, verdict, gist = of_a_vote(
-        favourite, {name: own.loc[favourite["system"]] for name, own in by_prior.items()}, knows["value"]
+        favourite, {name: own.loc[favourite["system"]] for name, own in by_prior.items()}
     )
     code = Code(CODE["leaderboard"], "This study in Python")
     section = Section(
         "Leaderboard: systems whose true accuracy is known",
         [
             words, shown, of_the_knowing(knows, told_row), drawn,
-            More("The priors, and how often their intervals are right", [by_priors(found, crowds, alphas, _ALPHA)]),
+            More("The two priors, and how often their intervals are right", [by_priors(found, crowds, alphas, _ALPHA)]),
             More("What the systems do", [WHAT_SYSTEMS_DO]), code, BEFORE_REPORTING,
         ],
         gist,
     )  # fmt: skip
     first = demo_figures.leaderboard_at_a_glance(found, simulated.true_scores, DEFAULT_PRIOR, FLAT_PRIOR)
     ran = _ran(fit, "simulated, seed 0")
-    return Study(section, shown, words, number, HELD_BY_DEFAULT, verdict, first, ran)
+    finding = HELD_BY_DEFAULT.format(knows["value"], told_row.value)
+    return Study(section, shown, words, number, finding, verdict, first, ran)
 
 
 def _scores_by_prior(simulated: Simulated) -> Table:
@@ -408,7 +404,7 @@ def _scores_by_prior(simulated: Simulated) -> Table:
     for prior, comparison in simulated.comparisons.items():
         own, column = comparison.table.set_index("system").loc[frame["system"]], f"{prior} [95 %]"
         frame[column], texts[column] = own["value"].to_numpy(), [in_brackets(row) for row in own.itertuples()]
-    caption = f"Accuracy on these {simulated.data.num_items} items, the best system by the {DEFAULT_PRIOR} first."
+    caption = f"Accuracy on these {simulated.data.num_items} items. The best system under the {DEFAULT_PRIOR} is first."
     return Table(frame, caption, texts=texts)
 
 
@@ -455,7 +451,7 @@ def toy() -> Study:
     another = sure_of_another(*given)
     words = (
         "Five annotators look at examples along a line x, on which three conditions overlap. Certainty depends on how "
-        "far one trusts an annotator, the reliability γ. Some examples become certain when one trusts more; others "
+        "far you trust an annotator: the reliability γ. Some examples become certain when you trust more; others "
         f"stay open at every γ, because the annotators disagree. {another}"
     ).strip()
     of_prior = of_the_prior(_TOY_PRIOR, RELIABILITIES[0], certainty[0, first], flat[first])
@@ -469,13 +465,13 @@ def toy() -> Study:
         "Reliability: how much is an annotator to be trusted?",
         [
             words, shown, list(demo_figures.certainty_over(x, frequency @ certainty.T, plausibility)), triangles,
-            "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
-            "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x at "
-            "which that split is most frequent, the one of the table. After Stutz et al. (2023), Figure 2, with "
-            "parameters of our own.", More("What the prior is", [of_prior]),
+            "Curves are averages over the ways in which five annotators can split. Each triangle shows draws of the "
+            "plausibilities after one such split, at reliability 1. The cross is the true plausibility at the x of the "
+            "table, where that split is most frequent. After Stutz et al. (2023), Figure 2, with our own parameters.",
+            More("What the prior is", [of_prior]),
             Code(CODE["toy"], "This study in Python"), RELIABILITY,
         ],
-        "some items become certain when annotators are trusted more, others stay open",
+        "some items become certain when annotators are trusted more; others stay open",
     )  # fmt: skip
     ran = _ran(fits[1.0], "simulated, without random numbers")
     return Study(section, shown, words, finding=trusted_and_wrong(*given), ran=ran)
@@ -512,27 +508,27 @@ def ratings() -> Study:
     share, spread = percent(held.mean()), f" ({percents(low, high)}, 95 %)"
     words = (
         f"Five people rate each of {data.num_items} items. Does an item lie above or below the threshold 0? The mean "
-        "rating always names a side; the model adds how certain it is. These ratings are drawn from the model that is "
+        "rating always names a side; the model adds how certain that is. The ratings are drawn from the model that is "
         "fitted, so the right side is known."
     )
     drawn = list(demo_figures.intervals(means, certainty, values["mean"]))
-    shown = Table(table, "How certain the side is said to be, and how often the mean rating is on it.")
+    shown = Table(table, "How certain the model is of the side, and how often the mean rating is on the right side.")
     how = Code(CODE["ratings"], "This study in Python")
     *_, worst = table.itertuples(index=False)
     advice = (
-        "What to do with this: get more ratings of the items below 0.75, of which the mean rating put "
-        f"{percent(worst[3])} ({percents(*worst[4:])}, 95 %) on the right side, before you act on them."
+        "What to do with this: before you act on items below 0.75, get more ratings of them. Their mean rating was on "
+        f"the right side for only {percent(worst[3])} ({percents(*worst[4:])}, 95 %)."
     )
     inside = f"{held.sum():,} of {data.num_items}"
-    gist = f"{inside} true means lie inside their 95 % interval"
-    words += f" {inside} true means lie inside their 95 % interval: {share}{spread}."
+    gist = f"95 % intervals contain the true mean of {inside} items"
+    words += f" The 95 % intervals contain the true mean of {inside} items: {share}{spread}."
     section = Section("Ratings: on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
-    number = {"Ratings: true means inside their 95 % interval": inside}
+    number = {"Ratings: items whose 95 % interval contains the true mean": inside}
     sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
     finding = (
-        "Ratings: the mean rating is on the wrong side of the threshold for {:,} of {:,} items where the model is 0.95 "
-        "certain of the side or more, and for {:,} of {:,} where it is less than 0.75 certain.".format(*sure, *unsure)
-    )
+        "Ratings: the mean rating is on the wrong side of the threshold for {:,} of the {:,} items of whose side the "
+        "model is at least 0.95 certain, and for {:,} of the {:,} of which it is less than 0.75 certain."
+    ).format(*sure, *unsure)
     return Study(section, shown, words, number, finding, ran=_ran(fit, "simulated, seed 4"))
 
 
@@ -573,7 +569,7 @@ def people() -> Study:
     doubt, mean = f"; {count.doubt}" if count.doubt else "", linkage_figures.mean_number(count)
     words = (
         f"Two files, drawn from the model that is fitted, describe {known:,} people in {size:,} records. One value in "
-        "twenty is wrong, one in fifty missing, and nothing says who is who. Linked, the files hold "
+        "twenty is wrong, one in fifty is missing, and nothing says who is who. By linking them, the model finds "
         f"{mean} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). {truth_among(known, count)}"
     )
     shown = Table(table, "How many people there are.")
@@ -582,8 +578,8 @@ def people() -> Study:
     gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; the truth is {known:,}"
     blocks = [words, shown, of_the_partition(count, scores), drawn, *doubts(fit), how, COUNT_PEOPLE]
     section = Section("People: two files to link", blocks, gist)
-    number = {f"People: in two files (95 % interval); the truth is {known:,}": f"{low:,.0f} to {high:,.0f}"}
-    finding = f"People: the two files describe {low:,.0f} to {high:,.0f} people (95 %); the truth is {known:,}."
+    number = {f"People in two files (95 % interval); in truth there are {known:,}": f"{low:,.0f} to {high:,.0f}"}
+    finding = f"People: the two files describe {low:,.0f} to {high:,.0f} people (95 %); in truth there are {known:,}."
     ran = _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)}
     return Study(section, shown, words, number, finding, ran=ran)
 

@@ -19,8 +19,8 @@ from consilience.rounding import at_least, probability
 
 COMMANDS = {
     "Write the sample files:": "consilience data example sample && cd sample",
-    "Learn labels, and who can be trusted:": "consilience fit dawid-skene labels.csv -o run",
-    "See that as a page, with two systems:": "consilience report run --predictions system_a.csv system_b.csv "
+    "Estimate labels and annotators' errors:": "consilience fit dawid-skene labels.csv -o run",
+    "See the result as a page, with two systems:": "consilience report run --predictions system_a.csv system_b.csv "
     "-o report.html",
     "Link two files of people:": "consilience link clinic.csv register.csv --restriction across -o linked",
 }
@@ -39,9 +39,7 @@ consilience fit plackett-luce rankings.csv -o rankings
 consilience fit mpa mentions.csv -o mentions"""
 """Of data that have no sample file."""
 
-YOURS = (
-    "These commands run on the sample files. With the names of your own files they run on those."
-)
+YOURS = "These commands run on the sample files. Replace the file names to run them on your own."
 
 CODE = {
     "anaesthetists": """import consilience as cs
@@ -76,11 +74,10 @@ print(fit.num_entities())""",
 """Each study as lines of Python that run as they are, by the name of its function."""
 
 RELIABILITY = (
-    "What to do with this: the reliability says as how many independent annotators one annotation counts. These data "
-    "do not show how large it is. Take it as 1 or less where annotators share what misleads them. Call an example "
-    "settled only if it is so at the lowest reliability that you would defend, and say which that is. Where some items "
-    "have gold labels, fit.calibration() shows at each reliability whether labels are right as often as they are said "
-    "to be."
+    "What to do with this: the reliability says how many independent annotations each one counts as. These data do "
+    "not show what it should be. Set it to 1 or less if the same things mislead all annotators. Call an example "
+    "settled only if it is settled at the lowest reliability that you would defend, and say which that is. If some "
+    "items have gold labels, fit.calibration() shows at each reliability whether labels are right as often as stated."
 )
 
 
@@ -113,10 +110,10 @@ def against_the_votes(labels: Sequence[Any], items: Sequence[Any], votes: np.nda
         if given < most:
             named.append(f"patient {item} ({grade}; {most:g} of {own.sum():g} say {labels[int(own.argmax())]})")
     if not named:
-        return "No grade is other than that of most votes."
+        return "Every grade is that of most votes."
     one = len(named) == 1
-    which = "Only one grade is not that" if one else f"{len(named)} grades are not those"
-    return f"{which} of most votes: {'; '.join(named)}."
+    which = "Only one grade differs" if one else f"{len(named)} grades differ"
+    return f"{which} from that of most votes: {'; '.join(named)}."
 
 
 _DEPENDENCES = (0.0, 0.2, 0.5, 0.63)
@@ -148,7 +145,7 @@ class Others(NamedTuple):
         sure = at_least(float(self.changed["sure"].min()), 2)
         get = "gets" if len(named) == 1 else "get"
         told = f"with a certainty of {sure} or more: {', '.join(named)}"
-        return f"{without} {counted(len(named), 'patients')} {get} another grade, {told}"
+        return f"{without} {counted(len(named), 'patients')} {get} a different grade, {told}"
 
 
 def other_assumptions(fit: Any) -> Others:
@@ -167,9 +164,8 @@ def same_grades(grades: Sequence[Any]) -> str:
     first, *others = (np.asarray(one) for one in grades)
     changed = int(np.any([one != first for one in others], axis=0).sum())
     if changed:
-        return f"{changed} of {len(first)} grades differ between these dependences."
-    number = {3: "three", 4: "four", 5: "five"}.get(len(grades), len(grades))
-    return f"The grades are the same at all {number}."
+        return f"{changed} of {len(first)} grades change within that range."
+    return "The grades are the same throughout that range."
 
 
 DEFAULT_PRIOR, FLAT_PRIOR = "default prior", "flat prior"
@@ -205,16 +201,16 @@ def by_priors(
 
 
 WHAT_SYSTEMS_DO = (
-    "The system that slips gives the majority label, but a random one on every tenth item. The one that hesitates "
-    "picks either of the two leading labels where they are at most one vote apart. The third repeats the label of one "
-    "annotator, drawn for each item. Intervals are of the accuracy on these items, which is known here; consilience "
-    "compare also counts that other items would have given other scores."
+    "The system that slips gives the majority label, but a random label on every tenth item. The system that hesitates "
+    "picks one of the two leading labels at random where they are at most one vote apart. The third repeats the label "
+    "of one annotator, drawn anew for each item. Intervals are for the accuracy on these items, which is known here; "
+    "those of consilience compare also allow for other items."
 )
 """What there is to know of the systems of the leaderboard."""
 
 BEFORE_REPORTING = (
-    "What to do with this: do not report accuracy against a majority vote as if it were the truth. Compare against the "
-    "fit, try another prior, say where the predictions come from, and have some items labelled by an expert."
+    "What to do with this: do not report accuracy against a majority vote as if the vote were the truth. Compare "
+    "against the fit, try another prior, say where the predictions come from, and have an expert label some items."
 )
 """What follows from the leaderboard."""
 
@@ -238,7 +234,9 @@ HELD_BY_PRIORS = (
 
 HELD_BY_DEFAULT = (
     f"Leaderboard: over {SIMULATIONS} simulations like this one, "
-    f"{100 * HELD[DEFAULT_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % of the 95 % intervals contained the true accuracy."
+    f"{100 * HELD[DEFAULT_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % of the 95 % intervals contained the true accuracy. "
+    "Say where predictions come from: a system that knows the truth scores {:.2f} if it is taken to have learned from "
+    "the crowd, and {:.2f} if not."
 )
 """The finding of the study of systems: how often its intervals are right."""
 
@@ -251,24 +249,25 @@ def of_grades(fewest: int, most: int, size: int, others: Others) -> str:
     changed = counted(len(others.changed), "patients")
     return (
         f"Anaesthetists: {fewest} to {most} of {size} grades are sure, depending on how often graders make the same "
-        f"errors, which these data do not show. A fit without a prior on their errors gives {changed} another grade."
+        f"errors, which these data cannot show. Without a prior on their errors, {changed} would get a different grade."
     )
 
 
 def of_ties(moved: str, table: Any, columns: Sequence[str]) -> str:
     """Return the finding of the study of differential diagnoses; see `who_is_first`."""
     changed, cases = _others_ahead(table, columns), table["case"].nunique()
-    ahead = f"and in {len(changed)} of {cases} cases" if changed else f"but in none of {cases} cases"
-    return f"Dermatologists: how ties are weighted changes a score by up to {moved}, {ahead} which system is ahead."
+    leads = f"changes which system leads in {len(changed)} of {cases} cases"
+    ahead = f"and {leads}" if changed else f"but changes the leading system in none of {cases} cases"
+    return f"Dermatologists: how ties are weighted moves a score by up to {moved}, {ahead}."
 
 
 def trusted_and_wrong(labels: Sequence[str], votes: np.ndarray, table: Any, most: str) -> str:
     """Return the finding of the study of reliability: how sure of what is not so trust makes; see `sure_of_another`."""
     sure = [row[most] for row, _ in _led_by_another(labels, votes, table)]
     if not sure:
-        return "Reliability: how certain a condition is depends on how far annotators are trusted."
+        return "Reliability: how certain a condition is depends on how far you trust annotators."
     return (
-        f"Reliability: if annotators are trusted most, the model is {probability(max(sure))} certain of a condition "
+        f"Reliability: if you trust annotators most, the model is {probability(max(sure))} certain of a condition "
         "that is not the most plausible one."
     )
 
@@ -278,30 +277,23 @@ def in_brackets(row: Any) -> str:
     return f"{row.value:.2f} [{row.lower:.2f}, {row.upper:.2f}]"
 
 
-def of_a_vote(system: Any, by_prior: Mapping[str, Any], knows: float) -> tuple[dict[str, str], str, str]:
+def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str], str, str]:
     """Return the key figure, the verdict of the page and the gist on the system that a vote likes best.
 
     Parameters
     ----------
     system : its row of the table on the page.
     by_prior : its row of the comparison by each prior, by name; that which a user gets first.
-    knows : score, by that prior, of a system that knows the truth.
     """
     claimed, true = f"{system['by majority vote']:.2f}", f"{system['true accuracy']:.2f}"
     user, flat = by_prior[DEFAULT_PRIOR], by_prior[FLAT_PRIOR]
-    number = {
-        f"Leaderboard: accuracy that a majority vote claims for a system that repeats the crowd; it is {true}, and the "
-        f"model says {user.value:.2f} ({user.lower:.2f} to {user.upper:.2f}, 95 %)": claimed
-    }
-    below = f"{knows:.2f}"
-    behind = ", less than the one that repeats the crowd" * bool(knows < user.value)
+    number = {f"Leaderboard: accuracy against a majority vote of a system whose true accuracy is {true}": claimed}
     verdict = (
-        f"A majority vote claims an accuracy of {claimed} for a simulated system that repeats the crowd, the model "
-        f"says {user.value:.2f} ({user.lower:.2f} to {user.upper:.2f}), and the truth is {true}. A system that knows "
-        f"the truth gets {below}{behind}, if it is wrongly taken to have learned from the crowd."
+        f"Scored against a majority vote, a simulated system that repeats the crowd has an accuracy of {claimed}. The "
+        f"model says {user.value:.2f} ({user.lower:.2f} to {user.upper:.2f}, 95 %); the truth is {true}."
     )
     gist = (
-        f"a vote claims {claimed} for a system that has {true}; the model says {in_brackets(user)}, with a "
+        f"a vote claims {claimed} for a system that has {true}; the model says {in_brackets(user)}, or with a "
         f"{FLAT_PRIOR} {in_brackets(flat)}"
     )
     return number, verdict, gist
@@ -316,10 +308,10 @@ def of_the_knowing(known: Any, told: Any) -> str:
     told : its row of one that is told that it looked at the items itself.
     """
     return (
-        f"The system that knows the truth gets {known.value:.2f} and not 1. Scores from the crowd's labels alone "
-        "prefer systems that follow the crowd. Here the comparison is told that all four know nothing but the "
-        "annotations, which is wrong of this one. Told that it looked at the items itself "
-        f"(provenance=\"independent\"), the comparison gives it {in_brackets(told)}."
+        f"The system that knows the truth scores {known.value:.2f}, not 1. The comparison was told that all four "
+        "systems know only the annotations, which is false for this one, and then nobody can score above what the "
+        f"annotations show. Told that it looked at the items itself (provenance=\"independent\"), the comparison gives "
+        f"it {in_brackets(told)}."
     )
 
 
@@ -336,22 +328,22 @@ def whom_to_look_at(labels: Any, certainty: np.ndarray, others: Others) -> tuple
     unsure = items[np.argsort(certainty, kind="stable")][: int((certainty < SURE).sum())].tolist()
     moved = [item for item in others.changed["item"] if item not in unsure]
     again, most = len(unsure) + len(moved), max(others.certainties)
-    of_prior = f", and {', '.join(moved)}, whose grade is another without a prior" * bool(moved)
+    of_prior = f", and {', '.join(moved)}, whose grade differs without a prior" * bool(moved)
     low = int((others.certainties[most] < SURE).sum())
     return again, (
         f"What to do with this: have {counted(again, 'patients')} looked at again: {', '.join(unsure)}, whose "
-        f"certainty is below {SURE}{of_prior}. If looks may err together as far as dependence {most:g} says, have the "
-        f"{low} looked at who are below {SURE} there. The other grades are the same by all that was tried here; that "
-        "does not make them right: only patients whose grade is known could show it."
+        f"certainty is below {SURE}{of_prior}. If the dependence may be as high as {most:g}, look again at the {low} "
+        f"who are below {SURE} there. The other grades are the same under all that was tried here. That does not make "
+        "them right: only patients whose grade is known could show it."
     )
 
 
 def of_the_prior(prior: float, reliability: float, value: float, flat: float) -> str:
     """Say what the prior of the plausibilities is, and what a flat one gives of example (i)."""
     return (
-        f"Before any annotation the plausibilities have a Dirichlet prior with {prior:g} for each condition, which "
-        f"expects one of them to have nearly all; with a flat prior, 1 for each, example (i) has {probability(flat)} "
-        f"at γ = {reliability:g} and not {probability(value)}."
+        f"Before any annotation, the plausibilities have a Dirichlet prior with {prior:g} for each condition: it "
+        f"expects one condition to have nearly all the plausibility. With a flat prior, 1 for each, the certainty of "
+        f"example (i) at γ = {reliability:g} is {probability(flat)}, not {probability(value)}."
     )
 
 
@@ -359,7 +351,7 @@ def who_is_first(table: Any, columns: Sequence[str]) -> str:
     """Say in which cases the system with the higher score is another one by the other of two weights."""
     changed, cases = _others_ahead(table, columns), table["case"].nunique()
     if not changed:
-        return f"Here they would not: in each of {cases} cases the same of two systems is ahead by both weights."
+        return f"Here they would not: in each of the {cases} cases the same system is ahead under both."
     return f"Here they would in {len(changed)} of {cases} cases: {', '.join(changed)}."
 
 
@@ -380,11 +372,11 @@ def sure_of_another(labels: Sequence[str], votes: np.ndarray, table: Any, most: 
     most : the column of the largest reliability.
     """
     wrong = [
-        f"{row['example'].partition(' ')[0]} most say {label}, which has a certainty of {probability(row[most])} at "
-        f"{most}, but {row['truly on top']} is the most plausible"
+        f"{row['example'].partition(' ')[0]} most votes are for {label}, which has a certainty of "
+        f"{probability(row[most])} at {most}, but {row['truly on top']} is the most plausible"
         for row, label in _led_by_another(labels, votes, table)
     ]
-    return f"More trust makes a label more certain, not right: in example {'; in '.join(wrong)}. " if wrong else ""
+    return f"Trust makes a label more certain, not more right: in example {'; in '.join(wrong)}. " if wrong else ""
 
 
 def _led_by_another(labels: Sequence[str], votes: np.ndarray, table: Any) -> list[tuple[Any, str]]:
@@ -405,8 +397,8 @@ def truth_among(known: int, count: Any) -> str:
 
 
 COUNT_PEOPLE = (
-    "What to do with this: report how many people there are with the interval and not the count of one linkage, and "
-    "look yourself at pairs that are neither surely one person nor surely two."
+    "What to do with this: report the number of people with its interval, not the count of a single linkage, and look "
+    "yourself at pairs that are neither surely one person nor surely two."
 )
 """The advice of the study of two files."""
 
@@ -417,8 +409,8 @@ def of_the_partition(count: Any, scores: Any) -> str:
     low, high = count.interval
     outside = "" if low <= count.point <= high else ", which is outside the interval, since it leaves out weak links"
     return (
-        f"The one partition that would be written has {count.point:,.0f} people{outside}. Of the pairs that it joins "
-        f"{right} are right, and they are {found} of all pairs that belong together."
+        f"The single partition that would be written has {count.point:,.0f} people{outside}. Of the pairs that it "
+        f"joins, {right} are right; it finds {found} of all pairs that belong together."
     )
 
 
@@ -428,7 +420,8 @@ FILES, FILES_HELD = 20, 20
 _LEAST_HELD, _MOST_HELD = wilson(FILES_HELD / FILES, FILES)
 
 HELD_BY_PEOPLE = (
-    f"In {FILES} simulations like this one (seeds 0 to {FILES - 1}) the 95 % interval held the true number "
-    f"{FILES_HELD} times, which leaves {100 * _LEAST_HELD:.0f} to {100 * _MOST_HELD:.0f} % open (95 %)."
+    f"In {FILES} simulations like this one (seeds 0 to {FILES - 1}), the 95 % interval contained the true number "
+    f"{FILES_HELD} times. With so few simulations the true share may be {100 * _LEAST_HELD:.0f} to "
+    f"{100 * _MOST_HELD:.0f} %."
 )
 """What they say."""

@@ -21,7 +21,6 @@ from consilience.demo_words import (
     Others,
     against_the_votes,
     by_priors,
-    of_a_vote,
     of_ties,
     same_grades,
     trusted_and_wrong,
@@ -99,11 +98,12 @@ def test_two_files_are_linked(studies):
     assert table["truth"].tolist() == [455, 145]
     assert any("were cut at their weakest links" in str(block) for block in studies["people"].section.blocks)
     assert table["mean of draws"].sum() == pytest.approx(600)
-    assert words.endswith("the 95 % interval held the true number 20 times, which leaves 84 to 100 % open (95 %).")
+    assert words.endswith("true number 20 times. With so few simulations the true share may be 84 to 100 %.")
     low, high = map(round, table.loc[0, ["95 % from", "to"]])
     finding = studies["people"].finding
-    assert finding == f"People: the two files describe {low} to {high} people (95 %); the truth is 455."
-    assert studies["people"].number == {"People: in two files (95 % interval); the truth is 455": f"{low} to {high}"}
+    assert finding == f"People: the two files describe {low} to {high} people (95 %); in truth there are 455."
+    name = "People in two files (95 % interval); in truth there are 455"
+    assert studies["people"].number == {name: f"{low} to {high}"}
     assert (table["95 % from"] <= table["truth"]).all()
     assert (table["truth"] <= table["to"]).all()
 
@@ -119,36 +119,35 @@ def test_the_least_certain_patients_come_first(studies):
     others = [(cs.certainty(one).items >= 0.9).sum() for one in fits]
     assert all((one.labels()["label"] == fit.labels()["label"]).all() for one in fits)
     words, tried = " ".join(block for block in study.section.blocks if isinstance(block, str)), study.section.blocks[4]
-    assert words.count("may lie outside those tried. The grades are the same at all five.") == 1
+    assert words.count("outside the range tried. The grades are the same throughout that range.") == 1
     named = ["0 (independent looks)", "0.2", "0.3, assumed", "0.5", "0.63 (the highest of nine public crowds)"]
     assert tried.frame["dependence"].tolist() == named
     assert tried.frame["sure grades"].tolist() == [*others[:2], sure, *others[2:]]
     assert others[0] > others[1] > sure > others[2] > others[3]
     every = [*others, sure]
-    name = "Anaesthetists: of the grades of 45 patients are sure (certainty 0.9 or more), depending on how often "
-    name += "graders make the same errors"
-    assert "It is 0.3, not learned from these data but assumed: nine public crowds have 0.20 to 0.63. Other" in words
+    name = "Anaesthetists: grades of 45 that are sure (certainty 0.9 or more)"
+    assert "It is 0.3, not learned from these data but assumed: nine public crowds have 0.20 to 0.63. The" in words
     assert study.number == {name: f"{min(every)} to {max(every)}"}
     own, without = fit.labels(), cs.fit("dawid-skene", fit.data, method="em").labels()
     changed = own["item"][own["label"] != without["label"]]
     assert changed.tolist() == ["2", "12", "36", "38"]
     (more,) = (block for block in study.section.blocks if isinstance(block, More))
-    assert more.title == "Without a prior 4 patients would get another grade"
+    assert more.title == "Without a prior, 4 patients would get a different grade"
     assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", more.blocks[0])
-    assert "get another grade, with a certainty of 0.97 or more: 2 (4, not 3), " in more.blocks[0]
+    assert "get a different grade, with a certainty of 0.97 or more: 2 (4, not 3), " in more.blocks[0]
     assert more.blocks[1].startswith("Accuracies lean")
     assert set(changed) <= set(table["patient"])
     assert 0.97 < without["certainty"][own["label"] != without["label"]].min() < 0.98
     assert study.finding.startswith(f"Anaesthetists: {min(every)} to {max(every)} of 45 grades are sure, depending on ")
-    assert "Only one grade is not that of most votes: patient 38 (2; 4 of 7 say 3). The dependence is" in words
-    assert study.finding.endswith(" A fit without a prior on their errors gives 4 patients another grade.")
-    assert study.section.gist == "6 of 45 patients to look at again, at the assumed dependence"
+    assert "Only one grade differs from that of most votes: patient 38 (2; 4 of 7 say 3). The dependence says" in words
+    assert study.finding.endswith(" Without a prior on their errors, 4 patients would get a different grade.")
+    assert study.section.gist == "6 of 45 patients should be looked at again, if the assumed dependence is right"
     unsure = own["item"][certainty.items < 0.9]
     advice = study.section.blocks[-1]
     assert advice.startswith("What to do with this: have 6 patients looked at again: 3, 38, 7, 36, whose certainty is")
     assert set(unsure) == {"3", "38", "7", "36"}
-    assert ", and 2, 12, whose grade is another without a prior. If looks may err together" in advice
-    assert f"have the {45 - others[3]} looked at who are below 0.9 there." in advice
+    assert ", and 2, 12, whose grade differs without a prior. If the dependence may be as high as 0.63, look" in advice
+    assert f"look again at the {45 - others[3]} who are below 0.9 there." in advice
     # Every patient was graded seven times, three times by the first anaesthetist.
     assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}
 
@@ -162,20 +161,20 @@ def test_the_printed_cases_come_out_as_printed(studies):
     np.testing.assert_allclose(program, [0.538, 0.981, 0.399, 0.599, 0.393, 0.586], atol=0.02)
     np.testing.assert_allclose(equation, [0.648, 0.972, 0.123, 0.876, 0.745, 0.807], atol=0.02)
     printed, (_, _, ties, *_) = table["printed in the paper"], studies["dermatologists"].section.blocks
-    moved, *far = map(float, re.findall(r"to (0\.\d{3})", ties))
+    moved, *far = map(float, re.findall(r"(?:to|within) (0\.\d{3})", ties))
     pairs = (program, equation), (program, printed), (equation, printed)
     for value, (one, other) in zip((moved, *far), pairs, strict=True):
         assert value - 0.001 < (one - other).abs().max() <= value  # rounded up, and by no more than it takes
     assert studies["dermatologists"].section.gist.endswith(f"by up to {moved:.3f}")
     advice = studies["dermatologists"].section.blocks[-1]
-    assert advice.endswith("Here they would not: in each of 3 cases the same of two systems is ahead by both weights.")
+    assert advice.endswith("Here they would not: in each of the 3 cases the same system is ahead under both.")
     named = "here, weights of their equation 14"
     other = table.assign(**{named: np.where(table["case"] == "357", 1 - table[named], table[named])})
     columns = ["here, weights of their program", named]
     assert who_is_first(other, columns) == "Here they would in 1 of 3 cases: 357."
-    said = f"Dermatologists: how ties are weighted changes a score by up to {moved:.3f}, "
-    assert studies["dermatologists"].finding == f"{said}but in none of 3 cases which system is ahead."
-    assert of_ties(f"{moved:.3f}", other, columns) == f"{said}and in 1 of 3 cases which system is ahead."
+    said = f"Dermatologists: how ties are weighted moves a score by up to {moved:.3f}, "
+    assert studies["dermatologists"].finding == f"{said}but changes the leading system in none of 3 cases."
+    assert of_ties(f"{moved:.3f}", other, columns) == f"{said}and changes which system leads in 1 of 3 cases."
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -218,37 +217,27 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     place = table["by majority vote"].idxmax()
     favourite, (default, flat) = table.loc[place], (texts[f"{prior} [95 %]"][place] for prior in simulated.fits)
     claimed, true = texts["by majority vote"][place], texts["true accuracy"][place]
-    assert f"gives “{favourite['system']}” an accuracy of {claimed}; it is {true}." in study.words
+    said = f"“{favourite['system']}” has an accuracy of {claimed}; its true accuracy is {true}."
+    assert study.words.endswith(f"Scored against the majority vote, {said}")
     more, _ = (block.blocks[0] for block in study.section.blocks if isinstance(block, More))
     alpha = simulated.fits["default prior"].posterior.plausibility.unnamed
     assert f"here it adds {alpha:.2f} to each label, and the data were drawn with 0.4." in more
     assert "accuracy of 3 and 1 of the 3 systems that know only the crowd. Under both, “hesitates" in more
-    value, knows = default[:4], texts["default prior [95 %]"][table["system"].tolist().index(demo.KNOWING)]
-    assert f"the model says {default.replace('[', '(').replace(']', ')')}, and the truth is {true}. A " in (
-        study.verdict.replace(" to ", ", ")
-    )  # fmt: skip
-    said = f"gets {knows[:4]}, less than the one that repeats the crowd, if it is wrongly taken to have learned from "
-    said += "the crowd."
+    value, low, high = re.findall(r"0\.\d\d", default)
+    said = f"has an accuracy of {claimed}. The model says {value} ({low} to {high}, 95 %); the truth is {true}."
     assert study.verdict.endswith(said)
     told = cs.compare(simulated.fits["default prior"], {"it": demo._as_predictions(
         simulated.data, simulated.truth, "it")}, provenance="independent").of_these().table.iloc[0]  # fmt: skip
+    knows = texts["default prior [95 %]"][table["system"].tolist().index(demo.KNOWING)]
+    said = f"scores {knows[:4]} if it is taken to have learned from the crowd, and {told['value']:.2f} if not."
+    assert study.finding.endswith(said)
     said = f"gives it {told['value']:.2f} [{told['lower']:.2f}, {told['upper']:.2f}]."
     assert study.section.blocks[2].endswith(said)
     assert not any(name.startswith("P(best)") for name in table)
     ((name, number),) = study.number.items()
     assert number == claimed
-    assert f"; it is {true}, and the model says {value} (" in name
-    assert f"the model says {default}, with a flat prior {flat}" in study.section.gist
-
-
-@pytest.mark.parametrize(("knows", "behind"), [(0.65, True), (0.67, False)])
-def test_whether_who_knows_the_truth_is_behind_is_computed(knows, behind):
-    system = pandas.Series({"by majority vote": 0.9, "true accuracy": 0.72})
-    one, other = (pandas.Series({"value": value, "lower": 0.6, "upper": 0.7}) for value in (0.66, 0.71))
-    number, verdict, _ = of_a_vote(system, {"default prior": one, "flat prior": other}, knows)
-    assert "the crowd, the model says 0.66 (0.60 to 0.70), and the truth is 0.72. A" in verdict
-    assert f"gets {knows}{', less than the one that repeats the crowd' * behind}, if it is wrongly" in verdict
-    assert list(number.values()) == ["0.90"]
+    assert name.endswith(f"of a system whose true accuracy is {true}")
+    assert f"the model says {default}, or with a flat prior {flat}" in study.section.gist
 
 
 @pytest.mark.slow
@@ -277,7 +266,7 @@ def test_the_default_prior_expects_as_much_agreement_as_there_is(studies):
     assert abs(agreement - by_prior["default prior"]) < 0.02
     assert by_prior["flat prior"] < agreement - 0.1
     assert TOO_HIGH["flat prior"] < -0.03 < TOO_HIGH["default prior"]
-    assert studies["leaderboard"].finding.endswith("95 % of the 95 % intervals contained the true accuracy.")
+    assert " 95 % of the 95 % intervals contained the true accuracy. " in studies["leaderboard"].finding
 
 
 @pytest.mark.slow
@@ -304,12 +293,12 @@ def test_the_toy_has_an_example_of_each_kind(studies):
     nearest = [("Benign 1", "Benign 2", "Cancer")[np.abs(x - np.array([-2, 0, 1.5])).argmin()] for x in table["x"]]
     assert table["truly on top"].tolist() == nearest
     assert (nearest[2], table["votes"][2]) == ("Benign 2", "1× Benign 1, 1× Benign 2, 3× Cancer")
-    said = "certain, not right: in example (iii) most say Cancer, which has a certainty of 0.999 at γ = 10, but "
+    said = "not more right: in example (iii) most votes are for Cancer, which has a certainty of 0.999 at γ = 10, but "
     assert said + "Benign 2 is the most plausible." in studies["toy"].words
-    assert "trusted most, the model is 0.999 certain of a condition that is not the most" in studies["toy"].finding
+    assert "most, the model is 0.999 certain of a condition that is not the most" in studies["toy"].finding
     agree = table.assign(**{"truly on top": ["Cancer"] * 3}), "γ = 10"
     votes = np.array([[0, 0, 5], [1, 2, 2], [1, 1, 3]])
-    assert trusted_and_wrong(demo.TOY_LABELS, votes, *agree).endswith("on how far annotators are trusted.")
+    assert trusted_and_wrong(demo.TOY_LABELS, votes, *agree).endswith("on how far you trust annotators.")
     # Half of five votes, and as much of each prior: how probably the first of three plausibilities is the largest.
     random = np.random.default_rng(0)
     for prior, value in ((0.1, certainty[0, 0]), (1, 0.845)):
@@ -317,15 +306,15 @@ def test_the_toy_has_an_example_of_each_kind(studies):
         assert (largest == 0).mean() == pytest.approx(value, abs=0.005)
     (more,) = (block.blocks[0] for block in studies["toy"].section.blocks if isinstance(block, More))
     assert "with 0.1 for each condition" in more
-    assert "1 for each, example (i) has 0.845 at γ = 0.5 and not 0.978." in more
+    assert "1 for each, the certainty of example (i) at γ = 0.5 is 0.845, not 0.978." in more
 
 
 @pytest.mark.parametrize(
     ("grades", "said"),
     [
-        ("abb", "No grade is other than that of most votes."),
-        ("bbb", "Only one grade is not that of most votes: patient 1 (b; 3 of 4 say a)."),
-        ("bab", "2 grades are not those of most votes: patient 1 (b; 3 of 4 say a); patient 2 (a; 4 of 5 say b)."),
+        ("abb", "Every grade is that of most votes."),
+        ("bbb", "Only one grade differs from that of most votes: patient 1 (b; 3 of 4 say a)."),
+        ("bab", "2 grades differ from that of most votes: patient 1 (b; 3 of 4 say a); patient 2 (a; 4 of 5 say b)."),
     ],
 )
 def test_grades_that_leave_the_majority_are_named(grades, said):
@@ -361,8 +350,8 @@ def test_what_another_prior_would_say_is_counted(systems, lower, upper, said):
 @pytest.mark.parametrize(
     ("grades", "said"),
     [
-        ([[1, 2, 3]] * 3, "The grades are the same at all three."),
-        ([[1, 2, 3], [1, 2, 2], [1, 1, 3]], "2 of 3 grades differ between these dependences."),
+        ([[1, 2, 3]] * 3, "The grades are the same throughout that range."),
+        ([[1, 2, 3], [1, 2, 2], [1, 1, 3]], "2 of 3 grades change within that range."),
     ],
 )
 def test_whether_grades_depend_on_what_is_assumed_is_said(grades, said):
@@ -372,12 +361,12 @@ def test_whether_grades_depend_on_what_is_assumed_is_said(grades, said):
 def test_grades_of_maximum_likelihood_that_are_others_are_named():
     changed = pandas.DataFrame({"item": ["2"], "label": ["b"], "other": ["a"], "sure": [0.7]})
     others = Others({0.5: np.array([0.6, 0.8, 0.95])}, "", changed)
-    assert others.without_prior.endswith("1 patient gets another grade, with a certainty of 0.70 or more: 2 (a, not b)")
+    assert others.without_prior.endswith("gets a different grade, with a certainty of 0.70 or more: 2 (a, not b)")
     labels, sure = pandas.DataFrame({"item": ["1", "2", "3"]}), np.array([0.7, 0.95, 0.99])
     number, advice = whom_to_look_at(labels, sure, others)
     assert number == 2
-    assert "2 patients looked at again: 1, whose certainty is below 0.9, and 2, whose grade is another" in advice
-    assert "dependence 0.5 says, have the 2 looked at who" in advice
+    assert "2 patients looked at again: 1, whose certainty is below 0.9, and 2, whose grade differs" in advice
+    assert "as high as 0.5, look again at the 2 who" in advice
     same = others._replace(changed=changed[:0])
     assert same.without_prior.endswith("the grades are the same")
     number, advice = whom_to_look_at(labels, sure, same)
@@ -394,13 +383,13 @@ def test_where_the_true_number_lies_is_said(interval, said):
 def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):
     table = studies["ratings"].table.frame
     assert table["items"].sum() == 120
-    assert "put 50.0 % (32.1 to 67.9 %, 95 %) on the right side" in studies["ratings"].section.blocks[-1]
-    assert studies["ratings"].number == {"Ratings: true means inside their 95 % interval": "113 of 120"}
+    assert "on the right side for only 50.0 % (32.1 to 67.9 %, 95 %)." in studies["ratings"].section.blocks[-1]
+    assert studies["ratings"].number == {"Ratings: items whose 95 % interval contains the true mean": "113 of 120"}
     first, *_, last = table.itertuples(index=False)
     wrong = [round(row[1] * (1 - row[3])) for row in (first, last)]
     finding = studies["ratings"].finding
-    assert f"for {wrong[0]} of {first[1]} items where the model is 0.95 certain of the side or more, " in finding
-    assert finding.endswith(f"for {wrong[1]} of {last[1]} where it is less than 0.75 certain.")
+    assert f"for {wrong[0]} of the {first[1]} items of whose side the model is at least 0.95 certain, " in finding
+    assert finding.endswith(f"for {wrong[1]} of the {last[1]} of which it is less than 0.75 certain.")
     share = re.search(r"94\.2 % \(([\d.]+) to ([\d.]+) %", studies["ratings"].words).groups()
     np.testing.assert_allclose(np.array(share, float), [88.4, 97.1])  # Wilson's of 113 of 120, by hand
     assert (table["95 % from"] < table["mean rating on the right side"]).all()
