@@ -93,7 +93,7 @@ def leaderboard_at_a_glance(
     systems = found[prior].table["system"].tolist()
     first, second = (found[name].table.set_index("system").loc[systems] for name in (prior, other))
     scores, others = (
-        Scores(f"by the {name}, 95 %", points, own["lower"].to_numpy(), own["upper"].to_numpy())
+        Scores(f"model, {name}, 95 %", points, own["lower"].to_numpy(), own["upper"].to_numpy())
         for name, own, points in (
             (prior, first, first[["value"]].to_numpy().T), (other, second, np.empty((0, len(systems)))),
         )
