@@ -300,8 +300,10 @@ def _thin(ax: Any, comparison: Comparison, places: np.ndarray, grey: bool) -> di
     thin: dict[str, np.ndarray] = {}
     if comparison.own_draws is not None:
         of = "annotations alone, " * grey
-        copied = "if made from them" if grey else "if made from the annotations"
-        thin = {f"{of}{copied}": comparison.draws, f"{of}if it looked itself": comparison.own_draws}
+        names = ("if made from them", "if it saw the items") if grey else (
+            "predictions made from the annotations", "system looked at the items itself"
+        )  # fmt: skip
+        thin = dict(zip((of + name for name in names), (comparison.draws, comparison.own_draws), strict=True))
     elif grey:
         thin = {"annotations alone": comparison.draws}
     # Where the truth is a point, or the thick interval is of these units alone, there is one source, which it shows.

@@ -152,9 +152,9 @@ def compare_anchored(
         text = f"{LEAST_ITEMS} gold {unit}s at least are needed, and '{few}' has {least}; label more, or {{gold}}"
         raise UnsupportedRequest(text, Remedy("gold", "ignore"))
     found = anchored(y, p, gold, probability=probability, bounds=bounds, level=level, seed=seed)
-    notes = [f"As good as {found.worth:,.0f} gold {unit}s."] if found.worth else []
+    notes = [f"The scores are as precise as with {found.worth:,.0f} gold {unit}s alone."] if found.worth else []
     if least < _FEW:
-        notes.append(f"Below {_FEW} gold {unit}s P(best) is too sure where scores are high; it has one digit.")
+        notes.append(f"Below {_FEW} gold {unit}s, P(best) is too sure where scores are high, so it has one digit.")
     if probability is None and not_random(p, gold):
         notes.append(f"Gold {unit}s {NOT_RANDOM}")
     return Comparison(

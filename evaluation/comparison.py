@@ -65,20 +65,21 @@ _DOUBT, _FEW_DRAWS = np.arange(-3.0, 4.0), 100
 _COPIES = 3
 
 _DEPENDENT = (
-    "How much the annotators err together is not known: dependence {:.2f}, 95 % from {:.2f} to {:.2f}, is in the "
-    "intervals."
+    "How often the annotators make the same errors is not known; the intervals allow for it (dependence {:.2f}, 95 % "
+    "from {:.2f} to {:.2f})."
 )
 _DEPENDENT_LEFT_OUT = (
     "How much the annotators err together is not known, and not in these intervals: it is in those of top-k alone."
 )
 _READINGS = (
-    "These annotations do not tell whether the systems looked at the items themselves. Lower: predictions made from "
-    "these annotations, as by training on them; they are right as often as the annotations make probable. Upper: they "
-    "looked, and their errors are independent of the annotators'. If you know which, say so (option “provenance”){}."
+    "The annotations do not show whether the systems looked at the items themselves. The lower score is for "
+    "predictions made from the annotations, for example by training on them: these are right as often as the "
+    "annotations make probable. The upper score is for systems that looked at the items and whose errors are "
+    "independent of the annotators'. If you know which is true, say so (option “provenance”){}."
 )
 ONE_KIND = (
-    "P(best) takes the systems of unknown provenance to be of one kind: all made from the annotations, or all "
-    "looked at the items. With provenance=\"mixed\" each is taken for itself, and P(best) is a range."
+    "P(best) assumes that systems of unknown provenance are of one kind: either all were made from the annotations, or "
+    "all looked at the items. With provenance=\"mixed\" each system is considered separately, and P(best) is a range."
 )
 """What is said of P(best) where it supposes that."""
 _ANCHOR = (

@@ -222,9 +222,9 @@ def says(account: Account) -> Iterable[Note]:
         what = "shares of votes are taken for probabilities, and annotators who agree make 1, whoever they are"
     else:
         what = (
-            f"only ties ({tied:,} of {len(winners.first) - 1:,} items) are left open; whatever won otherwise, however "
-            "narrowly, is taken for certain. Scores of systems by the vote alone are off where the wrong label won, "
-            "and their intervals, which ignore that, are too narrow"
+            f"only ties ({tied:,} of {len(winners.first) - 1:,} items) are left open; every other winner counts as "
+            "certain, however narrowly it won. Scores of systems by the vote alone are off where the wrong label won, "
+            "and their intervals are too narrow"
         )
     title = "A vote does not say how sure it is."
     model = "mpa" if account.resolved.data.unit == "mention" else "dawid-skene"

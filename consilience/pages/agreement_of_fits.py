@@ -49,9 +49,9 @@ def agreement_parts(
     if fit.data.rows == "report":
         first = "that leads in the rankings of the item's others, where a class weighs less the lower it stands"
     blocks: list[Any] = [
-        f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} {first}; where several lead, "
-        f"any of them counts. It is {left_out.value:.3f} on average over {counted(several, 'items')} with two "
-        "annotators or more."
+        f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} {first}; if several lead, any "
+        f"of them counts. It is {left_out.value:.3f} on average over {counted(several, 'items')} with two annotators "
+        "or more."
     ]
     each: list[Any] = []
     gist = f"leave-one-out agreement {left_out.value:.3f}"
@@ -61,7 +61,7 @@ def agreement_parts(
             gist = f"Kendall's tau {rankings_agree.tau_words(ranked)}; {gist}"
             blocks.insert(0, rankings_agree.in_section(ranked))
     if truth.num_draws > 1 and not is_vote(fit):
-        blocks[-1] += " It uses no model; certainty should rise with it."
+        blocks[-1] += " It uses no model; certainty should increase with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     blocks += each
     pairs, check, said = _pairwise_agreement(fit)
@@ -87,20 +87,20 @@ def _of_rankings(fit: Fit, first: str, value: float, several: int) -> tuple[str,
     beside, each = naming(data, weights), agreement_by_annotator(data, weights)
     least, most = (f"{end:.1f}" for end in (each.classes.min(), each.classes.max()))
     named = f"{least} to {most}" if least != most else f"{least} each"
-    gist = f"same first choice as the others {beside.first:.2f} ({beside.first_at_random:.2f} at random)"
-    gist += f", named at all {value:.2f} ({beside.at_random:.2f})"
+    gist = f"same first choice as the others {beside.first:.2f}, by chance {beside.first_at_random:.2f}"
     chance = rankings_agree.chance_words(each, beside.first_at_random)
     words = (
-        f"An annotator's first choice, alone or tied, is the class {first}, in {beside.first:.2f} of the rankings; at "
-        f"random it would be in {beside.first_at_random:.2f}.{chance} Leave-one-out agreement is how often an "
-        f"annotator names that class at all; where several lead, any of them counts. It is {value:.2f} on average over "
-        f"{counted(several, 'items')} with two annotators or more, and high by chance where rankings are long: who "
-        f"names as many classes at random, out of {data.num_classes:,}, would name a single leading one with "
-        f"probability {beside.at_random:.2f}. The rest of this section is about this agreement."
+        f"In {beside.first:.2f} of the rankings, an annotator's first choice (alone or tied) is the class {first}; "
+        f"chance would give {beside.first_at_random:.2f}.{chance} Leave-one-out agreement is how often an annotator "
+        f"names that class at any rank; if several classes lead, any of them counts. It is {value:.2f} on average over "
+        f"{counted(several, 'items')} with two annotators or more, but long rankings make it high by chance: naming as "
+        f"many of the {data.num_classes:,} classes at random gives {beside.at_random:.2f} if one class leads. The rest "
+        "of this section is about this agreement."
     )
     how = (
-        "The first choices of each annotator, and how often each names that class at all. The line is what chance "
-        f"would give of first choices. One who names more classes names it more easily: on average they name {named}."
+        "For each annotator: how often the first choice is that class, and how often the annotator names it at any "
+        "rank. The line marks what chance would give for first choices. Annotators who name more classes name it more "
+        f"easily; on average they name {named}."
     )
     return gist, words, [how, first_choice_bars(each, beside.first_at_random)]
 
@@ -116,7 +116,7 @@ def first_choice_bars(frame: Any, at_random: float) -> Bars:
     rows = [
         Bar(
             str(one.annotator), one.first, f"{one.first:.2f} ({one.lower:.2f} to {one.upper:.2f}) of "
-            f"{counted(int(one.rankings), 'rankings')}; named at all {one.agreement:.2f}",
+            f"{counted(int(one.rankings), 'rankings')}; at any rank {one.agreement:.2f}",
             interval=(one.lower, one.upper),
         )
         for one in frame.sort_values("first", kind="stable").head(MOST_BARS).itertuples()

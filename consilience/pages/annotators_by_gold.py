@@ -14,11 +14,10 @@ from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS, hits, unused_gold
 from consilience.pages import Heading, More, Table, capital
 from consilience.pages.run import fit_word
-from consilience.printing import counted
+from consilience.printing import counted, joined
 from consilience.rounding import p_value
 
 _FEWEST = 4  # annotators with labels of gold items, of which halves are compared
-_FEWEST_LABELS = 5  # of gold items, of an annotator who is named by them
 _MOST_ROWS = 1 << 18  # of confusion matrices
 
 
@@ -66,24 +65,28 @@ class Halves(NamedTuple):
         """Say how far the fit is off; empty where that may be chance."""
         if not self.told:
             return ""
-        return f"{capital(self.doubt)}, one of several tests, not corrected for their number. {self._so}"
+        corrected = f"({p_value(self.chance, 2)}, not corrected for the number of tests)"
+        return f"{capital(self._differ)} {corrected}. {self._so}"
 
     @property
     def _so(self) -> str:
         """Say what follows for labels, by what was measured of either half."""
         off = [(one.right - one.expected) / one.labels for one in self[:2]]
         first, second = ("high" if one < 0 else "low" for one in off)
-        which = f"the {self.lower.annotators:,} annotators with the lower accuracies", "the others"
+        which = f"the {self.lower.annotators:,} annotators with the lowest accuracies", "the others"
         if first == second:
             most = which[int(np.argmax(np.abs(off)))]
-            return f"Certainties may be too {first}, most where they rest on {most}: see Annotators."
-        return f"Certainties may be too {first} where they rest on {which[0]}, and too {second} where on {which[1]}."
+            return f"Certainties may be too {first}, mostly those that depend on {most}."
+        return f"Certainties that depend on {which[0]} may be too {first}, and the others too {second}."
 
     @property
     def doubt(self) -> str:
         """Say in a clause that annotators are not as the fit says; empty where that may be chance."""
-        so = f"a separate test suggests that annotators differ {self._way} than the fit says"
-        return f"{so} ({p_value(self.chance, 2)})" * self.told
+        return f"{self._differ} ({p_value(self.chance, 2)})" * self.told
+
+    @property
+    def _differ(self) -> str:
+        return f"gold labels suggest that annotators differ {self._way} in accuracy than the fit says"
 
     @property
     def _way(self) -> str:
@@ -93,22 +96,22 @@ class Halves(NamedTuple):
     def words(self) -> str:
         """Say the same with the numbers behind it."""
         low, high = (
-            f"{hits(one.right)} of {counted(int(one.labels), 'labels')} are right, {one.expected:.1f} expected"
-            for one in self[:2]
+            f"{hits(one.right)} of {counted(int(one.labels), 'labels')} are right, where the fit expects "
+            f"{one.expected:.1f}" for one in self[:2]
         )
-        means = "chance alone may do that"
+        means = "Chance alone may explain this"
         if self.told:
-            means = f"the annotators seem to differ {self._way} than the fit says"
+            means = f"The annotators seem to differ {self._way} in accuracy than the fit says"
         return (
-            f"Of the {self.lower.annotators:,} annotators with the lower stated accuracies {low}; of the "
-            f"{self.higher.annotators:,} others {high}: {means} ({p_value(self.chance, 2)})."
+            f"Of the {self.lower.annotators:,} annotators whose accuracy is lower by the fit, {low}; of the "
+            f"{self.higher.annotators:,} others, {high}. {means} ({p_value(self.chance, 2)})."
         )
 
 
 _HOW = (
-    "Expected is what the confusion matrix of each annotator says of items with these gold labels. The test is a t "
-    "test of the difference between the halves, which the fit forms and not the gold labels; errors of one item count "
-    "together, and matrices are as uncertain as their intervals."
+    "The expected numbers follow from the confusion matrix of each annotator and the gold labels. The test is a t test "
+    "of the difference between the two halves, which are formed by the fit and not by the gold labels. Errors on one "
+    "item count together, and the matrices are as uncertain as their intervals."
 )
 
 
@@ -177,16 +180,38 @@ def _right_of_class(fit: Fit, annotators: int, labels: int) -> tuple[np.ndarray,
     return mean, np.nan_to_num(spread) ** 2  # an estimate by EM has no intervals
 
 
-def labels_by_gold(frame: Any) -> dict[str, float]:
-    """Return how often labels of each annotator are the gold label; of those with few none, empty where most have few.
+def clearly_low(names: Any, number: Any, right: Any) -> list[str]:
+    """Return the annotators whose labels are right clearly less often than those of all others, the lowest first.
 
-    ``frame`` is the table of annotators.
+    By Fisher's exact test, one-sided, at 5 % for all annotators together (Bonferroni): the lowest of many is low by
+    chance alone.
+
+    Parameters
+    ----------
+    names, number, right : of each annotator, how many labels are looked at, and how many of these are right.
+
+    Examples
+    --------
+    >>> clearly_low(["a", "b", "c"], [9, 60, 60], [4, 40, 41]), clearly_low(["a", "b", "c"], [9, 60, 60], [0, 40, 41])
+    ([], ['a'])
     """
-    if "gold_items" not in frame:
-        return {}
-    known = frame[frame["gold_items"] >= _FEWEST_LABELS]
-    enough = 2 * len(known) > len(frame)
-    return dict(zip(known["annotator"], known["gold_right"] / known["gold_items"], strict=True)) if enough else {}
+    number, right = (np.round(np.asarray(one, float)).astype(int) for one in (number, right))
+    found = []
+    for place, name in enumerate(names):
+        own, others = (number[place], right[place]), (number.sum() - number[place], right.sum() - right[place])
+        table = [[own[1], own[0] - own[1]], [others[1], others[0] - others[1]]]
+        chance = stats.fisher_exact(table, alternative="less").pvalue
+        if len(number) * chance < 1 - LEVEL:
+            found.append((own[1] / own[0], str(name)))
+    return [name for _, name in sorted(found)]
+
+
+def _none_or_named(names: list[str]) -> str:
+    """Say who matches the gold labels clearly less often than the others, or that nobody does."""
+    if not names:
+        return "Nobody matches them clearly less often than the others do (Fisher's exact test, 5 % for all together)."
+    who, verb = joined([f"“{one}”" for one in names]), "matches" if len(names) == 1 else "match"
+    return f"{who} {verb} them clearly less often than the others (Fisher's exact test, 5 % for all together)."
 
 
 def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
@@ -209,19 +234,21 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
     number, right = (frame[name].to_numpy(float) for name in ("gold_items", "gold_right"))
     low, high = wilson(right / number, number)
     columns = {
-        "annotator": frame["annotator"], "gold labels": number, "right": right, "share": right / number,
+        "annotator": frame["annotator"], "gold labels": number, "right": right, "share right": right / number,
         "95 % from": low, "to": high, measure.replace("_", " "): frame[measure],
     }  # fmt: skip
     columns |= {} if found is None else {"right, expected": frame["expected"]}
-    table = pandas.DataFrame(columns).sort_values("share", kind="stable")
+    table = pandas.DataFrame(columns).sort_values("share right", kind="stable")
     texts = {} if found is None else {"right, expected": [f"{one:.1f}" for one in table["right, expected"]]}
-    used = "" if unused_gold(fit.resolved) is None else f", which the {fit_word(fit)} did not take as known"
+    used = "" if unused_gold(fit.resolved) is None else f", which the {fit_word(fit)} did not use"
     words = (
-        f"How many of an annotator's labels of items with a gold label are the gold label{used}. Intervals hold 95 % "
-        "(Wilson); of so few labels they are wide."
+        f"How often each annotator's labels match the gold labels{used}. Intervals are 95 % intervals (Wilson); they "
+        f"are wide, as each annotator has at most {int(number.max()):,} of these labels."
     )
+    low_ones = clearly_low(frame["annotator"], number, right)
+    words += f" {_none_or_named(low_ones)}"
     tested = [] if found is None else [found.words, More("How this was tested", [_HOW])]
     return [
         Heading("Beside the gold labels"), words, *tested,
-        Table(table, "Annotators by the share of their labels that are the gold label, the lowest first.", texts=texts),
+        Table(table, "Share of each annotator's labels that match the gold labels, the lowest first.", texts=texts),
     ]  # fmt: skip

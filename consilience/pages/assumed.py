@@ -19,19 +19,17 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import ends
-from consilience.pages import SURE, Action, Table
+from consilience.pages import SURE, Action, Table, capital
 from consilience.pages.items import below, class_word, effective_draws
 from consilience.pages.next_steps import fit_again
-from consilience.printing import counted, joined
+from consilience.printing import joined
 
 _CHOOSE = (
-    "The reliability is as how many independent annotators each one counts, and these data do not show it. Take 1 or "
-    "less where annotators share what misleads them, as a common training or the same poor picture; more only where "
-    "you know that they are nearly always right. Where some items have gold labels, see whether labels are right as "
-    "often as they are said to be."
+    "The reliability says how many independent annotators each annotator counts as, and these data do not show it. Use "
+    "1 or less if something misleads all annotators alike, such as the same training or the same poor picture. Use "
+    "more only if you know that they are nearly always right. If some items have gold labels, check whether the fit is "
+    "right as often as its certainties say."
 )
-
-_BY_TRUST = "depending on how far annotators are trusted"
 
 _FACTOR = 3.0  # by which annotators are trusted less, and more
 
@@ -66,7 +64,9 @@ class Assumed(NamedTuple):
     def unsure(self) -> str:
         """Say how many items are unsure, or a range of it where the draws leave that open."""
         fewest, most = self.fewest_and_most
-        return f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+        if fewest == most:
+            return f"{fewest:,}"
+        return f"{fewest:,} {'or' if most == fewest + 1 else 'to'} {most:,}"
 
 
 def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
@@ -74,15 +74,15 @@ def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
     if (trusted := fit.options.get("reliability")) is None:
         return ""
     if not found:
-        return f", at reliability {trusted:g} (assumed; the higher, the more annotators are trusted)"
+        return f", assuming reliability {trusted:g}"
     every = [one.top.value for one in found]
-    return f" ({min(every):.2f} to {max(every):.2f}, {_BY_TRUST})"
+    return f" ({min(every):.2f} to {max(every):.2f})"
 
 
 def unsure_words(found: Sequence[Assumed]) -> str:
     """Return how many items are unsure at other reliabilities; nothing where none was tried."""
     every = [end for one in found for end in one.fewest_and_most]
-    return f" ({min(every):,} to {max(every):,}, {_BY_TRUST})" if found else ""
+    return f" ({min(every):,} to {max(every):,})" if found else ""
 
 
 def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:
@@ -138,15 +138,18 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
         return ""
     settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
     meant, _, _ = settings["reliability"]["help"].partition(":")
+    trusted = f"{fit.options['reliability']:g}"
     words = (
-        f"The reliability, {meant}, is assumed to be {fit.options['reliability']:g} and not learned, which no interval "
-        "includes"
+        f"The fit assumes a reliability of {trusted}: this is {meant}, the data do not show it, and no interval allows "
+        "for another value."
     )
     if not found:
-        return f"{words}. All certainties and scores rest on it: fit with {_to_try(fit):g}, say, to see how far."
-    top, of = own.top, counted(len(own.top.items), "items")
-    told = joined([f"{one.unsure} at {one.reliability:g}" for one in found])
-    return f"{words}. With it {below(top):,} of {of} have a certainty below {SURE}; they would be {told}."
+        return f"{words} All certainties and scores depend on it."
+    first, *others = (
+        f"at {one.reliability:g}, {one.unsure}{{}} (mean certainty {one.top.value:.2f})" for one in found
+    )  # fmt: skip
+    first = first.format(f" items would be less than {100 * SURE:g} % certain")
+    return f"{words} {capital(joined([first, *(one.format('') for one in others)]))}."
 
 
 def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:
@@ -158,7 +161,7 @@ def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) ->
         shown = {name: f"{value:.2f}" for name, value in one.scores.items()}
         first = tuple(name for name, text in shown.items() if text == max(shown.values()))
         at.setdefault(first, []).append(f"{one.reliability:g}")
-    what = f" In {metrics[0].title}, as if predictions were made from the annotations,"
+    what = f" In {metrics[0].title}, if predictions were made from the annotations,"
     if len(at) == 1:
         (first,) = at
         return f"{what} {_who(first)} at all of these."
@@ -198,9 +201,13 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
     frame = pandas.DataFrame(rows)
     frame.attrs["numbers"] = ("reliability", f"items below {SURE}")
     texts = {str(name): [f"{one:.2f}" for one in frame[name]] for name in frame if frame[name].dtype.kind == "f"}
-    scored = "; scores as if predictions were made from these annotations" * bool(own.scores)
+    scored = "; scores assume that predictions were made from the annotations" * bool(own.scores)
     words = f"{_CHOOSE}{_order(own, found, metrics)}"
-    return [words, Table(frame, f"What rests on the reliability{scored}.", texts=texts)]
+    near = [one for one in found if one.fewest_and_most[0] < one.fewest_and_most[1]]
+    if near:
+        at = joined([f"{one.reliability:g}" for one in near])
+        words += f" At {at} the count is a range: the draws do not show on which side of {SURE} some items are."
+    return [words, Table(frame, f"What depends on the reliability{scored}.", texts=texts)]
 
 
 def actions(fit: Fit, found: Sequence[Assumed]) -> list[Action]:
@@ -208,4 +215,4 @@ def actions(fit: Fit, found: Sequence[Assumed]) -> list[Action]:
     if fit.options.get("reliability") is None or found:
         return []
     command = fit_again(fit, output="other", reliability=_to_try(fit))
-    return [Action("See what rests on the assumed reliability:", command)]
+    return [Action("See what depends on the assumed reliability:", command)]

@@ -22,7 +22,7 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Ranked
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import SURE, Page, assumed, capital, first_screen, next_classes, rankings_agree
+from consilience.pages import SURE, More, Page, assumed, capital, first_screen, next_classes, rankings_agree
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves
 from consilience.pages.chains import (
@@ -132,7 +132,8 @@ def classes_page(
             )
         ]),
         *(rated or [items_section(
-            fit, named, found.certainties, found.annotators, found.tied, found.too_high, found.by_reliability
+            fit, named, found.certainties, found.annotators, found.tied, found.too_high,
+            [*found.by_reliability, *_err_together(found)],
         )]),
     ]
     if systems:
@@ -171,9 +172,7 @@ def _verdict(found: _Found, chains: FoundChains | None, scored: ChainScores) -> 
         return ""
     doubted = found.halves is not None and found.halves.told
     board = found.comparison if found.systems else None
-    return first_screen.verdict(
-        found.fit, found.top, found.unsure_at_others, found.gold, doubted, board, found.by_gold
-    )  # fmt: skip
+    return first_screen.verdict(found.fit, found.top, found.gold, doubted, board, found.by_gold)
 
 
 def _figure(found: _Found, named: Any, chains: FoundChains | None, scored: ChainScores) -> Any:
@@ -396,20 +395,19 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         return own | board
     numbers = {} if found.gold is None else {**found.gold.figures}
     if is_vote(fit):
-        numbers |= {f"ties, of {counted(truth.num_units, 'items')}": below(top, 1)}
+        numbers |= {"items with tied votes": f"{below(top, 1):,} of {truth.num_units:,}"}
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
-        rests = assumed.assumed_words(fit, found.at_others)
-        of = counted(truth.num_units, f"{fit.data.unit}s")
         ends = found.unsure_at_others
-        spread = f" ({min(ends):,} to {max(ends):,}, {first_screen.BY_ERRORS})" if ends else ""
-        unsure = f"of {of} with a certainty below {SURE}{spread or assumed.unsure_words(found.at_others)}"
-        if numbers:
-            numbers |= {f"{unsure}; on average it is {top.value:.3f}{rests}": below(top)}
-        else:
-            certain = f"mean certainty of the top {class_word(fit)}{rests}"
+        spread = f" ({min(ends):,} to {max(ends):,})" if ends else assumed.unsure_words(found.at_others)
+        unsure = {
+            f"{fit.data.unit}s less than {100 * SURE:g} % certain{spread}": f"{below(top):,} of {truth.num_units:,}"
+        }
+        if not numbers:
             digits = 2 if found.at_others else digits_for(fit, top, truth)
-            numbers = {certain: f"{top.value:.{digits}f}", unsure: below(top)}
+            certain = f"mean certainty of top {class_word(fit)}{assumed.assumed_words(fit, found.at_others)}"
+            numbers = {certain: f"{top.value:.{digits}f}"}
+        numbers |= unsure
     if found.systems:
         board = leaderboard_numbers(found.comparison, fit, found.by_gold)
         return dict(list(numbers.items())[:2]) | board
@@ -435,12 +433,10 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
     beside = [f"{found.by_gold}."] * found.by_gold.leads
     said += beside * (found.by_gold.anchored is None)  # else the leaderboard has it
     if found.systems:
-        said += verdict(found.comparison, found.fit, found.by_gold, found.other_leads)
+        said += verdict(found.comparison, found.fit, found.by_gold)
     said += without_evidence(found.fit)[0]
-    if truth.num_draws > 1 and found.fit.data.rows == "annotation" and found.unit == "item":
-        one = None if is_vote(found.fit) or not found.unsure_at_others else found.decisive
-        told = "" if one is None else one.in_finding(truth.names(), below(found.top))
-        said += [told] * bool(told)
+    if found.unit == "item" and found.fit.data.rows == "annotation" and not is_vote(found.fit):
+        said += _of_dependence(found)
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
     if gold is None:
         fit_unchecked = "nothing here checks the fit"
@@ -454,18 +450,39 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
         if found.fit.data.rows == "report":
             said[-1] = "There are no gold labels: only the rankings themselves check the fit."
             said[-1] += f" {rankings_agree.in_finding(found.ranked)}" if found.ranked is not None else ""
-        if (one := truth.dependence) is not None:
-            said[-1] += together_words(
-                found.top.value, truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
-            )  # fmt: skip
     elif gold.vote is not None:  # its tile has how many are right
-        said += [gold.vote.by_votes] * bool(gold.vote.by_votes)
+        supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)
+        said += [f"{gold.vote.by_votes}{supposed}".strip()] * bool(gold.vote.by_votes or supposed)
     else:
         of_labels = [] if by_chain and not gold.beside else [_by_gold(found, gold, named)]  # else a tile has it
         said += [*of_labels, *_of_halves(found)]
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
-    return said
+    clear = bool(found.systems) and found.by_gold.anchored is None and found.other_leads.is_clear
+    return [*said, *[found.other_leads.furthest] * clear]
+
+
+def _err_together(found: _Found) -> list[More]:
+    """Say how far annotators are taken to err together, where no gold labels tell; with these their section says it."""
+    one = found.truth.dependence
+    if one is None or found.gold is not None:
+        return []
+    words = together_words(
+        found.top.value, found.truth.certainty_if_independent, one.rho, one.gold_items, one.source, found.unit
+    )  # fmt: skip
+    return [More("How far annotators err together", [words.strip()])] if words else []
+
+
+def _of_dependence(found: _Found) -> list[str]:
+    """Say how far the number of uncertain items depends on how annotators err together; nothing where it does not."""
+    if not (ends := found.unsure_at_others) or min(ends) == max(ends):
+        return []
+    words = (
+        f"By the fit, {counted(below(found.top), f'{found.unit}s')} are less than {100 * SURE:g} % certain; the number "
+        f"could be {min(ends):,} to {max(ends):,}, depending on how often annotators make the same errors."
+    )
+    one = found.decisive
+    return [words + ("" if one is None else one.in_finding(found.truth.names()))]
 
 
 def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
@@ -480,22 +497,19 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
     beside = f"; wrong: {', '.join(str(names[place]) for place in places)}" if 0 < len(places) <= _MOST_NAMED else ""
     if (vote := gold.voted) is not None:  # the text marks what is wrong
         beside = f"; a majority vote is right on {vote.right:,}, with {counted(len(vote.tied), 'ties')}"
-    of = counted(gold.score.items, f"{found.unit}s")
-    used = "" if gold.score.fitted_on else ", which the fit did not use"
+    used = "" if gold.score.fitted_on else ", which it did not use"
+    supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)  # the first finding has it
     off = ""
     if gold.checked and gold.beside:
         off = f"{gold.checked}: "
     elif gold.checked:
         _, low, high = within(gold.score.right, *gold.interval)
         return (
-            f"On gold labels of {of}{used}, the leading label is right on {gold.counts}. That is as expected, but "
-            f"{counted(gold.score.items, 'gold labels')} tell no more than that {low} to {high} of the leading labels "
-            "are right (95 %)."
+            f"The fit's labels match {gold.counts}{used}. With {counted(gold.score.items, 'gold labels')} this only "
+            f"shows that {low} to {high} of its labels are right (95 %).{supposed}"
         )
-    supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)  # the first finding has it
-    return (
-        f"On gold labels of {of}{used}, {off}the leading label is right on {gold.counts}"
-        f"{'' if off else gold.beside}{beside}.{supposed}"
+    return f"{capital(off)}its labels match {gold.counts}{used}{beside}.{supposed}" if off else (
+        f"The fit's labels match {gold.counts}{used}{gold.beside}{beside}.{supposed}"
     )
 
 

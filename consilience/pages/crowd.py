@@ -73,7 +73,7 @@ _MEASURES = {
 _OF_EACH = {
     "accuracy": ("Accuracy of each annotator", "accuracy"),
     "share_right": ("Own labels that are right", "share right"),
-    SHARE_WON: ("Own labels that won the vote", "share of own labels that won the vote"),
+    SHARE_WON: ("Labels that won the vote", "share of own labels that won the vote"),
 }
 """The title of the figure of a measure, and its name in the line of the section."""
 
@@ -118,16 +118,16 @@ def _without_evidence(fit: Fit) -> tuple[int, int]:
 
 
 def next_gain(fit: Fit, found: Any) -> str:
-    """Say what one more label of each of the items most worth it would gain; empty where nothing, or not known.
+    """Say where to ask for one more label, and what that would gain where it is known to.
 
     ``found`` is what `most_worth` returns.
     """
     gain = 0.0 if found is None else float(found["gain"].head(_MOST_ITEMS).sum())
     number = 0 if found is None else int((found["gain"].head(_MOST_ITEMS) > 0).sum())
     if gain < _LEAST_GAIN:
-        return ""
-    of = counted(number, f"{fit.data.unit}s")
-    return f": one for each of {of} is expected to make {gain:.1f} more leading labels right"
+        return "Get one more label where it helps most"
+    of = f"{counted(number, f'{fit.data.unit}s')} where it helps most"
+    return f"Get one more label for {'each of ' * (number > 1)}the {of}: this is expected to correct {gain:.1f} labels"
 
 
 def most_worth(fit: Fit) -> Any:
@@ -151,25 +151,25 @@ def next_label_sections(fit: Fit, found: Any) -> list[Section]:
     gaining = found[found["gain"] > 0]
     firm = found["certainty"][found["gain"] <= 0]
     words = (
-        f"“Gain” is how much more certain the {unit} is expected to be after one more annotation, by an annotator "
-        "taken from this crowd in proportion to how much each annotates. It is zero where no single label could change "
-        f"which label leads, as of {len(firm):,} of {len(found):,} {unit}s{' without a gold label' if known else ''}."
+        f"“Gain” is how much more certain the {unit} is expected to be after one more annotation by an annotator of "
+        "this crowd; busier annotators are more likely to give it. The gain is zero if no single label can change "
+        f"which label leads, as for {len(firm):,} of {len(found):,} {unit}s{' without a gold label' if known else ''}."
     )
     if open_ := int((firm < SURE).sum()):
-        words += f" That does not make them sure: certainty is below {SURE} for {open_:,} of these; it takes several."
+        words += f" Of these, {open_:,} have a certainty below {SURE} and need more than one label."
     if np.less(truth.worth, 1).any():
-        rho = f"dependence {truth.dependence.rho:.2g}"
-        words += f" Annotators are taken to err together ({rho}): the next label counts as one of theirs."
+        rho = f"dependence {truth.dependence.rho:.2f}"
+        words += f" The new label is assumed to share the errors of the others ({rho})."
     if not len(gaining):
-        return [Section("Next labels", [words], "no single label would change which label leads")]
+        return [Section("Next labels", [words], "no single label can change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
     mean = found["expected_certainty"].mean() - found["certainty"].mean()
     then = (
-        f"One more label for each of these is expected to make {shown['gain'].sum():.1f} more of {len(shown):,} "
-        f"leading labels right; one for every {unit} would raise the mean certainty by {mean:.3f}."
+        f"One more label for each of these {len(shown):,} {unit}s is expected to correct {shown['gain'].sum():.1f} of "
+        f"their labels; one for every {unit} would raise the mean certainty by {mean:.3f}."
     )
-    table = Table(shown, f"The {len(shown)} {unit}s most worth another label.")
-    gist = f"another label can change the leading one of {len(gaining):,} of {counted(len(found), f'{unit}s')}"
+    table = Table(shown, f"The {len(shown)} {unit}s for which another label helps most.")
+    gist = f"one more label can change the leading label of {len(gaining):,} of {counted(len(found), f'{unit}s')}"
     return [Section("Next labels", [words, table, then], gist)]
 
 
@@ -241,48 +241,53 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         used = ", or the gold label where there is one," * (fit.options.get("gold") == "use")
         several = data.num_annotations / max(fit.truth.num_units, 1)
         words = (
-            f"“Share won” is how many of the annotator's own labels won the vote{used.removesuffix(',')}; of labels "
-            "that tie each counts by its share, of two by 1/2. That is no accuracy: the annotator's own label is one "
-            "of those that are counted, so the share is too high where few "
-            f"annotate an item, here {several:.1f} on average, and who errs with the others wins too. Intervals "
-            "(Jeffreys, 95 %) do not know of that."
+            f"“Share won” is the share of the annotator's labels that won the vote{used.removesuffix(',')}; a tied "
+            "label counts by its share, with two tied labels by 1/2. It is not an accuracy: the annotator's own label "
+            f"is one of the votes (here {several:.1f} per item on average), so the share is too high, and annotators "
+            "who make the same errors also win. The 95 % intervals (Jeffreys) do not allow for this."
         )
     elif _leans(fit):
         words = (
-            "“Share right” is how many of the annotator's own labels are right, as far as one knows; its intervals are "
-            "meant to hold 95 %, and may hold less. How right they would be on any item is not shown: what the model "
-            "expects before any data has more of a say about it than the annotators."
+            "“Share right” is the share of the annotator's own labels that are right, by the fit; its 95 % intervals "
+            "may be too narrow. The accuracy on any item is not shown, because it depends more on what the model "
+            "expects before any data than on the annotators."
         )
     else:
         words = (
-            "Accuracy is the probability that the annotator gives the true label of an item, labels being as frequent "
-            "as they are believed to be."
+            "Accuracy is the probability that the annotator gives the true label of an item, if labels are as frequent "
+            "as the fit estimates."
         )
         if frame["accuracy_lower"].isna().all():
-            words += " An estimate by EM has no intervals: read little into annotators with few annotations."
+            words += " An estimate by EM has no intervals: do not rely on those of annotators with few annotations."
+        elif is_approximate(fit):
+            words += f" The 95 % intervals may be too narrow, because {TOO_LITTLE_SPREAD}."
         else:
-            less = f", and may hold less: {TOO_LITTLE_SPREAD}" * is_approximate(fit)
-            words += f" Intervals are meant to hold 95 %{less}."
+            words += " Intervals are 95 % intervals."
     blind, number = _without_evidence(fit)
     if number:
         words += (
-            f" {number - blind:,} of {counted(number, 'annotators')} agree with the others more than by chance, by two "
-            f"standard errors or more{' (“agreement z”)' if 'agreement_z' in frame else ''}; that rests on no model."
+            f" Without any model, {number - blind:,} of {counted(number, 'annotators')} agree with the others more "
+            "than chance would explain, by two standard errors or "
+            f"more{' (“agreement z”)' if 'agreement_z' in frame else ''}."
         )
     if blind and "accuracy" in frame:
-        words += " An interval of the accuracy does not tell that: of few annotations or many labels it is the prior's."
+        words += (
+            " The interval of the accuracy does not show this: with few annotations or many labels it is mostly the "
+            "prior."
+        )
     if {"accuracy", "share_right"} <= set(frame):
         words += (
-            " “Share right” is how many of the annotator's own labels are right, as far as one knows; accuracy is of "
-            "any item, and keeps closer to the prior, what the model expects of annotators before any data, where "
-            "annotations are few."
+            " “Share right” is the share of the annotator's own labels that are right, by the fit. Accuracy is about "
+            "any item; with few annotations it stays closer to the prior, which is what the model expects of "
+            "annotators before any data."
         )
     if "competence" in frame:
         words += (
-            " Competence is how often the annotator knows the label; accuracy adds what guesses happen to get right."
+            " Competence is how often the annotator knows the label; accuracy also counts guesses that happen to be "
+            "right."
         )
     if _sampled(fit):
-        words += " A sampler of the same model shows by how much:"
+        words += " To see by how much, sample from the same model:"
     return words
 
 
@@ -369,12 +374,15 @@ def _clash(frame: Any) -> str:
 def _confusion(fit: Fit, frame: Any) -> Section:
     crowd = fit.table("crowd")
     words = (
-        "How an annotator of this crowd, taken by how much each annotates, labels items of each true label: the "
-        "probability, its 95 % interval below it. Ink is probability and fades as the interval widens. Beside each "
-        "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
-        "has few of them, the prior (what the model expects before any data) speaks, and a row of none is blank."
+        "The probability that an annotator of this crowd gives each label to an item of each true label, with its 95 % "
+        "interval below it; busier annotators count more. Darker cells are more probable, and wide intervals make "
+        "cells paler. The number beside a true label is how many annotations its items have, by the fit. If these are "
+        "few, the row mostly shows the prior, which is what the model expects before any data; a row without any is "
+        "blank."
     )
-    words += " Here it has more of a say than the annotators, and intervals hold the truth too rarely." * _leans(fit)
+    words += (
+        " Here the prior outweighs the annotations, and the intervals contain the truth too rarely." * _leans(fit)
+    )
     truth: Any = fit.truth
     if truth.num_classes > _MOST_CLASSES:
         wrong = crowd[crowd["true_label"] != crowd["label"]]
@@ -399,7 +407,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     if len(chosen):
         matrices = fit.table("confusion", annotators=chosen)
         titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}
-        blocks += [f"The annotators who seem to err most, of those with {fewest:,} annotations or more:", [
+        blocks += [f"Annotators with {fewest:,} annotations or more who seem to err most:", [
             annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
             for name, title in titles.items()
         ]]  # fmt: skip
@@ -419,7 +427,7 @@ def _most_confused(crowd: Any) -> str:
     if crowd["lower"].notna().any():  # an estimate by EM has no intervals, and stands for itself
         wrong = wrong[wrong["lower"] > wrong.groupby("true_label")["probability"].transform("mean")]
         if not len(wrong):
-            return "no error is clearly more frequent than the others"
+            return "no confusion is clearly more frequent than the others"
     most = wrong.loc[wrong["probability"].idxmax()]
     value, low, high = within(*most[["probability", "lower", "upper"]])
     held = f" [{low}, {high}]" if np.isfinite(most["lower"]) else ""

@@ -17,11 +17,10 @@ from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import SURE, capital
 from consilience.pages.gold import BesideGold, SystemsByGold
-from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word
-from consilience.pages.run import alerts, fit_word, is_vote
+from consilience.pages.run import alerts, is_vote
 from consilience.pages.systems import held, in_words, opening, score_of, too_narrow
-from consilience.pages.told_apart import AT_LEAST, BY_SOURCE, is_close, sign_test, which_is_better
+from consilience.pages.told_apart import BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
 from consilience.printing import counted
 from consilience.rounding import within
@@ -33,33 +32,35 @@ _HALF = 0.5
 POOR = "Do not use these results yet: the fit is poor, as the red box says."
 """The verdict on what no number of the page can be trusted of."""
 
-BY_ERRORS = "depending on how often annotators make the same errors"
-"""Why a number of uncertain items is a range."""
+_IS_OPEN = " is open"
 
 
 def verdict(
-    fit: Fit, top: Score, at_others: Sequence[int], gold: BesideGold | None, doubted: bool,
-    comparison: Comparison | None, by_gold: SystemsByGold,
-) -> str:  # fmt: skip
+    fit: Fit, top: Score, gold: BesideGold | None, doubted: bool, comparison: Comparison | None, by_gold: SystemsByGold
+) -> str:
     """Say in one sentence what may be done with the labels, and whether a system is told to be the best.
 
     Parameters
     ----------
     fit, top : of labels or rankings, and the certainty of the leading one of each item.
-    at_others : how many are uncertain at the ends of how far annotators may err together; empty where it is known.
     gold : the fit beside gold labels that it did not use.
     doubted : whether these speak against how right it says that annotators are.
     comparison, by_gold : of the systems, and what gold labels say of them; None where there are no systems.
     """
     if any(one.level is Level.error for one in alerts(fit)):
         return POOR
-    items = _of_vote(fit, top, gold) if is_vote(fit) else _of_items(fit, top, at_others, gold, doubted)
     systems = "" if comparison is None else of_systems(comparison, fit, by_gold)
-    return f"{'; '.join(filter(None, [items, systems]))}."
+    if is_vote(fit):
+        return f"{', and '.join(filter(None, [_of_vote(fit, top, gold), systems]))}."
+    items, against = _of_items(fit, top), _against(fit, gold, doubted)
+    if gold is not None and against.endswith(_NEITHER) and systems.endswith(_IS_OPEN):
+        number = counted(gold.score.items, "gold labels")
+        return f"{items}, but {number} neither confirm that nor show {systems.removesuffix(_IS_OPEN)}."
+    return f"{', and '.join(filter(None, [items + against, systems]))}."
 
 
-def _of_items(fit: Fit, top: Score, at_others: Sequence[int], gold: BesideGold | None, doubted: bool) -> str:
-    """Say of how many items the leading class is certain, and what speaks for or against that."""
+def _of_items(fit: Fit, top: Score) -> str:
+    """Say of how many items the leading class is certain."""
     unit, number = fit.data.unit, int(np.isfinite(top.items).sum())
     if fit.truth.num_draws == 1:
         return f"Each {unit} has one {class_word(fit)}, and this model does not say how sure it is of any"
@@ -68,39 +69,41 @@ def _of_items(fit: Fit, top: Score, at_others: Sequence[int], gold: BesideGold |
     how = f"The fit is {'at least' if sure or number > 1 else 'less than'} {100 * SURE:g} % certain"
     if class_word(fit) == "class":
         which = f"the one {unit}" if number == 1 else f"{which} {unit}s"
-        return f"{how} which class is the most plausible for {which}{_if_assumed(fit)}"
-    both = sorted(number - one for one in at_others)
-    spread = f" ({both[0]:,} to {both[1]:,}, {BY_ERRORS})" if both and both[0] < both[1] else ""
-    return f"{how} of {'the one label' if number == 1 else f'{which} labels'}{spread}{_against(gold, doubted)}"
+        return f"{how} which class is most plausible for {which}{_if_assumed(fit)}"
+    return f"{how} of {'the one label' if number == 1 else f'{which} labels'}"
 
 
 def _if_assumed(fit: Fit) -> str:
     """Say that certainties rest on a reliability that no data tell; empty where they do not."""
-    return "" if fit.options.get("reliability") is None else ", if annotators are as reliable as is assumed"
+    return "" if fit.options.get("reliability") is None else ", if annotators are as reliable as assumed"
 
 
-def _against(gold: BesideGold | None, doubted: bool) -> str:
-    """Say, inside a sentence, what is known against the certainties of a fit; empty where gold labels hold them up."""
+_NEITHER = "neither confirm nor refute"
+
+
+def _against(fit: Fit, gold: BesideGold | None, doubted: bool) -> str:
+    """Say, inside a sentence, what is known against the certainties of labels; empty where gold labels hold them up."""
+    if class_word(fit) == "class" or fit.truth.num_draws == 1:
+        return ""
     if gold is None:
         return ", which nothing here checks"
     number = counted(gold.score.items, "gold labels")
     if gold.checked and gold.off:
         return f", but by {number} it is too {gold.off}"
     if doubted:
-        return f"; {number} neither confirm nor refute that"
+        return f", which {number} {_NEITHER}"
     return "" if gold.score.items >= LEAST_ITEMS else f", which only {number} check{'s' * (gold.score.items == 1)}"
 
 
 def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
-    """Say which share of the labels that won a vote is right, by gold labels, or how many are open; of no other."""
+    """Say on which share of items a vote is right, by gold labels, or how many are tied; of no other item."""
     if gold is not None and gold.score.items >= LEAST_ITEMS:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
-        sample = ", if they are a random sample" * bool(if_random(fit))
-        right = f"By {number} {low} to {high} of the vote's labels are right (95 %{sample})"
-        return f"{right}, but the vote does not say which"
+        right = f"The vote is right on {low} to {high} of the {fit.data.unit}s (95 % interval from {number})"
+        return f"{right} but does not say which ones"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
-    return f"The vote leaves {tied:,} of {of} tied, and does not say how sure it is of any other label"
+    return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
 
 
 def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
@@ -115,17 +118,17 @@ def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     together = gold.anchored
     if together is not None:
         if is_close(together):
-            return f"{which_is_better(together)} is open"
+            return f"{which_is_better(together)}{_IS_OPEN}"
         of = counted(len(together.systems), "systems")
         return f"“{together.table['system'].iloc[0]}” is the best of {of} with probability {_p_best(together)}"
     if gold.leads:
         (first, own), (second, other), *_ = gold.right.items()
         if sign_test(own.each, other.each) >= 1 - LEVEL:
-            return f"{gold.labels} do not tell {which_is_better(comparison)}"
-        return f"“{first}” is right on more of {gold.labels} than “{second}”, by more than chance makes"
+            return f"{which_is_better(comparison)}{_IS_OPEN}"
+        return f"“{first}” is right on more of {gold.labels} than “{second}”, which is more than chance would explain"
     said = opening(comparison, fit).removesuffix(": ")
     if not said:  # a vote is surer of its order than it may be, by nobody knows how much
-        return f"it puts “{comparison.table['system'].iloc[0]}” first, and does not tell how surely"
+        return f"it puts “{comparison.table['system'].iloc[0]}” first without saying how sure that is"
     said += " (it may be less)" * ("with probability" in said and bool(too_narrow(comparison, fit)))
     return said if said.startswith("“") else f"{said[0].lower()}{said[1:]}"
 
@@ -142,7 +145,7 @@ def _of_one_system(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str
     if gold.leads:
         return f"“{name}” is right on {gold.right[name]} of {gold.labels} (95 % in brackets)"
     value, low, high = score_of(comparison, fit)
-    wide = f"; {AT_LEAST}" if too_narrow(comparison, fit) else ", 95 %"
+    wide = "; this interval is too narrow" if too_narrow(comparison, fit) else ", 95 %"
     depends = BY_SOURCE * (" to " in in_words(value))
     return f"“{name}” scores {in_words(value)} in {comparison.title} ({low} to {high}{wide}){depends}"
 
@@ -168,25 +171,24 @@ def figure(fit: Fit, top: Score, comparison: Comparison | None, gold: SystemsByG
 
 
 def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> Any:
-    """Draw the systems: by gold labels where they have a say, and by the fit."""
+    """Draw the systems by the scores to quote: with gold labels where these have a say, else by the fit."""
     names = gold.order(comparison)
     table = comparison.table.set_index("system").loc[names]
     places = [comparison.systems.index(name) for name in names]
     sure, narrow = held(fit), bool(too_narrow(comparison, fit))
     lower, upper = table["lower"].to_numpy(), table["upper"].to_numpy()
     title = f"{capital(comparison.title)} of each system"
-    by_fit = Scores(f"{fit_word(fit)} alone, {sure}", np.empty((0, len(names))), lower, upper)
     if gold.anchored is not None:
         own = gold.anchored.table.set_index("system").loc[names]
-        both = "gold labels and annotations, 95 %"
+        both = "from gold labels and annotations, 95 %"
         first = Scores(both, own[["value"]].to_numpy().T, own["lower"].to_numpy(), own["upper"].to_numpy())
-        return system_figures.scores_at_a_glance(names, first, title, None if is_vote(fit) else by_fit)
+        return system_figures.scores_at_a_glance(names, first, title)
     if gold.leads:
         right = [gold.right[name] for name in names]
         held_by = np.array([one.interval for one in right]).T
         first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *held_by)
-        return system_figures.scores_at_a_glance(names, first, title, None if is_vote(fit) else by_fit)
-    note = "the true intervals are wider" if narrow else f"intervals: {sure}"
+        return system_figures.scores_at_a_glance(names, first, title)
+    note = "95 % intervals, which are too narrow" if narrow else sure
     if is_open(comparison):
         copied, looked = _by_reading(comparison, places)
         return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)
@@ -202,11 +204,11 @@ def _by_reading(comparison: Comparison, places: Sequence[int]) -> tuple[Scores, 
     readings, level = comparison.readings, ends(comparison.level)
     counts = np.array([[0 in options, options[-1] > 0] for options in readings.options])[places].T
     low, high = np.clip(np.quantile(readings.draws[:, places], level, axis=2), *comparison.limits)
-    alone = Scores("if made from the annotations", *(
+    alone = Scores("predictions made from the annotations", *(
         np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], low[0], high[0])
     ))  # fmt: skip
     own = (np.where(counts[1], one, np.nan) for one in (low[1:].min(axis=0), high[1:].max(axis=0)))
-    return alone, Scores("if it looked at the items itself", np.empty((0, len(places))), *own)
+    return alone, Scores("system looked at the items itself (range)", np.empty((0, len(places))), *own)
 
 
 def _bands(top: Score) -> dict[str, int]:

@@ -27,16 +27,15 @@ from consilience.models.crowd.dependence import DEFAULT
 from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, against_gold, hits
 from consilience.notes import Level
-from consilience.pages import Alert, More, Section, Table
+from consilience.pages import Alert, More, Section, Table, capital
 from consilience.pages.beside_a_vote import Voted, voted
-from consilience.pages.gold_items import if_random, of_the_first
 from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
 from consilience.pages.run import fit_word, is_vote
 from consilience.pages.told_apart import mean_interval, sign_test
 from consilience.pages.won import Won, wilson_ends, with_interval, won
 from consilience.printing import article, counted
-from consilience.rounding import decimals, p_value, probability, within, written
+from consilience.rounding import decimals, p_value, probability, written
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
@@ -66,8 +65,6 @@ class BesideGold(NamedTuple):
     vote : what is right of labels that won a vote, where it is one.
     voted : what a majority vote makes of the same items; None where that is not asked.
     in_table : certainties of the wrong labels that the table of items has, in which their gold labels may have a part.
-    sample : what its interval supposes, where not all have a gold label.
-    first : whether those that have are the first of the data.
     """
 
     score: CalibrationScore
@@ -81,24 +78,15 @@ class BesideGold(NamedTuple):
     vote: Won | None = None
     in_table: tuple[float, ...] = ()
     voted: Voted | None = None
-    sample: str = ""
-    first: bool = False
 
     @property
     def figures(self) -> dict[str, str]:
         """Key figures of the page."""
         if self.vote is not None:
-            return self.vote.figures(self._which, self.sample)
+            return self.vote.figures
         number = self.score.items
-        _, low, high = within(self.score.right, *self.interval)
-        held = f"{low} to {high} of all, 95 %{self.sample}; the fit expects {self.score.certainty * number:.1f}"
-        of = f"of the fit's labels are the gold label{self._which} ({held})"
+        of = f"gold labels matched; the fit expects {self.score.certainty * number:.1f}"
         return {of: f"{hits(self.score.right * number)} of {number:,}"}
-
-    @property
-    def _which(self) -> str:
-        """Say which gold labels these are, where they are the first."""
-        return f" on the first {self.score.items:,} {self.unit}s" * self.first
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -113,7 +101,7 @@ class BesideGold(NamedTuple):
     @property
     def beside(self) -> str:
         """Say whether the fit expects clearly more than is right, or less; empty where the interval holds it."""
-        return f", so the fit is too {self.off} of these" * bool(self.off)
+        return f", so it is too {self.off} of these" * bool(self.off)
 
     @property
     def off(self) -> str:
@@ -123,9 +111,10 @@ class BesideGold(NamedTuple):
 
     @property
     def counts(self) -> str:
-        """How many gold labels the fit has right, and how many it expects to."""
+        """How many gold labels the fit matches, and how many it expects to."""
         number = self.score.items
-        return f"{hits(self.score.right * number)} of {number:,}, {self.score.certainty * number:.1f} expected"
+        right = f"{hits(self.score.right * number)} of {counted(number, 'gold labels')}"
+        return f"{right} ({self.score.certainty * number:.1f} expected)"
 
     @property
     def checked(self) -> str:
@@ -158,11 +147,9 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     mean = float(truth.lead.certainty.mean())
     vote = won(fit, found) if is_vote(fit) else None
     shown = tuple(truth.lead.certainty[found.item[of_wrong]].tolist())
-    sample = " if a random sample" * bool(if_random(fit))
     return BesideGold(
         score, table, reliability_table(found.certainty, found.right, equal_bins(found.certainty)),
         truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit),
-        sample, of_the_first(fit),
     )  # fmt: skip
 
 
@@ -185,18 +172,22 @@ def together_words(
     how = SOURCES.get(source, source)
     if learned_from:
         moved = "moved" if f"{dependence:.2f}" != f"{DEFAULT:.2f}" else "not moved"
-        how = f"{moved} by {counted(learned_from, 'gold labels')} from a prior of {DEFAULT:.2f}, chosen as {_CROWDS}"
+        how = (
+            f"{moved} by {counted(learned_from, 'gold labels')} from a prior of {DEFAULT:.2f}, which was chosen "
+            f"because {_CROWDS}"
+        )
     return (
-        f" Were the errors of annotators independent, the mean certainty of all {unit}s would be {if_independent:.3f}; "
-        f"it is {certainty:.3f}, as annotators err together (dependence {dependence:.2f}, {how}; at 0 they err "
-        f"independently, at 1 all labels of {article(unit)} {unit} tell no more than one)."
+        f" The mean certainty of all {unit}s is {certainty:.3f}; it would be {if_independent:.3f} if annotators erred "
+        f"independently of each other. Dependence measures how often they make the same errors: at 0 they err "
+        f"independently, and at 1 all labels of {article(unit)} {unit} tell no more than one. Here it is "
+        f"{dependence:.2f}, {how}."
     )
 
 
-_CROWDS = "nine public crowds have 0.20 to 0.63"
+_CROWDS = "it is 0.20 to 0.63 in nine public crowds"
 SOURCES = {
     "default": f"not learned from these data but assumed: {_CROWDS}",
-    "given": "as it was given", "alert": "as nothing tells these labels from chance",
+    "given": "as you set it", "alert": "because nothing tells these labels from chance",
 }  # fmt: skip
 """How the dependence is known, by its source."""
 
@@ -216,48 +207,48 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     score = gold.score
     right = hits(score.right * score.items)
     said = (
-        f"Of {counted(score.items, f'{gold.unit}s')} whose gold label the fit did not take as known, its label is "
-        f"right for {right} ({gold.right_text} holds 95 %); the certainty stated for them is {score.certainty:.3f} on "
-        f"average{gold.beside}."
+        f"The fit did not use the gold labels of {counted(score.items, f'{gold.unit}s')}. Its label is right for "
+        f"{right} of them ({gold.right_text}, 95 % interval), and its certainty averages {score.certainty:.3f} on "
+        f"them{gold.beside}."
     )
     if "." in right:
-        said += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."
+        said += " Where labels tie, each counts by its share: as often as one of them, taken at random, is right."
     if gold.wrong:
-        stated = "the certainty of the label"
+        stated = "the certainty"
         if score.fitted_on:
-            stated = f"the certainty of the table of {gold.unit}s, and in brackets the one that is scored"
-        said += f" Wrong, with {stated}: {_listed(gold, names)}."
+            stated += f" in the table of {gold.unit}s and, in brackets, without the {gold.unit}'s gold label"
+        said += f" Wrong labels, with {stated}: {_listed(gold, names)}."
     said += unnamed + ("" if gold.voted is None else gold.voted.words(names))
     together = _of_dependence(gold, names, decisive)
     if not _tell_apart(gold.table):
-        few = "There are too few labels of different certainties for a curve. Gold labels err too."
+        few = "There are too few labels of different certainties for a curve. Gold labels may also be wrong."
         return Section("Against the gold labels", [said, few, *together], f"right {gold.right_text}")
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
     how = (
-        f"The distance between stated and observed is {score.ece:.3f} on average over {gold.unit}s (expected "
-        f"calibration error, ten bins of equal width; {_by_chance(gold.table):.3f} is to be expected of so few "
-        f"{gold.unit}s by chance, were all statements right). The log score, the mean of −ln p where the gold label "
-        f"was stated with probability p, is {score.log_score:.3f}{floor}; the Brier score, the mean squared distance "
-        "of the stated probabilities from 1 for the gold label and 0 for others, summed over labels, is "
-        f"{score.brier:.3f}. Of all three, less is better."
+        f"The expected calibration error, the average distance between the certainty and the share that is right, is "
+        f"{score.ece:.3f} (ten bins of equal width). With {counted(score.items, f'{gold.unit}s')}, chance alone would "
+        f"give {_by_chance(gold.table):.3f} even if all certainties were right. The log score is "
+        f"{score.log_score:.3f}{floor}: the mean of −ln p, where p is the probability that the fit gave the gold "
+        f"label. The Brier score is {score.brier:.3f}: the squared distance of the probabilities from 1 for the gold "
+        "label and 0 for the others, summed over labels and averaged. For all three, lower is better."
     )
     read = (
-        "In the figure, what is below the line is stated with too much certainty. Each dot is of "
-        f"{counted(int(gold.curve['items'].min()), f'{gold.unit}s')} or more. Intervals hold 95 % (Wilson). Gold "
-        "labels err too: all this is about them."
+        "In the figure, dots below the line are labels that the fit is too certain of. Each dot stands for "
+        f"{counted(int(gold.curve['items'].min()), f'{gold.unit}s')} or more; the bars are 95 % intervals (Wilson). "
+        "Gold labels may also be wrong: all this measures agreement with them."
     )
     names = {
         "lower": "certainty from", "upper": "up to", "items": f"{gold.unit}s", "certainty": "mean certainty",
         "right": "right", "right_lower": "95 % from", "right_upper": "to",
     }  # fmt: skip
     curve = figures.reliability_curve(
-        gold.curve, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
+        gold.curve, "Are the certainties right?", "certainty of the label", "share that match the gold label"
     )
-    table = Table(gold.curve.rename(columns=names), "Labels by stated certainty, and how many are right.")
+    table = Table(gold.curve.rename(columns=names), "Labels by certainty, and the share that is right.")
     more = More("The figure in numbers, and scores of calibration", [table, how])
-    return Section("Against the gold labels", [said, read, curve, *together, more], f"right {gold.counts}")
+    return Section("Against the gold labels", [said, read, curve, *together, more], f"matches {gold.counts}")
 
 
 def _of_dependence(gold: BesideGold, names: Any, decisive: Decisive | None) -> list[Any]:
@@ -268,7 +259,7 @@ def _of_dependence(gold: BesideGold, names: Any, decisive: Decisive | None) -> l
     )  # fmt: skip
     words += "" if decisive is None else decisive.words(names)
     if score.fitted_on:
-        words += f" Each {gold.unit} is scored by a dependence that was learned without its own gold label."
+        words += f" Each {gold.unit} is scored with a dependence that was learned without its own gold label."
     return [More("How far annotators err together", [words.strip()])] if words else []
 
 
@@ -299,15 +290,15 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
     if not len(vote.right):
         return Section("Against the gold labels", [words], "all are tied")
     words += (
-        " Intervals are Wilson's, and hold about 95 % if these items are a random sample. Gold labels err too: all "
-        "this is about them."
+        " Intervals are 95 % intervals (Wilson) if the items with gold labels are a random sample. Gold labels may "
+        "also be wrong: all this measures agreement with them."
     )
     columns = {
-        "certainty": "share of the votes, on average", "items": f"{gold.unit}s", "right": "right",
+        "certainty": "mean share of votes", "items": f"{gold.unit}s", "right": "right",
         "right_lower": "95 % from", "right_upper": "to",
     }  # fmt: skip
     table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
-    caption = "Labels that won, by their share of the votes, and how many are right."
+    caption = "Labels that won, by their share of the votes, and the share that is right."
     return Section("Against the gold labels", [words, Table(table, caption)], f"right {vote.won}")
 
 
@@ -425,12 +416,12 @@ class SystemsByGold(NamedTuple):
     def __str__(self) -> str:
         if self.equal:
             own, is_ = next(iter(self.right.values())), "are each" if len(self.right) <= _MOST_EQUAL else "is"
-            words = f"Equal on gold labels: {self.first} {is_} right on {own.words}"
+            words = f"{capital(self.first)} {is_} right on {own.words} gold labels"
             if not self.leads:
                 return words
             if self.anchored is not None:
                 return f"{words}. {_told_apart(self.right, brief=True)}"
-            held = "with 95 % in brackets if these items are a random sample"
+            held = "with a 95 % interval in brackets, if these items are a random sample"
             return f"{words} ({own}, {held}). {_told_apart(self.right)}"
         named = [
             f"“{name}” {one.words}{f' ({one})' if self.leads and self.anchored is None else ''}"
@@ -439,7 +430,8 @@ class SystemsByGold(NamedTuple):
         if not self.leads:
             return f"Right on gold labels: {', '.join(named)}"
         words = f"Right on gold labels: {', '.join(named)}"
-        words += ", with 95 % in brackets if these items are a random sample" * (self.anchored is None)
+        sampled = ", with 95 % intervals in brackets, if these items are a random sample"
+        words += sampled * (self.anchored is None)
         brief = self.anchored is not None
         return f"{words}. {_told_apart(self.right, brief=brief)}" if len(self.right) > 1 else words
 
@@ -455,12 +447,12 @@ def _told_apart(right: Mapping[str, Right], *, brief: bool = False) -> str:
     (first, own), (second, other) = itertools.islice(right.items(), 2)
     more, less = int((own.each > other.each).sum()), int((own.each < other.each).sum())
     if not more + less:
-        return f"“{first}” and “{second}” are right on the same ones"
+        return f"“{first}” and “{second}” are right on the same gold labels"
     chance = sign_test(own.each, other.each)
-    words = f"“{first}” is right where “{second}” is not on {more:,}, and the other way on {less:,}"
+    words = f"Only “{first}” is right on {more:,} of them, and only “{second}” on {less:,}"
     if chance >= 1 - LEVEL:
-        return f"{words}{': that does not tell which is better' * (not brief)}"
-    return f"{words}: that is more than chance makes ({p_value(chance)})"
+        return f"{words}, which does not show which system is better" if not brief else words
+    return f"{words}, which is more than chance would explain ({p_value(chance)})"
 
 
 def right_by_gold(

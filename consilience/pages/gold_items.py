@@ -34,12 +34,15 @@ def compared_with_others(fit: Fit) -> str:
         return ""
     apart, low, high = within(*difference(own, others))
     words = (
-        f" On items with a gold label annotators agree in {own.mean():.2f} of pairs, on the {int((~known).sum()):,} "
-        f"others in {others.mean():.2f} (difference {apart} [{low}, {high}]); {_share(tied[known])} and "
-        f"{_share(tied[~known])} tie."
+        f" On items with gold labels, {own.mean():.2f} of the pairs of annotations agree, and on the "
+        f"{int((~known).sum()):,} others {others.mean():.2f}, a difference of {apart} [{low}, {high}] (95 %). The "
+        f"votes tie on {_share(tied[known])} and {_share(tied[~known])} of these items."
     )
     if of_the_first(fit):
-        words += f" They are the first {int(known.sum()):,} of the data: a random sample only if the order is random."
+        words += (
+            f" The items with gold labels are the first {int(known.sum()):,} of the data, which is a random sample "
+            "only if the data are in random order."
+        )
     return words
 
 
@@ -61,7 +64,7 @@ def if_random(fit: Fit) -> str:
     if known.all() or not known.any():
         return ""
     first = f", the first {int(known.sum()):,} of the data," * of_the_first(fit)
-    return f" That supposes that the {fit.data.unit}s with a gold label{first} are a random sample."
+    return f" This assumes that the {fit.data.unit}s with gold labels{first} are a random sample."
 
 
 def agreement_of_items(data: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -94,22 +94,18 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
         return ""
     discordant = apart / number
     total = needed(shown, max(discordant, shown)) if shown > 0 else math.inf
-    alone = [float(np.maximum(one, 0).sum()) for one in (own - other, other - own)]
-    often = (
-        f"Of {number} gold labels “{names[0]}” alone is right on {alone[0]:g} and “{names[1]}” alone on {alone[1]:g}; "
-        "if they differ as often elsewhere,"
-    )
+    often = f"if exactly one system is right on {apart:g} in {number:,} items, as so far"
     if total <= items:
         total = min(about(total), items)
         more = counted(max(total - number, 1), "more items")
         return (
-            f"Get gold labels of about {more}, chosen at random. {often} {total:,} in all would find a lead of "
-            f"{shown:.2f}, as seen here, in four of five cases"
+            f"Get gold labels for about {more}, chosen at random: {total:,} gold labels would show a lead of "
+            f"{shown:.2f}, as seen here, four times in five, {often}"
         )
-    seen = f"; the lead of {shown:.2f} seen here may take {about(total):,}" if shown > 0 else ""
+    seen = f". The lead of {shown:.2f} seen here may take {about(total):,} gold labels" if shown > 0 else ""
     return (
-        f"Get gold labels of more items, chosen at random. {often} {items:,} in all would find a lead of "
-        f"{_up(least_lead(items, discordant))} or more in four of five cases{seen}"
+        f"Get gold labels for more items, chosen at random: {items:,} gold labels would show a lead of "
+        f"{_up(least_lead(items, discordant))} or more four times in five, {often}{seen}"
     )
 
 

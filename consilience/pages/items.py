@@ -92,8 +92,8 @@ def items_section(
     if fit.data.rows == "report":
         reports = _Reports(fit.data, shown)
         blocks.append(
-            "In rankings “>” is above and “=” a tie; what is not named ranks below all that is. “2 ×” stands before "
-            "what two annotators said."
+            "In rankings, “>” means “above” and “=” means a tie; classes that are not named rank below all others. “2 "
+            "×” marks a ranking that two annotators gave."
         )
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports, margins))
     if reports is not None:
@@ -105,7 +105,7 @@ def items_section(
     how = how_counted(best, truth, f"top {class_word(fit)}", high, effective_draws(fit, best))
     if tied := named_items(truth, ties, unit):
         what = "labels" if class_word(fit) == "label" else "classes"
-        how += f" Of {tied} two {what} lead equally often as far as these draws tell: take them for ties."
+        how += f" For {tied}, the draws do not show which of two {what} leads: treat them as ties."
     blocks += [] if vote else [how + _by_dependence(truth, best)]
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} with a certainty below {SURE}"
@@ -114,8 +114,8 @@ def items_section(
 
 def _of_votes(best: Score, truth: Any, unit: str) -> str:
     return (
-        f"A vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, those that are tied, and "
-        "takes the label of any other for certain. A narrow margin is the only sign of doubt."
+        f"The vote leaves {below(best, 1):,} of {counted(truth.num_units, f'{unit}s')} open, because they are tied, "
+        "and treats every other label as certain. A narrow margin is the only sign of doubt."
     )
 
 
@@ -133,20 +133,20 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     if truth.num_draws == 1:
         return (
             f"This model gives a point estimate, one truth without uncertainty, so the certainty of every {unit} is 1. "
-            "That is a property of the method and says nothing about how well the annotators agree; a model with "
+            "This is a property of the method and says nothing about how well the annotators agree; a model with "
             "draws of the truth would."
         )
     certain = f"the probability of its most probable {word}"
     if truth.answers(Shares()):
         certain = (
-            f"how often its leading {word} is the most plausible one, over draws of the truth; for the top 2 or more, "
-            "how often the same set leads, in whatever order"
+            f"the share of draws of the truth in which its leading {word} is the most plausible one; for the top 2 or "
+            "more, the share in which the same set leads, in any order"
         )
     # Of few draws none can tell 0.99 from 1.
     sure = f"{below(best, 0.99):,} are below 0.99 and " if effective_draws(fit, best) >= _TELL_99 else ""
     return (
-        f"The certainty of {article(unit)} {unit} is {certain}. Of the top {word} it is "
-        f"{best.value:.{digits_for(fit, best, truth)}f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}"
+        f"The certainty of {article(unit)} {unit} is {certain}. For the top {word} it is "
+        f"{best.value:.{digits_for(fit, best, truth)}f} on average; of {counted(truth.num_units, f'{unit}s')}, {sure}"
         f"{below(best):,} {'' if sure else 'are '}below {SURE}."
     )
 
@@ -211,12 +211,12 @@ def how_counted(best: Score, truth: Any, what: str, high: float = 0.0, draws: fl
     if truth.num_draws == 1:
         return ""
     if not len(best.draws):
-        return f"Certainties of the {what} come from the fit in closed form, without draws; they hold if it does."
+        return f"Certainties of the {what} were computed in closed form, without draws; they are right if the fit is."
     by = f"up to {high:.3f}" if high >= _SHOWN else "less than 0.001"
     return (
-        f"Certainties were counted among {truth.num_draws:,} draws of the truth{worth_of(truth, draws)}. The same "
-        f"draws choose the {what} and count it, which makes certainties too high. With one half of them to choose and "
-        f"the other to count, they are {by} lower on average."
+        f"Certainties were counted over {truth.num_draws:,} draws of the truth{worth_of(truth, draws)}. The same draws "
+        f"choose the {what} and count it, which makes certainties slightly too high: if one half of the draws chooses "
+        f"and the other counts, certainties are {by} lower on average."
     )
 
 
@@ -225,7 +225,7 @@ def worth_of(truth: Any, draws: float) -> str:
     if draws >= truth.num_draws:
         return ""
     half = special.ndtri(ends()[1]) * np.sqrt(_EXAMPLE * (1 - _EXAMPLE) / max(draws, 1))
-    return f", worth {draws:,.0f} independent ones or more: one of {_EXAMPLE} is known to about ± {half:.2f}"
+    return f", worth {draws:,.0f} independent ones or more: a certainty of {_EXAMPLE} is known to about ± {half:.2f}"
 
 
 def digits_of(best: Score, truth: Any) -> int:
@@ -254,13 +254,15 @@ def _by_dependence(truth: Any, best: Score) -> str:
     if truth.probabilities_at is None:
         return ""
     low, high = (f"{truth.dependence.at(z):.2f}" for z in (-_TWO_SIDES, _TWO_SIDES))
-    may = f"that may be {low} to {high} (95 %)"
-    words = f" They suppose dependence {truth.dependence.rho:.2f}, how much annotators err together; {may}"
+    words = (
+        f" They assume a dependence of {truth.dependence.rho:.2f}, which measures how often annotators make the same "
+        f"errors; it may be {low} to {high} (95 %)"
+    )
     if not (others := at_other_dependence(truth, best)):
-        return f"{words}, which certainties leave out."
-    told = "at {:.2f} they would be {:.3f}, {:,} below it".format
+        return f"{words}, which certainties do not allow for."
+    told = "at {:.2f} the mean would be {:.3f}, with {:,} below".format
     said = [told(rho, sure.mean(), (sure.round(3) < SURE).sum()) for rho, sure in others.items()]
-    return f"{words}. Certainties are {best.value:.3f} on average, {below(best):,} below {SURE}; {'; '.join(said)}."
+    return f"{words}. The mean certainty is {best.value:.3f}, with {below(best):,} below {SURE}; {'; '.join(said)}."
 
 
 def certainty_table(scores: list[Score], caption: str, unit: str = "item", digits: int = 3) -> Table:
@@ -324,7 +326,7 @@ def _table(
     named = truth.ids.get("label", truth.ids.get("class"))
     first = "the least certain first"
     if margins is not None:
-        first = "ties and narrow wins first (margin: the share of the votes by which the first label is ahead)"
+        first = "ties and narrow wins first (margin: the share of the votes by which the first label leads)"
     caption = f"{unit.capitalize()}s, {first}" if truth.num_draws > 1 else "All of them"
     if gold is not None and named is not None:
         labels = np.append(np.asarray(named, object).astype(str), "")
@@ -334,7 +336,7 @@ def _table(
             f"{own}, not {other}" if apart else own
             for own, other, apart in zip(labels[known], labels[leads], wrong, strict=True)
         ]
-        caption += f"; of {wrong.sum():,} another label is gold" * bool(wrong.any())
+        caption += f"; for {wrong.sum():,} the gold label is another one" * bool(wrong.any())
     if _THROUGHOUT in columns:
         caption += _sure_throughout(others, sure)
     caption += "."
@@ -349,8 +351,8 @@ def _sure_throughout(others: Iterable[float], sure: np.ndarray) -> str:
     """Say what the column on these items means: which are ``sure`` at both ends of how far annotators may err."""
     low, high = (f"{rho:.2f}" for rho in others)
     return (
-        f"; “{_THROUGHOUT}”: at dependence {low} and {high}, how much annotators may err together, too (yes of "
-        f"{int(sure.sum()):,} of {len(sure):,})"
+        f"; “{_THROUGHOUT}”: also at dependence {low} and {high}, the range of how often annotators may make the same "
+        f"errors (yes for {int(sure.sum()):,} of {len(sure):,})"
     )
 
 

@@ -171,10 +171,10 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
     if not found:
         return []
     how = (
-        "Predictions made from these annotations are right as often as the fit expects of their labels; p is the "
-        "probability of as many right, or more. Ranges are for how far annotators may err together (95 %). A system "
-        f"is told to have looked itself where p is below {found[0].level:.2g} in the whole "
-        f"range{_shared(found[0].level)}."
+        "If predictions were made from these annotations, they are right as often as the fit expects of their labels; "
+        "p is the probability that as many or more are then right. The ranges are for how often annotators may make "
+        "the same errors (95 %). A system is said to have looked at the items itself if p is below "
+        f"{found[0].level:.2g} in the whole range{_shared(found[0].level)}."
     )
     rows = []
     for one in found:
@@ -189,8 +189,8 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
     columns = ["system", "gold labels", "right", "expected", "range of expected", "p", "range of p"]
     frame = pandas.DataFrame(rows, columns=columns)
     frame.attrs["numbers"] = tuple(columns[3:])
-    caption = "Gold labels that are right, beside those expected of predictions made from these annotations."
-    tested = More("How gold labels test whether systems looked themselves", [how, Table(frame, caption)])
+    caption = "Gold labels that each system matches, and the number expected if it was made from these annotations."
+    tested = More("How gold labels test whether systems looked at the items themselves", [how, Table(frame, caption)])
     return [_so(found, doubt), tested]
 
 
@@ -202,18 +202,18 @@ def _shared(level: float) -> str:
 
 def _so(found: Sequence[Looked], doubt: str) -> str:
     """Say what follows."""
-    if_holds, checked = "if the probabilities of the fit hold", f" {doubt}" * bool(doubt)
+    if_holds, checked = "if the probabilities of the fit are right", f" {doubt}" * bool(doubt)
     surely = [f"“{one.name}”" for one in found if one.surely]
     if surely:
         return (
             f"Gold labels suggest that {' and '.join(surely[:_MOST_NAMED])} looked at the items "
             f"{'themselves' if len(surely) > 1 else 'itself'}, {if_holds} and these items are "
-            f"a random sample. They do not tell how independent its errors are.{checked}"
+            f"a random sample. They do not show how independent its errors are.{checked}"
         )
     if told := [f"“{one.name}”" for one in found if one.told]:
         return (
             f"Whether {joined(told[:_MOST_NAMED])} looked at the items {'themselves' if len(told) > 1 else 'itself'} "
-            f"is open: gold labels suggest it only {if_holds} and the gold labels that no annotator gave are "
+            f"is open: gold labels suggest it only {if_holds} and if the gold labels that no annotator gave are "
             f"right.{checked}"
         )
-    return "Gold labels do not tell whether systems looked themselves."
+    return "Gold labels do not show whether the systems looked at the items themselves."

@@ -11,7 +11,7 @@ from consilience.inference.fitting import Fit
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
 from consilience.pages import SURE, Action, assumed, rankings_agree, who_agrees
-from consilience.pages.annotators_by_gold import labels_by_gold
+from consilience.pages.annotators_by_gold import clearly_low
 from consilience.pages.chains import (
     what_to_read,
 )
@@ -26,6 +26,7 @@ from consilience.pages.run import is_counted, is_vote, without_evidence
 from consilience.pages.systems import in_words, own_score
 from consilience.pages.told_apart import share_apart
 from consilience.pages.with_gold import is_open
+from consilience.printing import joined
 from consilience.rounding import probability
 
 _MOST_NAMED = 3  # annotators to look at
@@ -34,10 +35,10 @@ _SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
 
 def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
-    unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
+    unit = fit.data.unit
     better = "avoids this"
     if is_counted(fit):
-        weighs = ", and weighs annotators by how they err" * (fit.data.rows == "annotation")
+        weighs = " and weights annotators by their errors" * (fit.data.rows == "annotation")
         better = f"says how sure it is of each label{weighs}"
     others = [
         Action(f"Fit {note.model} instead, which {better}:", fit_again(fit, note.model, output=note.model))
@@ -55,20 +56,16 @@ def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
         if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
-    who = "who seem to err most"
-    if is_counted(fit):
-        by_gold = labels_by_gold(found.annotators)
-        who = "whose labels are the gold label least often" if by_gold else "whose labels won the vote least often"
     actions = [
         *others,
         *_chance_alone(fit, blind),
         *_checked_first(found, named),
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
-        Action(f"Look at the {_how_many(fit, found, which)}", section=f"{unit.capitalize()}s"),
+        Action(f"Review the {_how_many(fit, found)}", section=f"{unit.capitalize()}s"),
         *rankings_agree.actions(fit),
         *_written_labels(fit),
-        Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
-        Action(f"Look at annotators {who}{_worst(fit, found.annotators, blind)}", section="Annotators"),
+        Action(next_gain(fit, found.next_labels), section="Next labels"),
+        *_of_annotators(fit, found.annotators, blind),
     ]  # fmt: skip
     if fit.data.rows == "rating":
         off = to_take_off(fit, found.offsets, found.without_offsets)
@@ -77,13 +74,13 @@ def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
         actions = [*wanted, *found.spread.actions(), *off, *to_write(fit), *actions]
     actions += assumed.actions(fit, found.at_others)
     of_systems, sources = _actions_on_systems(fit, found)
-    if is_vote(fit) or found.by_gold.anchored is not None:  # of a vote more than that is doubtful; else it changes less
+    if is_vote(fit):  # of a vote more than that is doubtful
         sources, longer = [], [*sources, *longer]
     actions[len(others) : len(others)] = [*of_systems, *sources]
     if not found.systems and unit == "item":
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":
-        actions.append(Action("Give gold labels of 20 items or more, in a column gold, to check the probabilities"))
+        actions.append(Action("Add gold labels for 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer
 
 
@@ -98,7 +95,7 @@ def _chance_alone(fit: Fit, blind: str) -> list[Action]:
     if not blind:
         return []
     if fit.data.unit != "mention":
-        return [Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")]
+        return [Action(f"Review {blind}, whose labels may agree by chance alone", section="Annotators")]
     words = f"Fit again without the labels of {blind}, which may agree with others by chance alone, to see what changes"
     words += "" if is_counted(fit) else ". That need not be better, as the fit learns how often each annotator errs"
     return [Action(f"{words}:", who_agrees.left_out(fit, blind.split(", ")))]
@@ -109,7 +106,7 @@ def _checked_first(found: Any, named: Any) -> list[Action]:
     if found.decisive is None or not found.decisive.far:
         return []
     name = named.names()[found.decisive.item]
-    words = f"Check the gold label of “{name}”: much of the certainty of other labels rests on it"
+    words = f"Check the gold label of “{name}”, on which the certainty of many other labels depends"
     return [Action(words, section="Against the gold labels")]
 
 
@@ -117,23 +114,35 @@ def _written_labels(fit: Fit) -> list[Action]:
     """Say how to write the labels to a file; nothing where the fit has no folder, or no table of them."""
     if not fit.folder or fit.data.rows != "annotation" or fit.data.unit != "item":
         return []
-    sure = "" if is_vote(fit) else ", with its certainty"
-    return [Action(f"Write the label of each item{sure}:", "consilience table RUN labels --csv labels-found.csv")]
+    sure = "" if is_vote(fit) else " with its certainty"
+    return [Action(f"Save the label of each item{sure}:", "consilience table RUN labels --csv labels-found.csv")]
 
 
-def _how_many(fit: Fit, found: Any, which: str) -> str:
+def _how_many(fit: Fit, found: Any) -> str:
     """Name the items that are tied or uncertain, with their number where it is known; those with a gold label apart."""
-    items = f"{found.unit}s"
+    items, vote = f"{found.unit}s", is_vote(fit)
+    least = f"{items} with tied votes" if vote else f"least certain {items}"
     if found.truth.num_draws == 1 or fit.data.rows == "rating":  # of which the page states other certainties
-        return f"{items} that are {which}"
-    doubtful = np.round(found.top.items, 3) < (1 if is_vote(fit) else SURE)
+        return least
+    doubtful = np.round(found.top.items, 3) < (1 if vote else SURE)
     gold = unused_gold(fit.resolved) if fit.data.rows == "annotation" else None
     has_gold = np.zeros(len(doubtful), bool) if gold is None else gold >= 0
-    number, known = int((doubtful & ~has_gold).sum()), int((doubtful & has_gold).sum())
-    if number <= 1:
-        return f"{items} that are {which}{_least_certain(fit, found)}"
-    apart = f" and have no gold label ({known:,} more have one)" * bool(known)
-    return f"{number:,} {items} that are {which}{apart}{_least_certain(fit, found)}"
+    open_, known = doubtful & ~has_gold, bool((doubtful & has_gold).any())
+    if open_.sum() <= 1:
+        return f"{least}{_least_certain(fit, found)}"
+    apart = " and have no gold label" * known
+    if vote:
+        return f"{open_.sum():,} {items} {'that are tied' if known else 'with tied votes'}{apart}"
+    number = f"{open_.sum():,} {items} that are less than {100 * SURE:g} % certain{apart}"
+    return f"{number}{_least_certain(fit, found)}{_expected_wrong(fit, found.top.items[open_])}"
+
+
+def _expected_wrong(fit: Fit, certainty: np.ndarray) -> str:
+    """Say how many labels of such certainties are expected to be wrong; empty of other data, and of less than one."""
+    wrong = float((1 - certainty).sum())
+    if fit.data.rows != "annotation" or wrong < 1:
+        return ""
+    return f": the fit expects about {wrong:.0f} of their labels to be wrong"
 
 
 def _least_certain(fit: Fit, found: Any) -> str:
@@ -145,8 +154,8 @@ def _least_certain(fit: Fit, found: Any) -> str:
     sure = in_words(probability(float(found.top.items[item]), 2, effective_draws(fit, found.top)))
     named = code if classes is None else classes[code]
     return (
-        f", first “{found.truth.names()[item]}”, where {named} is the most plausible class with a probability of about "
-        f"{sure}"
+        f", starting with “{found.truth.names()[item]}”, whose leading class, {named}, is the most plausible one with "
+        f"a probability of only {sure}"
     )
 
 
@@ -159,13 +168,13 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     if not is_open(found.comparison):
         return actions, []
     systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
-    alone = f"; this matters for {found.comparison.title} only" * (len(found.metrics) > 1)
-    anchored_ = "; scores with gold labels do not depend on it" * (found.by_gold.anchored is not None)
-    gain = ""
-    if found.by_gold.anchored is None and (own := own_score(found.comparison, fit)):
-        gain = f"; “{found.comparison.table['system'].iloc[0]}” then scores {own}"
-    words = f"If systems looked at the items themselves, say so{gain}{alone}{anchored_}{whose_columns(fit, systems)}:"
-    if found.gold is not None and found.gold.score.items >= LEAST_ITEMS and found.by_gold.anchored is None:
+    alone = f"; other metrics than {found.comparison.title} do not change" * (len(found.metrics) > 1)
+    if found.by_gold.anchored is not None:  # those scores do not depend on it
+        return actions, []
+    own = own_score(found.comparison, fit)
+    gain = f": “{found.comparison.table['system'].iloc[0]}” then scores {own}" * bool(own)
+    words = f"If the systems looked at the items, say so{gain}{alone}{whose_columns(fit, systems)}:"
+    if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
         actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
     apart = share_apart(found.said, list(systems))
     if fit.data.rows == "report":
@@ -176,12 +185,26 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
 
 
-def _worst(fit: Fit, annotators: Any, blind: str) -> str:
+def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
+    """Say which annotators to review; nothing of a vote by which nobody is clearly lower than the others.
+
+    Parameters
+    ----------
+    fit, annotators, blind : as of `_worst`.
+    """
+    if is_counted(fit) and "accuracy" in annotators:
+        lowest = _lowest_of_votes(annotators)
+        return [Action(f"Review the labels of {lowest}", section="Annotators")] if lowest else []
+    who = f"who seem to err most{_worst(annotators, blind)}"
+    return [Action(f"Review the annotators {who}", section="Annotators")]
+
+
+def _worst(annotators: Any, blind: str) -> str:
     """Name the annotators who err most often, but for those of whom that is said already; empty where none is known.
 
     Parameters
     ----------
-    fit, annotators : of labels, and the table of those who gave them.
+    annotators : the table of those who gave labels.
     blind : of whom it is said already.
     """
     score = next((one for one in ("accuracy", "sensitivity") if one in annotators), "")
@@ -191,8 +214,6 @@ def _worst(fit: Fit, annotators: Any, blind: str) -> str:
         annotators = annotators.assign(sensitivity=annotators["sensitivity"] * annotators["decisions"])
         sums = annotators.groupby("annotator")[["sensitivity", "decisions"]].sum()
         means = sums["sensitivity"] / sums["decisions"].clip(lower=1)
-    elif is_counted(fit) and (by_gold := labels_by_gold(annotators)):
-        means = annotators["annotator"].map(by_gold).set_axis(annotators["annotator"])
     else:
         means = annotators.set_index("annotator")[score]
     worst = means.nsmallest(_MOST_NAMED).index.astype(str)
@@ -200,4 +221,18 @@ def _worst(fit: Fit, annotators: Any, blind: str) -> str:
     if score == "sensitivity":  # whose intervals seldom rank those of mentions
         after = f" after {blind}" * any(name in blind.split(", ") for name in worst)
         return f"{after} by their sensitivities: {named}" if named else ""
-    return f", first {named}" if named else ""
+    return f", starting with {named}" if named else ""
+
+
+def _lowest_of_votes(annotators: Any) -> str:
+    """Name those whose labels match gold labels, or win the vote, clearly less often; empty where nobody's do.
+
+    ``annotators`` is their table.
+    """
+    number, right, what = annotators["annotations"], annotators["annotations"] * annotators["accuracy"], "win the vote"
+    if "gold_items" in annotators and (annotators["gold_items"] > 0).any():
+        number, right, what = annotators["gold_items"], annotators["gold_right"], "match the gold labels"
+    known = number.to_numpy() > 0
+    named = clearly_low(annotators["annotator"][known], number[known], right[known])
+    who = joined([f"“{one}”" for one in named]) if named else ""
+    return f"{who}, which {what} clearly less often than those of the others" * bool(named)

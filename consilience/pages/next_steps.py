@@ -101,8 +101,8 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
 def rank_more(comparison: Comparison, apart: float) -> str:
     """Say how many items with rankings would tell the first two systems apart; empty where they are told, or equal.
 
-    An interval of a lead narrows with the square root of the number of items. What is not known of the items at hand
-    has no part in it: were the right class of each known, the lead of all items like these would be no surer.
+    An interval of a lead is taken to narrow with the square root of the number of items. What is not known of the items
+    at hand has no part in it: were the right class of each known, the lead of all items like these would be no surer.
 
     Parameters
     ----------
@@ -118,20 +118,17 @@ def rank_more(comparison: Comparison, apart: float) -> str:
         return about(math.ceil(number * (half * (1 + FIND / SURE) / lead) ** 2))
 
     if max(seen, _LEAD) == _LEAD and enough(_LEAD) > number:
-        found = f"with {enough(_LEAD):,} or more a lead of {_LEAD:g} would be found in four of five cases"
-        found += f", and one of {seen:.2f}, as seen here, may take {enough(seen):,}" if 0 < seen < _LEAD else ""
+        found = f"about {enough(_LEAD):,} items would show a lead of {_LEAD:g} four times in five"
+        found += f", and about {enough(seen):,} the lead of {seen:.2f} seen here" if 0 < seen < _LEAD else ""
     elif seen > 0 and enough(seen) > number:
-        found = f"with {enough(seen):,} or more the lead of {seen:.2f} seen here would be found in four of five cases"
+        found = f"about {enough(seen):,} items would show the lead of {seen:.2f} seen here four times in five"
     else:
         return ""
-    words = (
-        f"Have more items ranked, by as many annotators each: {found}, if the interval of the lead narrows with the "
-        "square root of their number"
-    )
+    words = f"Have more items ranked, each by as many annotators as now: {found}"
     left = SURE * math.sqrt(apart / number)
     if left <= seen:
         return words
     return (
-        f"{words}. More annotators of these {number:,} items would not do: even with the right class of each known, "
-        f"the lead is uncertain by up to ± {left:.2f}"
+        f"{words}. More annotators for these {number:,} items are not enough: even if the right class of each were "
+        f"known, the lead would be uncertain by up to ± {left:.2f}"
     )

@@ -46,21 +46,17 @@ class Decisive(NamedTuple):
         """Say how far what is learned rests on one gold label."""
         if not self.far:
             return f" Without any one of these gold labels it would be {self.lowest:.2f} to {self.highest:.2f}."
-        nobody = " (a label that no annotator of it gave)" * self.unnamed
+        nobody = " (a label that none of its annotators gave)" * self.unnamed
         return (
-            f" One gold label decides much of this: without that of “{names[self.item]}”{nobody} dependence would be "
-            f"{self.rho:.2f}; by the other gold labels without the prior, {self.alone:.2g}."
+            f" One gold label decides much of this: without that of “{names[self.item]}”{nobody}, dependence would be "
+            f"{self.rho:.2f}. The other gold labels without the prior would give {self.alone:.2g}."
         )
 
-    def in_finding(self, names: Any, unsure: int) -> str:
-        """Say what that does to the number of uncertain items, which are so many with it; empty where it is not far."""
+    def in_finding(self, names: Any) -> str:
+        """Say what that does to the number of uncertain items; empty where it is not far."""
         if not self.far:
             return ""
-        label = f"One gold label, of “{names[self.item]}”"
-        return (
-            f"{label}, decides much of how certain labels are: without it {self.unsure:,}, and not {unsure:,}, would "
-            f"have a certainty below {SURE:g}."
-        )
+        return f" Without the gold label of “{names[self.item]}” alone, it would be {self.unsure:,}."
 
 
 def decisive(fit: Fit) -> Decisive | None:
@@ -115,9 +111,8 @@ def unnamed_words(fit: Fit, names: Any, said: Choices | None = None) -> str:
     one = len(found) == 1
     of = counted(len(found), f"{fit.data.unit}s")
     if one:
-        return f" The gold label of {of} was given by none of its annotators, and may be wrong itself: {named}."
-    given = "were given by none of their annotators, and may be wrong themselves"
-    return f" The gold labels of {of} {given}: {named}{more}."
+        return f" No annotator gave the gold label of {of}, which may itself be wrong: {named}."
+    return f" No annotator gave the gold labels of {of}, which may themselves be wrong: {named}{more}."
 
 
 def _by_systems(said: Choices | None, item: int, label: int) -> str:
@@ -125,10 +120,10 @@ def _by_systems(said: Choices | None, item: int, label: int) -> str:
     if said is None or (giving := said.giving(item, label)) is None:
         return ""
     if len(said.names) == 1:
-        return f" (which “{said.names[0]}” {'gives too' if giving else 'does not give either'})"
+        return f" (“{said.names[0]}” {'also gives it' if giving else 'does not give it either'})"
     if not giving:
-        return f" (which none of {counted(len(said.names), 'systems')} gives either)"
+        return f" (none of {counted(len(said.names), 'systems')} gives it either)"
     of = counted(len(said.names), "systems")
     if len(giving) == len(said.names):
-        return f" (which {'both systems' if len(giving) == 2 else f'all {of}'} give too)"
-    return f" (which {len(giving)} of {of} {'gives' if len(giving) == 1 else 'give'} too)"
+        return f" ({'both systems' if len(giving) == 2 else f'all {of}'} also give it)"
+    return f" ({len(giving)} of {of} also {'gives' if len(giving) == 1 else 'give'} it)"

@@ -98,6 +98,11 @@ class Leads(NamedTuple):
         return f"{copied}{named}: {so}"
 
     @property
+    def is_clear(self) -> bool:
+        """Whether the lead that is furthest is more than chance would explain."""
+        return bool(self.found) and max(self.found, key=lambda one: one.ahead).is_clear
+
+    @property
     def furthest(self) -> str:
         """Say in which metric another system is furthest ahead; empty where none is."""
         if not self.found:
@@ -106,7 +111,7 @@ class Leads(NamedTuple):
         ahead, low, high = within(one.ahead, one.lower, one.upper)
         chance = ", which may be chance" * (not one.is_clear)
         meant = f" ({one.meaning})" * bool(one.meaning)
-        copied = " This takes predictions to be made from the annotations." * self.copied
+        copied = " This assumes that predictions were made from the annotations." * self.copied
         return (
             f"In {one.metric}{meant} “{one.system}” leads with {one.value:.2f} against {one.value - one.ahead:.2f} of "
             f"“{self.first}”, a difference of {ahead} [{low}, {high}]{chance}.{copied}"

@@ -27,8 +27,8 @@ def tau_words(found: RankAgreement) -> str:
 def in_finding(found: RankAgreement) -> str:
     """Say how far annotators rank alike."""
     return (
-        f"Two annotators' rankings of an item agree with a Kendall's tau of {tau_words(found)} on average, where 1 is "
-        "the same order and 0 is chance."
+        f"On average, two annotators' rankings of an item agree with a Kendall's tau of {tau_words(found)}, where 1 "
+        "means the same order and 0 means chance."
     )
 
 
@@ -37,15 +37,15 @@ def in_section(found: RankAgreement) -> str:
     held = ""
     if found.upper > found.lower:
         who = "items and annotators like these" if found.like_these else "items like these and these annotators"
-        held = f" The interval holds 95 % for {who} (jackknife, rather wide than narrow)."
+        held = f" The 95 % interval is for {who} (jackknife; it tends to be too wide)."
     apart = ""
     if math.isfinite(found.apart):
-        apart = f" Of rankings of different items it is about {found.apart:.2f}."
+        apart = f" For rankings of different items it is about {found.apart:.2f}."
     return (
-        "Kendall's tau-b of two rankings counts pairs of classes in the same order, less those in the other order: 1 "
-        "is the same ranking, and at random it is 0. Classes that a ranking does not name are tied below all others. "
-        f"It is {tau_words(found)} on average over {counted(found.items, 'items')} and the pairs of "
-        f"{counted(found.annotators, 'annotators')}.{held}{apart}"
+        "Kendall's tau-b compares two rankings: it counts the pairs of classes that both put in the same order and "
+        "subtracts those in opposite order, so that 1 means the same ranking and 0 means chance. Classes that a "
+        f"ranking does not name count as tied below all others. Tau-b is {tau_words(found)} on average over "
+        f"{counted(found.items, 'items')} and all pairs of {counted(found.annotators, 'annotators')}.{held}{apart}"
     )
 
 
@@ -66,10 +66,10 @@ def chance_words(frame: Any, at_random: float) -> str:
     if not len(low):
         return ""
     if len(low) > _MOST_NAMED:
-        return f" The shares of {len(low):,} of {counted(len(frame), 'annotators')} are not clearly above that."
+        return f" The shares of {len(low):,} of {counted(len(frame), 'annotators')} are not clearly above chance."
     shown = [f"“{one.annotator}” ({one.first:.2f} [{one.lower:.2f}, {one.upper:.2f}])" for one in low.itertuples()]
     share = "share of" if len(low) == 1 else "shares of"
-    return f" The {share} {joined(shown)} {'is' if len(low) == 1 else 'are'} not clearly above that."
+    return f" The {share} {joined(shown)} {'is' if len(low) == 1 else 'are'} not clearly above chance."
 
 
 def actions(fit: Fit) -> list[Action]:
@@ -85,7 +85,8 @@ def actions(fit: Fit) -> list[Action]:
     one = low.iloc[0]
     whose = f"“{one['annotator']}”"
     words = (
-        f"Look at the rankings of {whose}: the others have the same first choice in {one['first']:.2f} "
-        f"[{one['lower']:.2f}, {one['upper']:.2f}] of comparisons, which may be chance ({at_random:.2f})"
+        f"Check the rankings of {whose}, although the evidence is weak: the first choice matches that of the others in "
+        f"{one['first']:.2f} [{one['lower']:.2f}, {one['upper']:.2f}] of {counted(int(one['rankings']), 'rankings')}, "
+        f"where chance gives {at_random:.2f}"
     )
     return [Action(words, section=SECTION)]

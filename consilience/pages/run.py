@@ -264,8 +264,8 @@ def is_vote(fit: Fit) -> bool:
     return is_counted(fit) and fit.options.get("uncertainty") != "shares"
 
 
-TOO_LITTLE_SPREAD = "coordinate ascent has too little spread"
-"""Why intervals of it hold less than they are meant to."""
+TOO_LITTLE_SPREAD = "coordinate ascent underestimates uncertainty"
+"""Why intervals of it contain the truth less often than they are meant to."""
 
 
 def is_approximate(fit: Fit) -> bool:

@@ -17,13 +17,12 @@ from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth
 from consilience.models.truth.truth import Shares
 from consilience.pages import Heading, More, Table, capital
-from consilience.pages.told_apart import AT_LEAST
 from consilience.rounding import written
 
 FROM_ANNOTATIONS = "if made from the annotations"
 """What is said of scores of predictions that are."""
 
-_THESE, _THESE_AT_LEAST = "95 %, these items", f"these items ({AT_LEAST})"
+_THESE = "95 % interval, these items"
 
 
 def score_blocks(
@@ -55,32 +54,31 @@ def score_blocks(
     frame = frame.rename(columns={"value": FROM_ANNOTATIONS} if own_look else {})
     first, title = {name: results[metrics[0].name] for name, results in scores.items()}, capital(metrics[0].title)
     drawn = [figures.item_scores(first, title=f"{title} of each item")]
-    words = "Each metric is averaged over items."
+    words = "Each score is an average over items."
     if truth.num_draws > 1:
         over = "as ties of the vote fall by chance" if narrow else "over draws of the truth"
         drawn.append(figures.score_histogram(first, title=f"{title} {over}"))
         words = (
-            f"Each metric is averaged over items and over what the truth may be. “sd” and “{_THESE}” are of the score "
-            "on these items, over draws of the truth; the interval of the leaderboard is of all items like these."
+            f"Each score is an average over items and over what the truth may be. “sd” and “{_THESE}” describe how the "
+            "score on these items varies over draws of the truth; the interval of the leaderboard is for all items "
+            "like these."
         )
         if "worst draw" in frame:
             words += (
-                " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
-                "far a single aggregated truth, had it fallen out differently, could have moved the result."
+                " “Worst” and “best draw” are the lowest and the highest score of the whole data set over the draws: "
+                "they show how far a single aggregated truth could have moved the result."
             )
     if own_look:
         words += (
-            " All of this is as if predictions were made from these annotations. The leaderboard also counts that a "
-            f"system may have looked itself{', in top-1 accuracy alone,' * (len(metrics) > 1)} and has another number."
+            " All these scores assume that predictions were made from the annotations. The leaderboard differs, as it "
+            f"allows for systems that looked at the items{', in top-1 accuracy only' * (len(metrics) > 1)}."
         )
-    if narrow:
-        words = words.replace(_THESE, _THESE_AT_LEAST)
-        frame = frame.rename(columns={f"{_THESE}, from": f"{_THESE_AT_LEAST}, from"})
+    words += " The intervals are too narrow." * narrow
     table = Table(frame, "All metrics of all systems.", texts=rounded(frame, digits, *floats(frame)))
     title, narrower = "Scores of each system", _why_narrower(comparison)
     if len(metrics) == 1:
         return [More(title, [*_meanings(metrics, truth), words, *narrower, table, drawn])]
-    more = More("What these scores are, and how they spread", [*_meanings(metrics, truth), words, drawn])
+    more = More("What these scores mean, and how they vary", [*_meanings(metrics, truth), words, drawn])
     return [Heading(title), table, *narrower, *_so_ahead(ahead), more]
 
 
@@ -89,8 +87,8 @@ def _so_ahead(ahead: str) -> list[str]:
     if not ahead:
         return []
     return [
-        f"{ahead} Of two intervals of a difference, for these items and for all items like these, this is the wider "
-        "one (Bonferroni); a lead is clear where it leaves out 0."
+        f"{ahead} Each interval is the wider of two, for these items and for all items like these (Bonferroni); a lead "
+        "is clear if its interval excludes 0."
     ]
 
 
@@ -104,8 +102,8 @@ def _why_narrower(comparison: Comparison) -> list[str]:
         return []
     unit = f"{comparison.unit}s"
     return [
-        f"The interval for all {unit} like these may be narrower than that for these {unit}, as here: over many {unit} "
-        "what is not known of each evens out, if the probabilities of the fit hold."
+        f"Here the interval for all {unit} like these can be narrower than the interval for these {unit}, because the "
+        f"uncertainty about single {unit} averages out over many of them, if the probabilities of the fit are right."
     ]
 
 
@@ -124,7 +122,7 @@ def _meanings(metrics: list[Metric], truth: Truth) -> list[str]:
     """Say what metrics count; nothing of a user's own."""
     known = METRICS[CLASSES.name]
     if [one.name for one in metrics] == ["top-1"] and not truth.answers(Shares()):
-        return [f"{capital(metrics[0].title)}: how often what is predicted first is right."]
+        return [f"{capital(metrics[0].title)}: how often the first choice is right."]
     if [one.name for one in metrics] == ["top-1"]:
         return [f"{capital(metrics[0].title)}: {known.form_of('accuracy')[0].line.removesuffix(' (top-1)')}."]
     named = {re.sub(r"\d+", "k", one.title): known.form_of(one.name)[0] for one in metrics if known.known(one.name)}

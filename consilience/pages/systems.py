@@ -13,7 +13,7 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
-from consilience.pages import Alert, More, Section, Table, capital, tile
+from consilience.pages import Alert, More, Section, Table, capital
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word, named_items
@@ -22,7 +22,6 @@ from consilience.pages.other_metrics import Leads
 from consilience.pages.run import TOO_LITTLE_SPREAD, fit_word, has_first_screen, is_approximate, is_vote
 from consilience.pages.system_scores import FROM_ANNOTATIONS, floats, rounded, score_blocks
 from consilience.pages.told_apart import (
-    AT_LEAST,
     BY_SOURCE,
     ahead_by,
     apart_on,
@@ -46,11 +45,11 @@ _EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
 _IF_ONE_KIND = ", if all systems looked at the items or none did"
-_HEADING_AT_LEAST = f"interval for all items like these ({AT_LEAST})"
+_TO_QUOTE = "accuracy to quote [95 %]"
 _BY_FIT = (
-    "By the {} alone (the thin lines), the lower end is for predictions made from these annotations, as by training on "
-    "them, which are right as often as the annotations make probable; the upper end is for a system that looked at the "
-    "items itself, with errors independent of the annotators'."
+    "The thin lines show the accuracy by the {} alone. Their lower end is for predictions made from these annotations, "
+    "for example by training on them: these are right as often as the annotations make probable. Their upper end is "
+    "for a system that looked at the items itself and whose errors are independent of the annotators'."
 )
 
 
@@ -98,7 +97,7 @@ def leaderboard_section(
     # What is asked first fits a narrow screen; what it is made of follows.
     chief = ["system", *["by_gold"] * gold.leads, "value", "interval", "p_best"]
     if together is not None:
-        chief = ["system", "by_gold", "together", "p_best", "value", "interval"]
+        chief = ["system", "together", "p_best", "by_gold", "value", "interval"]
     parts = [chief, ["system", *(name for name in names if name not in chief)]]
     parts = [[one for one in part if one in names and one in table] for part in parts]
     shown, rest = (table[part].rename(columns=names) for part in parts)
@@ -144,11 +143,11 @@ def _to_quote(fit: Fit, gold: SystemsByGold) -> str:
     """Say which of several scores to quote; empty where there is one."""
     if gold.anchored is not None:
         return (
-            "Of the scores of a system quote “gold labels and annotations”, which uses both; the other columns are "
-            "what it is made of."
+            "Quote the accuracy in the second column, which uses gold labels and annotations together. The other "
+            "columns show what it is made of."
         )
     if gold.leads:
-        return f"Quote “right on gold labels”, which does not rest on the {fit_word(fit)}."
+        return f"Quote the share right on gold labels, which does not depend on the {fit_word(fit)}."
     return ""
 
 
@@ -163,12 +162,13 @@ def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[s
     held = f"{100 * comparison.level:g} % interval"
     if gold.anchored is not None:
         rows = gold.anchored.table[["system", "value", "lower", "upper"]].itertuples(index=False)
-        with_gold = figures.WithGold(f"gold labels and annotations, with {held}", {row[0]: row[1:] for row in rows})
+        label = f"to quote: from gold labels and annotations, {held}"
+        with_gold = figures.WithGold(label, {row[0]: row[1:] for row in rows})
     elif gold.leads:
         right = {name: (own.share, *own.interval) for name, own in gold.right.items()}
-        with_gold = figures.WithGold(f"right on gold labels, with {held}", right)
+        with_gold = figures.WithGold(f"right on gold labels, {held}", right)
     else:
-        narrow = f"interval ({AT_LEAST})" if too_narrow(comparison, fit) else ""
+        narrow = "interval" if too_narrow(comparison, fit) else ""
         return figures.leaderboard(comparison, order=order, interval=narrow)
     return figures.leaderboard(comparison, order=order, gold=with_gold)
 
@@ -185,14 +185,14 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
     kind = _IF_ONE_KIND * (_of_one_kind(comparison) and together is None)
     return {
         "system": "system", **({"by_gold": ""} if leads else {}),
-        **({"together": "gold labels and annotations [95 %]", "p_best": ""} if together is not None else {}),
-        "value": f"{comparison.title}{f' by the {fit_word(fit)}' if leads else ''}",
-        "interval": _HEADING_AT_LEAST if too_narrow(comparison, fit) else f"{held(fit)}, all items like these",
+        **({"together": _TO_QUOTE, "p_best": ""} if together is not None else {}),
+        "value": f"{comparison.title}{f' by the {fit_word(fit)} alone' if leads else ''}",
+        "interval": f"{100 * LEVEL:g} % interval, all items like these",
         "p_best": f"P(best){kind}",
         "rank": f"rank by the {fit_word(fit)}" if leads else "rank",
         "by_gold": f"right on {gold.labels} [95 %]" if leads else "right on gold",
         "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
-        "value_alone": FROM_ANNOTATIONS, "value_own_look": "if it looked itself",
+        "value_alone": FROM_ANNOTATIONS, "value_own_look": "if it looked at the items",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
 
@@ -212,12 +212,13 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
         caption += "; which of the first two is better is open"
     if gold.leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
-        caption += ", which leaves open who is better" * is_close(comparison)
+        caption += ", which does not show which is better" * is_close(comparison)
     if together is not None:
         caption = "Systems by gold labels and annotations together, the highest first"
         caption += "; which of the first two is better is open" * is_close(together)
-    wider = ". The true intervals are wider; by how much is not known" * (together is None)
-    return f"{caption}{wider * bool(too_narrow(comparison, fit))}."
+    narrow = "are too narrow" * bool(too_narrow(comparison, fit)) or "may be too narrow" * is_approximate(fit)
+    whose = f" by the {fit_word(fit)}" * gold.leads
+    return f"{caption}{f'. Intervals{whose} {narrow}' * bool(narrow)}."
 
 
 def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
@@ -230,14 +231,14 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> 
     gold : of how many gold labels each system hits how many.
     """
     several = len(comparison.table) > 1
-    undecided = f"; which of {counted(len(comparison.table), 'systems')} is best is open"
+    undecided = f"; {which_is_better(comparison)} is open"
     if gold.anchored is not None:
         sure = (undecided if is_close(gold.anchored) else f", P(best) {first['p_best']}") * several
         return f"“{first['system']}” {first['together']}{sure}"
     if gold.leads:
         return f"{gold.first} right on gold labels: {first['by_gold']}"
     value, low, high = score_of(comparison, fit)
-    gist = f"“{first['system']}” {value} [{low}, {high}]{f'; {AT_LEAST}' if too_narrow(comparison, fit) else ''}"
+    gist = f"“{first['system']}” {value} [{low}, {high}]"
     if is_close(comparison):
         gist += undecided
     elif several and not _tells_nothing(comparison) and not is_vote(fit):
@@ -254,7 +255,7 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
     gold : of how many gold labels each system hits how many, and what that tells.
     """
     shown = not is_vote(fit) and gold.anchored is None  # P(best) by the comparison
-    notes = [note for note in comparison.notes if shown or note != ONE_KIND]
+    notes = [note for note in comparison.notes if (shown or note != ONE_KIND) and note != TOO_NARROW]
     if not is_open(comparison):
         return notes
     if gold.anchored is not None:
@@ -302,24 +303,21 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
     leads = next(iter(gold.right)) if gold.leads else ""
     first, (value, low, high) = comparison.table.iloc[0], score_of(comparison, fit, leads)
     narrow = bool(too_narrow(comparison, fit))
-    sure = f"; {AT_LEAST}" if narrow else f", {held(fit)}"
     title = f"{comparison.title} of “{leads or first['system']}”{f' by the {fit_word(fit)}' if leads else ''}"
-    title += BY_SOURCE if _is_range(value) else ""
-    score = {f"{title} ({low} to {high}{sure})": in_words(value)}
+    score = {f"{title} [{low}, {high}]": in_words(value)}
     if leads:
         right = gold.right[leads]
-        what = f"{gold.first}, right on {counted(right.items, 'gold labels')}"
-        return tile(what, right.share, *right.interval) | score
+        share, *ends = within(right.share, *right.interval)
+        return {f"{gold.first}, right on gold labels [{', '.join(ends)}]": share} | score
     if len(comparison.table) == 1 or is_vote(fit):
         return score
     pair, kind = comparison.pairs.iloc[0], _IF_ONE_KIND * _of_one_kind(comparison)
     if len(comparison.table) == 2:
         _, *ends = within(*pair[["difference", "lower", "upper"]])
         ahead = leading_by(comparison)
-        spread = f"{' to '.join(ends)}{sure}"
         if is_close(comparison):
-            return score | open_tile(comparison, f"the lead of “{pair['a']}” is {spread}{kind * (not narrow)}")
-        return score | {f"lead of “{pair['a']}” over “{pair['b']}” in {comparison.title}{kind} ({spread})": ahead}
+            return score | open_tile(comparison, f"lead {' to '.join(ends)}")
+        return score | {f"lead of “{pair['a']}” over “{pair['b']}”{kind} [{', '.join(ends)}]": ahead}
     text, less = comparison.p_best_texts[0], "; or less sure" * narrow
     if is_close(comparison):
         return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{less}")
@@ -329,16 +327,16 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
 
 
 def held(fit: Fit) -> str:
-    """Say how probably an interval holds."""
-    return f"{'meant as ' * is_approximate(fit)}{100 * LEVEL:g} %"
+    """Say what intervals are, and that those of an approximation may be too narrow."""
+    return f"{100 * LEVEL:g} % intervals{', which may be too narrow' * is_approximate(fit)}"
 
 
 def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
     """Say why the intervals of systems are too narrow; empty where nothing says so."""
     if fit is not None and is_vote(fit):
-        return "the vote takes all labels but tied ones for certain"
-    held = "this one does not count errors that an annotator makes on many items"
-    return held if TOO_NARROW in comparison.notes else ""
+        return "the vote treats every label as certain except ties"
+    left_out = "they leave out errors that an annotator makes on many items"
+    return left_out if TOO_NARROW in comparison.notes else ""
 
 
 def _of_one_kind(comparison: Comparison) -> bool:
@@ -346,19 +344,25 @@ def _of_one_kind(comparison: Comparison) -> bool:
     return is_open(comparison) and of_one_kind(comparison.provenance)
 
 
-def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads | None = None) -> list[str]:
+def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
     """Say in words whether a system is told to be the best, and how sure that is, in a finding or two.
 
     Parameters
     ----------
     comparison, fit : the systems, and what they are scored against.
     gold : of how many gold labels each system hits how many; where they are enough they are a finding of their own.
-    ahead : where other systems are ahead of the first.
     """
     if gold.anchored is not None:
         words = anchored_words(gold.anchored, gold.number, told=has_first_screen(fit))
         return [f"{words}{if_random(fit)}"]
     names, several = comparison.table["system"].tolist(), len(comparison.table) > 1
+    if _is_two_readings(comparison, fit, gold):
+        brackets, words = _what_brackets_are(comparison, fit, ""), _two_readings(comparison, fit)
+        if why := too_narrow(comparison, fit):
+            best = "with probability" in opening(comparison, fit)
+            sure = " and the probability of being the best is too sure" * best
+            brackets = f"The 95 % intervals of systems on this page are too narrow{sure}, because {why}."
+        return [words, brackets] if why else [f"{words} {brackets}"]
     value, low, high = score_of(comparison, fit)
     meant = "is the most plausible class" if fit.data.rows == "report" else "is right"
     meant = f" (how often its first choice {meant})" if comparison.title == "top-1 accuracy" else ""
@@ -377,8 +381,32 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold, ahead: Leads 
             words = f"{by}in {comparison.title}{meant} “{names[0]}” is {ahead_of}"
     more = [f"{capital(words)}.", _what_brackets_are(comparison, fit, begins)]
     more += [f"{gold}."] * (bool(gold.right) and not gold.leads)
-    furthest = "" if ahead is None else ahead.furthest
-    return [" ".join(filter(None, more)), *[furthest] * bool(furthest)]
+    return [" ".join(filter(None, more))]
+
+
+def _is_two_readings(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> bool:
+    """Return whether all systems have two scores, as nobody said where predictions come from, and no others."""
+    if not has_first_screen(fit) or is_vote(fit) or gold.right or not is_open(comparison):
+        return False
+    return set(comparison.provenance) == {"unknown"} and comparison.title == "top-1 accuracy"
+
+
+def _two_readings(comparison: Comparison, fit: Fit) -> str:
+    """Say what the first system scores if it looked at the items and if not, and how far it is ahead."""
+    name, *others = comparison.table["system"].tolist()
+    low, high = comparison.table.loc[0, ["lower", "upper"]]
+    copied = written(float(comparison.table.loc[0, "value_alone"]), f".{_digits(fit, low, high)}f")
+    right = "the most plausible class" if fit.data.rows == "report" else "right"
+    words = (
+        f"The first choice of “{name}” is {right} (top-1 accuracy) on {copied} of the {comparison.unit}s if it was "
+        f"made from the annotations, and on {own_score(comparison, fit)} if the system looked at the "
+        f"{comparison.unit}s itself."
+    )
+    if not others:
+        return words
+    which = "both systems" if len(others) == 1 else "all systems"
+    none = "neither" if len(others) == 1 else "none"
+    return f"{words} “{name}” leads “{others[0]}” by {ahead_by(comparison)}, whether {which} looked or {none} did."
 
 
 def _alone(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
@@ -394,11 +422,11 @@ def _what_brackets_are(comparison: Comparison, fit: Fit, begins: str) -> str:
     """Say how probably the brackets of a verdict hold, or why they are too narrow."""
     held = f"{100 * comparison.level:g} %"
     if why := too_narrow(comparison, fit):
-        sure = " and the probability of being the best less sure" * ("with probability" in begins)
-        return f"The true interval is wider{sure}: {why}."
+        sure = " and the probability of being the best is too sure" * ("with probability" in begins)
+        return f"The interval in brackets is too narrow{sure}, because {why}."
     if is_approximate(fit):
-        return f"Intervals in brackets are meant to hold {held}, and may hold less: {TOO_LITTLE_SPREAD}."
-    return f"Brackets hold {held}."
+        return f"The {held} intervals in brackets may be too narrow, because {TOO_LITTLE_SPREAD}."
+    return f"The brackets are {held} intervals."
 
 
 def opening(comparison: Comparison, fit: Fit) -> str:
@@ -413,15 +441,15 @@ def opening(comparison: Comparison, fit: Fit) -> str:
         return ""
     name, first = table["system"].iloc[0], table.iloc[0]
     best = in_words(comparison.probability_text(first["p_best_lower"], first["p_best_upper"]))
-    copies = ", were all predictions made from these annotations" * comparison.takes_for_copies
+    copies = ", if all predictions were made from these annotations" * comparison.takes_for_copies
     if is_close(comparison):
         if _turns(comparison) and not is_vote(fit):
             return (
                 f"Which of {counted(len(table), 'systems')} is best depends on whether they looked at the items "
-                f"themselves, “{name}” being it with probability {best}: "
+                f"themselves; “{name}” is best with probability {best}: "
             )
         items = counted(comparison.num_items, f"{comparison.unit}s")
-        return f"These {items} do not tell {which_is_better(comparison)}{copies}: "
+        return f"These {items} do not show {which_is_better(comparison)}{copies}: "
     if is_vote(fit):  # too sure by nobody knows how much
         return ""
     kind = _IF_ONE_KIND * _of_one_kind(comparison)
@@ -480,59 +508,57 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
         why = ""  # its box says that
     elif truth.num_draws == 1:
         why = (
-            "This model gives a point estimate: it has no uncertainty of the truth to pass on, and the spread comes "
-            "from the finite number of items alone."
+            "This model gives a point estimate without uncertainty about the truth, so the spread of scores comes only "
+            "from the finite number of items."
         )
     else:
         why = (
-            f"Scores by the {fit_word(fit)} are uncertain as the truth is: {below(top, 0.99):,} of "
-            f"{counted(truth.num_units, 'items')} have a certainty below 0.99; and as other items would give other "
-            "scores (“sd from items”, by the Bayesian bootstrap)"
-            + ("." if too_narrow(comparison, fit) else ", and for what items share, such as annotators' errors.")
+            f"Scores by the {fit_word(fit)} are uncertain because the truth is ({below(top, 0.99):,} of "
+            f"{counted(truth.num_units, 'items')} have a certainty below 0.99) and because other items would give "
+            "other scores (“sd from items”, by the Bayesian bootstrap)"
+            + ("." if too_narrow(comparison, fit) else "; they also allow for what items share, such as annotators' "
+               "errors.")
         )
-    why += f" Its intervals are meant to hold 95 %, and may hold less: {TOO_LITTLE_SPREAD}." * is_approximate(fit)
+    why += f" Its 95 % intervals may be too narrow, because {TOO_LITTLE_SPREAD}." * is_approximate(fit)
     together = gold.anchored
-    read = "Systems stand in the order of the middle of their range. " if is_open(comparison) else ""
+    read = "Systems are sorted by the middle of their range. " if is_open(comparison) else ""
     read = read if together is None else ""
     if is_open(comparison) and any("–" in text[1:] for text in comparison.own_texts(2)):
         read += (
-            "A score of a system that looked itself is a range between two suppositions: that it errs more often where "
-            "several classes of an item are plausible, and that it either knows the class of an item or guesses, as "
-            "often on any item. "
+            "The score of a system that looked at the items is a range between two assumptions: either it errs more "
+            "often where several classes of an item are plausible, or it knows the class of an item or guesses, "
+            "equally often on every item. "
         )
     if together is None and (reach := _reaches_higher(comparison)):
         read += (
-            f"An interval goes from the lowest to the highest end of all readings, each as uncertain as it is: so "
-            f"“{reach}” stands below “{comparison.table['system'].iloc[0]}” and reaches higher. "
+            "An interval goes from the lowest end to the highest end over all these assumptions, so the interval of "
+            f"“{reach}” can end higher although “{comparison.table['system'].iloc[0]}” is ranked first. "
         )
     if len(comparison.systems) > 1 and (together is not None or not is_vote(fit)):
         shown = together or comparison
         read += (
-            "P(best) is the probability that a system is the best of these on the same items, so that it can be clear "
-            f"where intervals overlap. It was counted among {shown.draws.shape[1]:,} draws, worth "
+            "P(best) is the probability that a system is the best of these on the same items; it can be close to 1 "
+            f"even if intervals overlap. It was counted over {shown.draws.shape[1]:,} draws, which are worth "
             f"{shown.effective_draws:,.0f} independent ones. "
         )
     if any(map(_is_range, comparison.p_best_texts)) and together is None and not is_vote(fit):
         read += (
-            "Where it is a range, it depends on where predictions come from: it goes from what is worst for the system "
-            "to what is best for it. "
+            "Where it is a range, it depends on where predictions come from: the range goes from the worst case for "
+            "the system to the best case. "
         )
         if _UNTOLD in _p_best_texts(comparison):
             read += f"Where it goes from below {_NOTHING} to above {1 - _NOTHING} it says “{_UNTOLD}”. "
     if comparison.points is not None:
         read += (
-            f"{'“Against point estimate” is a score by' if gold.leads else 'The cross is the score against'} a point "
-            f"estimate: the leading {class_word(fit)} of each item, taken for the truth{_tied_estimates(top, fit)}. "
+            f"{'“Against point estimate” is the score' if gold.leads else 'The cross is the score'} if the leading "
+            f"{class_word(fit)} of each item is taken as the truth{_tied_estimates(top, fit)}. "
         )
         if not is_vote(fit) and (comparison.points > comparison.values).all():
             read += (
-                f"It is higher than what the fit gives for predictions made from the annotations, as that "
-                f"{class_word(fit)} is the right one with a probability of {top.value:.2f} on average and not 1. "
+                "It is higher than the score of predictions made from the annotations, because the leading "
+                f"{class_word(fit)} is right with a probability of {top.value:.2f} on average and not of 1. "
             )
-    if gold.leads:
-        read += (
-            "The share that is right on gold labels rests on no model."
-        )
+    read += "The share right on gold labels does not depend on a model." * gold.leads
     return [one for one in (why, read) if one]
 
 
@@ -557,13 +583,13 @@ def _tied_estimates(top: Score, fit: Fit) -> str:
     truth: Truth = fit.truth
     if is_vote(fit) and (tied := below(top, 1)):
         return (
-            f"; of {counted(tied, 'tied items')} that is the tied label that comes first in the list of labels. The "
-            "scores count a tie by its share: of two tied labels either is right with probability 1/2"
+            f"; for {counted(tied, 'tied items')} it is the tied label that comes first in the list of labels. The "
+            "other scores count a tie by its share: with two tied labels, each is right with probability 1/2"
         )
     point: Any = truth.standard() if fit.data.rows == "report" else None
     if point is None or not len(point.tied):
         return ""
     return (
-        f"; for {named_items(truth, point.tied, fit.data.unit)} several classes tie by it, and the first in the list "
-        "of classes is taken"
+        f"; for {named_items(truth, point.tied, fit.data.unit)}, where several classes tie, it is the first in the "
+        "list of classes"
     )

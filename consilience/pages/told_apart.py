@@ -22,9 +22,6 @@ OPEN = "open"
 BY_SOURCE = ", depending on whether it looked at the items itself"
 """What is said of a score that is a range: the other end is for predictions made from the annotations."""
 
-AT_LEAST = "the true interval is wider"
-"""What is said of an interval that is too narrow, by how much is not known."""
-
 
 def is_close(comparison: Comparison) -> bool:
     """Return whether it is open which of the first two systems is better, by how probably one beats the other."""
@@ -43,7 +40,9 @@ def which_is_better(comparison: Comparison) -> str:
 
 def open_tile(comparison: Comparison, why: str) -> dict[str, str]:
     """Return the key figure of systems that are not told apart, with what is known of the first in brackets."""
-    return {f"which of {counted(len(comparison.table), 'systems')} is best ({why})": OPEN}
+    number = len(comparison.table)
+    what = "which system is better" if number == 2 else f"best of {number:,} systems"
+    return {f"{what} ({why})": OPEN}
 
 
 def ahead_by(comparison: Comparison) -> str:

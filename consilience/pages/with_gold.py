@@ -14,7 +14,7 @@ from consilience.evaluation.comparison import HELD_FIXED, compare
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.notes import Level
-from consilience.pages import Alert, capital, tile
+from consilience.pages import Alert, capital
 from consilience.pages.run import fit_word, is_vote
 from consilience.pages.told_apart import BY_SOURCE, ahead_by, is_close, open_tile, which_is_better
 from consilience.printing import counted
@@ -84,16 +84,14 @@ def anchored_texts(found: Comparison) -> dict[str, str]:
 def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
     """Return the key figures of it."""
     first = found.table.iloc[0]
-    numbers = tile(
-        f"{title} of “{first['system']}”, by gold labels and annotations together", first["value"], first["lower"],
-        first["upper"], " if a random sample",
-    )  # fmt: skip
+    value, low, high = within(first["value"], first["lower"], first["upper"])
+    numbers = {f"{title} of “{first['system']}” [{low}, {high}]": value}
     if len(found.systems) == 1:
         return numbers
     if is_close(found):
         return numbers | open_tile(found, f"“{first['system']}” with probability {found.p_best_texts[0]}")
     of = counted(len(found.systems), "systems")
-    return numbers | {f"P(“{first['system']}” is best of {of})": found.p_best_texts[0]}
+    return numbers | {f"probability that “{first['system']}” is best of {of}": found.p_best_texts[0]}
 
 
 def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str:
@@ -113,10 +111,13 @@ def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str
     second, other = others[0]
     ahead = ahead_by(found)
     rounded = "before rounding " * (_number(text) - _number(other) != _number(ahead))
-    rest = f"{scored} and “{second}” on {other}, {rounded}a difference of {ahead}{held}."
     if told:
-        return f"Quote the scores {by_both}: {rest}"
-    rest = f"{by_both} {rest}"
+        before = f" {rounded}".rstrip()
+        return (
+            f"Quote the accuracies that use gold labels and annotations together: {text} for “{name}” and {other} for "
+            f"“{second}”, a lead of {ahead}{before} (95 % intervals in brackets)."
+        )
+    rest = f"{by_both} {scored} and “{second}” on {other}, {rounded}a difference of {ahead}{held}."
     if is_close(found):
         return f"{capital(which_is_better(found))} is open: {rest}"
     return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"
@@ -130,9 +131,9 @@ def _number(text: str) -> Decimal:
 def how_anchored(found: Comparison, fit: Fit) -> str:
     """Say what it is, and what it is worth."""
     return (
-        f"“Gold labels and annotations” takes what the {fit_word(fit)} says of all "
-        f"{found.unit}s, and corrects it by how far it is off on the gold labels. It does not depend on where "
-        f"predictions come from, and supposes that {found.unit}s with gold labels are a random sample. "
+        f"The accuracy to quote starts from what the {fit_word(fit)} says about all {found.unit}s and is corrected by "
+        f"how far the {fit_word(fit)} is off on the gold labels. It does not depend on where predictions come from, "
+        f"but assumes that the {found.unit}s with gold labels are a random sample. "
         f"{' '.join(found.notes)}"
     )
 
@@ -155,7 +156,7 @@ def alone_words(comparison: Comparison, gold: SystemsByGold, together: Compariso
     if names[0] != first:
         depending = BY_SOURCE * (" to " in values[first])
         alone = f"The {fit_word(fit)} alone puts “{names[0]}” first, with {values[names[0]]}"
-        neither = "; that may be chance, too" if is_close(comparison) else ""
+        neither = "; this order may be chance, too" if is_close(comparison) else ""
         words = f"{alone}, and gives “{first}” {values[first]}{depending}{neither}."
     return f"{words} {outside}".strip()
 
@@ -176,7 +177,8 @@ def _outside(both: Any, alone: Any, right: Right, fit: Fit) -> str:
     by = "{} [{}, {}]".format(*within(abs(value), low, high))
     chance = ", which may be chance" * (low <= 0)
     name = both["system"]
-    return f"On the gold items “{name}” scores {by} {side} by gold labels than by the {fit_word(fit)}{chance}."
+    on = f"On the {fit.data.unit}s with gold labels"
+    return f"{on}, “{name}” scores {by} {side} by gold labels than by the {fit_word(fit)}{chance}."
 
 
 def not_corrected(fit: Fit, together: Comparison | None) -> list[Alert]:
@@ -190,8 +192,8 @@ def not_corrected(fit: Fit, together: Comparison | None) -> list[Alert]:
     if together is None or not is_vote(fit):
         return []
     text = (
-        "Scores by gold labels and annotations together are corrected for wrong labels that won, and their intervals "
-        f"allow for these, if the {together.unit}s with gold labels are a random sample."
+        "The accuracies that use gold labels and annotations together are corrected for this, if the "
+        f"{together.unit}s with gold labels are a random sample."
     )
     boxes = [note for note in fit.findings() if note.title and note.model]
     return [Alert(note.heading, [text], Level.warning, note.about) for note in boxes]

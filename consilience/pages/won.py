@@ -9,12 +9,10 @@ import numpy as np
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models.truth.against_gold import AgainstGold
-from consilience.pages import tile
-from consilience.printing import counted, joined
+from consilience.printing import counted
 from consilience.rounding import within
 
 _TIE = 1e-9  # of a certainty of 1
-_HALF = 0.5
 
 
 def wilson_ends(share: float, number: int) -> tuple[float, float]:
@@ -47,17 +45,16 @@ class Won(NamedTuple):
     held: int
     by_chance: float = 0.0
 
-    def figures(self, which: str, sample: str) -> dict[str, str]:
-        """Return the key figure of the page: ties count by their share, as in what a fit prints first.
+    @property
+    def figures(self) -> dict[str, str]:
+        """Key figure of the page: ties count by their share, as in what a fit prints first."""
+        value, low, high = within(self._share, *wilson_ends(self._share, self._number))
+        return {f"share right on {counted(self._number, 'gold labels')} [{low}, {high}]": value}
 
-        Parameters
-        ----------
-        which : gold labels these are, in words.
-        sample : what the interval supposes.
-        """
-        value = (self._won + self.by_chance) / self._number
-        of = f"of the vote's labels are the gold label{which}, a tie counting by its share"
-        return tile(of, value, *wilson_ends(value, self._number), f"{sample}; {self._won:,} right, {self._others}")
+    @property
+    def _share(self) -> float:
+        """The share that is right, a tie counting by its share."""
+        return (self._won + self.by_chance) / self._number
 
     @property
     def won(self) -> str:
@@ -66,21 +63,20 @@ class Won(NamedTuple):
 
     @property
     def by_votes(self) -> str:
-        """Say how many are right by their share of the votes; empty where all have one."""
-        groups = [
-            ("all agree", self.share == 1),
-            ("more than half, but not all, agree", (self.share < 1) & (self.share > _HALF)),
-            ("no more than half agree", self.share <= _HALF),
-        ]  # fmt: skip
-        there = [(name, self.right[own]) for name, own in groups if own.any()]
-        if len(there) < 2:
+        """Say how many are right where all annotators agree, and where not; empty where it is one or the other."""
+        whole = self.share == 1
+        if whole.all() or not whole.any():
             return ""
         told = []
-        for name, own in there:
+        for own in (self.right[whole], self.right[~whole]):
             _, low, high = within(own.mean(), *wilson_ends(own.mean(), len(own)))
-            told.append(f"{int(own.sum()):,} of {len(own):,} where {name} ({low} to {high})")
-        left = f"; {counted(self.ties, 'ties')} left out" * bool(self.ties)
-        return f"On items with a gold label the vote is right on {joined(told)}{left} (95 % in parentheses)."
+            told.append((f"{int(own.sum()):,} of {len(own):,}", f"[{low}, {high}]"))
+        (all_, their), (some, other) = told
+        without = " (ties left out)" * bool(self.ties)
+        return (
+            f"Where all annotators agree, the vote matches {all_} gold labels {their}; where they disagree{without}, "
+            f"it matches {some} {other}. The brackets are 95 % intervals of the share that is right."
+        )
 
     @property
     def _won(self) -> int:
@@ -98,17 +94,21 @@ class Won(NamedTuple):
     @property
     def words(self) -> str:
         """Say how many labels are right."""
+        words = f"Of {counted(self._number, 'gold labels')}, the vote matches {self._won:,}; {self._others}"
+        if not self.ties:
+            return words
         return (
-            f"Beside {counted(self._number, 'gold labels')} the label that won the vote is right for {self._won:,}; "
-            f"{self._others} (tied: the gold label is one of several with most votes)"
+            f"{words} (tied: the gold label is one of several with the most votes). If each tie counts by its share, "
+            f"that is {with_interval(self._share, self._number)} (95 %)"
         )
 
     def untied(self, unit: str) -> str:
         """Say how many of the labels that won are right, with an interval; empty where all tie."""
         if not (number := len(self.right)):
             return ""
-        of = f"Of the {counted(number, f'{unit}s')} with a gold label whose vote is not tied, the label that won is"
-        return f" {of} right for {self._won:,} ({with_interval(self.right.mean(), number)}, 95 %)."
+        is_ = "is" if self._won == 1 else "are"
+        of = f"Of the {counted(number, f'{unit}s')} whose vote is not tied, {self._won:,} {is_} right"
+        return f" {of} ({with_interval(self.right.mean(), number)}, 95 %)."
 
 
 def won(fit: Fit, found: AgainstGold) -> Won:

@@ -78,7 +78,7 @@ class Settings(settings.Settings):
     """Settings of `plackett-luce`; see the fields."""
 
     reliability: float = setting(
-        1.0, "how many independent rankings each one counts as: the power of its likelihood", above=0.0
+        1.0, "how many independent rankings each ranking counts as: the power of its likelihood", above=0.0
     )
     tempering: str = setting(
         "likelihood",

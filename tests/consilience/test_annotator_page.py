@@ -185,7 +185,7 @@ def test_matrices_of_single_annotators_need_ten_annotations_a_label(repeat, sing
     ("shares", "half", "number", "said"),
     [
         ((0.3, 0.1), 0.05, 30, "most often “b” for “a” (0.300 [0.250, 0.350])"),
-        ((0.3, 0.1), 0.15, 30, "no error is clearly more frequent than the others"),
+        ((0.3, 0.1), 0.15, 30, "no confusion is clearly more frequent than the others"),
         ((0.3, 0.1), np.nan, 30, "most often “b” for “a” (0.300)"),
         ((0.3, 0.1), 0.05, 3, ""),
     ],
@@ -295,7 +295,7 @@ def test_what_one_more_label_would_gain_is_said_of_as_many_items_as_the_page_lis
     fit = cs.fit("dawid-skene", cs.Annotations.from_codes(item, who, label))
     found = most_worth(fit)
     gain = found["gain"].head(25)
-    said = f": one for each of {(gain > 0).sum()} items is expected to make {gain.sum():.1f} more leading labels right"
-    assert next_gain(fit, found) == said
+    said = f"Get one more label for each of the {(gain > 0).sum()} items where it helps most: this is expected to "
+    assert next_gain(fit, found) == f"{said}correct {gain.sum():.1f} labels"
     assert gain.sum() > 0.05
-    assert next_gain(fit, found.assign(gain=0.0)) == next_gain(fit, None) == ""
+    assert next_gain(fit, found.assign(gain=0.0)) == next_gain(fit, None) == "Get one more label where it helps most"

@@ -97,7 +97,8 @@ def test_the_largest_lead_in_another_metric_is_a_finding(leads, said):
     found = Leads("a", [Lead(*one) for one in leads], 2, 3, copied=False)
     assert found.furthest == said
     copied = found._replace(copied=True).furthest
-    assert copied == (said and f"{said} This takes predictions to be made from the annotations.")
+    assert copied == (said and f"{said} This assumes that predictions were made from the annotations.")
+    assert found.is_clear is (bool(said) and "chance" not in said)
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -111,7 +112,8 @@ def test_why_all_items_have_the_narrower_interval_is_said_where_they_have(alike,
     assert bool(narrow < wide) is alike
     assert bool(_why_narrower(board)) is alike
     html = words(cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert ("The interval for all items like these may be narrower than that for these items, as here" in html) is alike
+    said = "Here the interval for all items like these can be narrower than the interval for these items, because the "
+    assert (said in html) is alike
 
 
 def ranked(orders):
@@ -167,33 +169,37 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     html = cs.report(fit, systems, path=tmp_path / "page.html").read_text(encoding="utf-8")
     names = words(html, "dt")
     pair = cs.compare(fit, systems).pairs.iloc[0]
-    lead = next(one for one in names if one.startswith("lead of “first” over “both” in top-1 accuracy, if all "))
-    said = re.search(r"none did \((\S+) to (\S+); the true interval is wider\)", lead.replace("−", "-"))
+    lead = next(one for one in names if one.startswith("lead of “first” over “both”, if all "))
+    said = re.search(r"none did \[(\S+), (\S+)\]", lead.replace("−", "-"))
     low, high = map(float, said.groups())
     np.testing.assert_allclose([low, high], pair[["lower", "upper"]].astype(float), atol=0.006)
     finding = words(html, "li")[0]
     verdict = re.search(r'<p class="verdict">(.*?)</p>', html)[1].replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(
-        "^The fit is at least 90 % certain which class is the most plausible for [^;]*; “first” is the best of 2 "
+        "^The fit is at least 90 % certain which class is most plausible for [^;]*, and “first” is the best of 2 "
         "systems in top-1 accuracy with probability [^;]*, if all systems looked at the items or none did "
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
-    assert finding.startswith("In top-1 accuracy (how often its first choice is the most plausible class")
-    assert " “first” is ahead of “both” by " in finding
-    assert re.match(r"In set-2 accuracy \(the first 2 predicted [^)]*\) “both” leads with ", words(html, "li")[1])
-    assert " The true interval is wider and the probability of being the best less sure: this one does not" in finding
+    assert finding.startswith("The first choice of “first” is the most plausible class (top-1 accuracy) on 0.")
+    assert " “first” leads “both” by " in finding
+    assert finding.endswith(", whether both systems looked or neither did.")
+    assert words(html, "li")[1].startswith(
+        "The 95 % intervals of systems on this page are too narrow and the probability of being the best is too sure, "
+        "because they leave out errors that an annotator makes on many items."
+    )
     told = words(section(html, "Leaderboard"))
     assert " If predictions were made from the annotations, “first” leads in " in told
     assert "If made from the annotations, “both” is ahead in " in told
-    assert "(95 % for all 3 comparisons together). Of two intervals of a difference, for these items and for" in told
+    assert "(95 % for all 3 comparisons together). Each interval is the wider of two, for these items and for" in told
     assert "“first” leads at all of these." in words(html)
-    assert "See what rests on" not in words(html)
+    assert "See what depends on" not in words(html)
     # P(best) means on a page what it means in `compare`.
     heads, cells = words(html, "th"), words(html, "td")
     assert "P(best), if all systems looked at the items or none did" in heads
     assert set(cs.compare(fit, systems).p_best_texts) <= set(cells)
-    assert "P(best) takes the systems of unknown provenance to be of one kind" in words(html)
-    assert "this matters for top-1 accuracy only: cs.compare(fit, predictions, provenance='independent')" in words(html)
+    assert "P(best) assumes that systems of unknown provenance are of one kind" in words(html)
+    said = "other metrics than top-1 accuracy do not change: cs.compare(fit, predictions, provenance='independent')"
+    assert said in words(html)
     with pytest.raises(UnsupportedRequest, match="own look is counted for top-1 only"):
         cs.compare(fit, systems, "set-2", provenance="independent")
 
@@ -209,13 +215,18 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
     in_order = sorted([own, *found], key=lambda one: one.reliability)
     assert [one.top.value for one in in_order] == sorted(one.top.value for one in in_order)
     words, table = reliability_table(fit, own, found, [])
-    assert "Take 1 or less where annotators share what misleads them, " in words
+    assert "Use 1 or less if something misleads all annotators alike, " in words
     assert all(one.draws <= one.top.draws.size for one in found)
     texts = [f"{one.reliability:g}{' (assumed)' * (one is own)}" for one in in_order]
     assert table.frame["reliability"].tolist() == texts
     fit.attributes["seconds"] = 1e3  # which the page would wait for
     assert not at_other_reliabilities(fit, {}, [])
-    assert finding(fit, own, [], []).endswith("scores rest on it: fit with 3, say, to see how far.")
+    assert finding(fit, own, [], []).endswith(
+        "assumes a reliability of 1: this is how many independent rankings each ranking counts as, the data do not show "
+        "it, and no interval allows for another value. All certainties and scores depend on it."
+    )
+    told = finding(fit, own, [found[-1]], [])
+    assert f"At 3, {found[-1].unsure} items would be less than 90 % certain (mean certainty " in told
     assert [one.command for one in actions(fit, [])] == ["cs.fit('plackett-luce', data, reliability=3)"]
     assert not actions(fit, found)
 

@@ -109,7 +109,7 @@ def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit,
     assert (lowest.get_xdata() < comparison.table["value"]).all()
     legend = {text.get_text() for text in axes.get_legend().get_texts()} if axes.get_legend() else set()
     legend |= {text.get_text() for one in axes.figure.legends for text in one.get_texts()}
-    assert {"if made from the annotations", "if it looked itself"} < legend
+    assert {"predictions made from the annotations", "system looked at the items itself"} < legend
     np.testing.assert_array_equal(points.get_xdata(), comparison.points[order])
     assert [text.lstrip("\u200b") for text in texts(axes)[:2]] == [comparison.systems[place] for place in order]
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
@@ -141,7 +141,7 @@ def test_scores_by_gold_labels_are_drawn_first_and_the_annotations_under_them(fi
     assert axes.get_xlim()[0] <= ends_.min()
     assert axes.get_xlim()[1] >= ends_.max()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "by gold labels", "annotations alone, if made from them", "annotations alone, if it looked itself",
+        "by gold labels", "annotations alone, if made from them", "annotations alone, if it saw the items",
     ]  # fmt: skip
     narrow = drawn(figures.leaderboard(comparison, interval="an interval at least this wide"))
     assert "lowest and highest reading, with an interval at least this wide" in {

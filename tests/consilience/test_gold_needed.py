@@ -41,13 +41,12 @@ def sides(only_first, only_second, number=30):
 @pytest.mark.parametrize(
     ("only", "lead", "items", "said"),
     [
-        ((2, 2), 0.0163, 150, "Of 30 gold labels “a” alone is right on 2 and “b” alone on 2; if they differ as "
-         "often elsewhere, 150 in all would find a lead of 0.09 or more in four of five cases; the lead of 0.02 seen "
-         "here may take 2,700"),
-        ((2, 2), 0.004, 150, "150 in all would find a lead of 0.09 or more in four of five cases"),
-        ((5, 1), 0.13, 150, "Get gold labels of about 61 more items, chosen at random. Of 30 gold labels “a” alone "
-         "is right on 5 and “b” alone on 1; if they differ as often elsewhere, 91 in all would find a lead of 0.13, as "
-         "seen here, in four of five cases"),
+        ((2, 2), 0.0163, 150, "150 gold labels would show a lead of 0.09 or more four times in five, if exactly one "
+         "system is right on 4 in 30 items, as so far. The lead of 0.02 seen here may take 2,700 gold labels"),
+        ((2, 2), 0.004, 150, "150 gold labels would show a lead of 0.09 or more four times in five, if exactly one "
+         "system is right on 4 in 30 items, as so far"),
+        ((5, 1), 0.13, 150, "Get gold labels for about 61 more items, chosen at random: 91 gold labels would show a "
+         "lead of 0.13, as seen here, four times in five, if exactly one system is right on 6 in 30 items, as so far"),
         ((0, 0), 0.02, 150, ""),  # nothing tells how often one alone is right
         ((2, 2), 0.02, 30, ""),  # all items have one
     ],
@@ -68,27 +67,26 @@ def test_where_systems_are_told_apart_no_more_labels_are_asked_for(tmp_path):
         assert bool(more_gold(fit, gold, board)) is asked
         assert not more_gold(fit, gold._replace(leads=False), board)
     shown = page(cs.report(fit, systems, path=tmp_path / "page.html"))
-    assert "Get gold labels of" not in shown
+    assert "Get gold labels for" not in shown
     right = systems["good"]["class"]
     alike = {
         name: {**systems["good"], "class": [(one + (not place % every)) % 3 for place, one in enumerate(right)]}
         for name, every in (("one", 9), ("other", 10))
     }
     shown = page(cs.report(fit, alike, path=tmp_path / "page.html", force=True))
-    assert "; which system is better is open." in shown
-    assert "Quote the scores by 40 gold labels and all annotations: “" in shown
+    assert ", and which system is better is open." in shown
+    assert "Quote the accuracies that use gold labels and annotations together: " in shown
     assert "What to do next Fit dawid-skene instead" in shown
-    before, _, after = shown.partition("Get gold labels of ")
-    assert "--provenance" not in before.partition("What to do next")[2]
-    assert "say so; scores with gold labels do not depend on it" in after or "--provenance" not in after
+    assert "Get gold labels for " in shown
+    assert "--provenance" not in shown  # which scores with gold labels do not depend on
 
 
 @pytest.mark.parametrize(
     ("gold", "first", "said"),
     [
-        ([0, 0, -1], True, " That supposes that the items with a gold label, the first 2 of the data, are a random "
+        ([0, 0, -1], True, " This assumes that the items with gold labels, the first 2 of the data, are a random "
          "sample."),
-        ([0, -1, 0], False, " That supposes that the items with a gold label are a random sample."),
+        ([0, -1, 0], False, " This assumes that the items with gold labels are a random sample."),
         ([0, 0, 0], False, ""), (None, False, ""),
     ],
 )  # fmt: skip
@@ -122,7 +120,7 @@ def test_that_annotations_alone_have_another_order_is_said():
     gold = SystemsByGold(right, leads=True, anchored=both)
     assert with_gold.alone_words(board(0.91, 0.89), gold, both, fit, 2) == ""
     words = with_gold.alone_words(board(0.88, 0.91), gold, both, fit, 2)
-    assert words == "The vote alone puts “b” first, with 0.91, and gives “a” 0.88; that may be chance, too."
+    assert words == "The vote alone puts “b” first, with 0.91, and gives “a” 0.88; this order may be chance, too."
 
 
 def test_a_page_of_rankings_says_whether_the_fit_expects_their_agreement(tmp_path):
@@ -130,15 +128,15 @@ def test_a_page_of_rankings_says_whether_the_fit_expects_their_agreement(tmp_pat
     shown = page(cs.report(fit, systems, path=tmp_path / "page.html"))
     found = ranking_check.checked(fit)
     said = ranking_check.in_words(found)
-    assert "only the rankings themselves check the fit. Two annotators' rankings of an item agree with" in shown
-    assert f"On average over 12 items {said}." in shown
+    assert "only the rankings themselves check the fit. On average, two annotators' rankings of an item agree" in shown
+    assert f"On average over 12 items, {said}." in shown
     (alert,) = ranking_check.check_section(found)[1]  # all items have the same rankings
     assert f"{alert.title} {alert.texts[0]}" in shown
     assert ranking_check.check_section(found._replace(observed=found.drawn.mean()))[1] == []
     (part,), (alert,) = ranking_check.check_section(found._replace(observed=1.0, drawn=np.linspace(0, 0.5, 100)))
     assert part.gist == "same first choice not as often as the fit expects"
-    assert "they agree more than it expects (p = 0.02)" in alert.texts[0]
+    assert "so annotators agree more than it expects (p = 0.02)" in alert.texts[0]
     less = ranking_check.in_words(found._replace(observed=0.0, drawn=np.linspace(0.2, 0.5, 100)))
-    assert "they agree less than it expects" in less
+    assert "so annotators agree less than it expects" in less
     assert ranking_check.check_section(None) == ([], [])
     assert ranking_check.checked(cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]]))) is None

@@ -80,26 +80,24 @@ def test_the_page_begins_with_gold_labels(files):
     shown = page(files / "page.html")
     places = [
         shown.index(words) for words in (
-            "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; whatever won otherwise, "
-            "however narrowly, is taken for certain.",
-            "of the vote's labels are the gold label, a tie counting by its share (0.720 to 0.907, 95 %; 50 right, "
-            "0 tied, 10 wrong) 0.833", "ties, of 60 items 0",
-            "“knows”, right on 60 gold labels (0.940 to 1.000, 95 %) 1.000",
-            "top-1 accuracy of “knows” by the vote (0.72 to 0.91; the true interval is wider) 0.83",
+            "A vote does not say how sure it is. Only ties (0 of 60 items) are left open; every other winner counts as "
+            "certain, however narrowly it won.",
+            "share right on 60 gold labels [0.720, 0.907] 0.833", "items with tied votes 0 of 60",
+            "“knows”, right on gold labels [0.940, 1.000] 1.000",
+            "top-1 accuracy of “knows” by the vote [0.72, 0.91] 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
-            "“knows” is right where “copies” is not on 10, and the other way on 0: that is more than chance makes "
+            "Only “knows” is right on 10 of them, and only “copies” on 0, which is more than chance would explain "
             "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
-            "The true interval is wider: the vote takes all labels but tied ones for certain.",
+            "The interval in brackets is too narrow, because the vote treats every label as certain except ties.",
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, at least",
-            "The true intervals are wider; by how much is not known.",
+            "Intervals by the vote are too narrow.",
             "Against the gold labels right 50 of 60; 0 tied, 10 wrong",
-            "Beside 60 gold labels the label that won the vote is right for 50; 0 tied, 10 wrong (tied: the gold label "
-            "is one of several with most votes). Of the 60 items with a gold label whose vote is not "
-            "tied, the label that won is right for 50 (0.833 [0.720, "
-            "0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.", "Labels that won, by their share of the votes",
+            "Of 60 gold labels, the vote matches 50; 0 tied, 10 wrong. Of the 60 items whose vote is not tied, 50 are "
+            "right (0.833 [0.720, 0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.",
+            "Labels that won, by their share of the votes",
         )
     ]  # fmt: skip
     assert places == sorted(places)
@@ -128,7 +126,7 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     data = cs.Annotations.from_counts([[2, 1], [2, 2], [1, 3]])
     cs.report(cs.fit("majority-vote", data, uncertainty=uncertainty), path=tmp_path / "page.html")
     shown = page(tmp_path / "page.html")
-    assert ("ties, of 3 items" in shown) is (uncertainty == "ties")
+    assert ("items with tied votes 1 of 3" in shown) is (uncertainty == "ties")
     assert ("Only ties (1 of 3 items) are left open" in shown) is (uncertainty == "ties")
     assert ("The fit is at least 90 % certain of none of 3 labels, which nothing here checks." in shown) is (
         uncertainty == "shares"
@@ -140,12 +138,12 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
     [
         (
             [[2, 2, 0], [2, 2, 0], [2, 0, 2], [3, 0, 1], [0, 3, 0]], [0, 1, 1, 0, 0],
-            "Beside 5 gold labels the label that won the vote is right for 1; 2 tied, 2 wrong (tied: the gold label is "
-            "one of several with most votes). Of the 2 items with a gold label whose vote is not tied, the label that "
-            "won is right for 1 (0.50 [0.09, 0.91], 95 %).",
+            "Of 5 gold labels, the vote matches 1; 2 tied, 2 wrong (tied: the gold label is one of several with the "
+            "most votes). If each tie counts by its share, that is 0.40 [0.12, 0.77] (95 %). Of the 2 items whose vote "
+            "is not tied, 1 is right (0.50 [0.09, 0.91], 95 %).",
         ),
-        ([[2, 2], [1, 1]], [0, 1], "Beside 2 gold labels the label that won the vote is right for 0; 2 tied, 0 wr"),
-        ([[2, 2], [1, 3]], [0, 1], "Beside 2 gold labels the label that won the vote is right for 1; 1 tied, 0 wr"),
+        ([[2, 2], [1, 1]], [0, 1], "Of 2 gold labels, the vote matches 0; 2 tied, 0 wrong (tied: the"),
+        ([[2, 2], [1, 3]], [0, 1], "Of 2 gold labels, the vote matches 1; 1 tied, 0 wrong (tied: the"),
     ],
 )  # fmt: skip
 def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
@@ -158,10 +156,8 @@ def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
     share = fit.calibration_score().right
     assert of == f"{share:.2f}"
     low, high = wilson(share, len(gold))
-    assert f"a tie counting by its share ({low:.2f} to {high:.2f}, 95 %; " in what
-    right, others = what.removesuffix(")").split("; ")[1].split(" right, ")
-    named = f"Beside {len(gold)} gold labels the label that won the vote is right for {right}; {others}"
-    assert section.blocks[0].startswith(f"{named} (tied: ")
+    assert what == f"share right on {len(gold)} gold labels [{low:.2f}, {high:.2f}]"
+    right, others = re.match(r"Of \d gold labels, the vote matches (\d); (\d tied, \d wrong)", words).groups()
     gist = f"right {right} of {len(gold)}; {others}"
     assert section.gist == ("all are tied" if found.vote.ties == len(gold) else gist)
 
@@ -173,13 +169,13 @@ def test_systems_that_are_equal_on_gold_labels_are_called_so(files):
     cs.report(cs.load_fit(files / "run"), systems, path=files / "page.html")
     shown = page(files / "page.html")
     assert (
-        "Equal on gold labels: “copies” and “again” are each right on 50 of 60 (0.833 [0.720, 0.907], with 95 % in "
-        "brackets if these items are a random sample). “copies” and “again” are right on the same ones."
+        "“copies” and “again” are each right on 50 of 60 gold labels (0.833 [0.720, 0.907], with a 95 % interval in "
+        "brackets, if these items are a random sample). “copies” and “again” are right on the same gold labels."
     ) in shown.replace("“again” and “copies”", "“copies” and “again”")
     assert "Systems, equal on gold labels, in the order of the vote" in shown
     assert "Agreement of annotators leave-one-out agreement" in shown  # a vote expects none
     assert "model check" not in shown
-    assert "; of labels that tie each counts by its share, of two by 1/2." in shown
+    assert "; a tied label counts by its share, with two tied labels by 1/2." in shown
 
 
 def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
@@ -190,9 +186,9 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
     assert [item for item, _ in beside_gold(fit).wrong] == [0, 1]
     cs.report(fit, path=tmp_path / "page.html")
     shown = page(tmp_path / "page.html")
-    assert "Wrong, with the certainty of the label: 0 (> 0.99), 1 (0.87)." in shown
+    assert "Wrong labels, with the certainty: 0 (> 0.99), 1 (0.87)." in shown
     assert "the gold label of" not in shown.lower()  # somebody gave each
-    assert "Items, the least certain first; of 2 another label is gold." in shown
+    assert "Items, the least certain first; for 2 the gold label is another one." in shown
     assert shown.count("1, not 0") == 2
     vote = cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]] * 7 + [[1, 1]], gold=[1] * 8))
     assert "Wrong: 0, 1, 2, 3, 4, 2 more." in gold_section(beside_gold(vote), range(8)).blocks[0]
@@ -201,9 +197,9 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
 @pytest.mark.parametrize(
     ("learned", "source", "words"),
     [
-        (20, "gold", "(dependence 0.40, moved by 20 gold labels from a prior of 0.30, chosen as nine public crowds "),
-        (0, "default", "(dependence 0.40, not learned from these data but assumed: nine public crowds have "),
-        (0, "given", "(dependence 0.40, as it was given; "),
+        (20, "gold", "Here it is 0.40, moved by 20 gold labels from a prior of 0.30, which was chosen because"),
+        (0, "default", "Here it is 0.40, not learned from these data but assumed: it is 0.20 to 0.63 in nine public"),
+        (0, "given", "Here it is 0.40, as you set it."),
     ],
 )  # fmt: skip
 def test_what_was_done_about_dependence_is_told(learned, source, words):
@@ -214,7 +210,7 @@ def test_what_was_done_about_dependence_is_told(learned, source, words):
     score = gold.score._replace(dependence=0.4, fitted_on=learned)
     told = gold._replace(certainty=0.9, if_independent=0.988, source=source, score=score)
     (text,) = gold_section(told, range(2)).blocks[-1].blocks
-    assert "the mean certainty of all items would be 0.988; it is 0.900, as annotators err together" in text
+    assert "The mean certainty of all items is 0.900; it would be 0.988 if annotators erred independently" in text
     assert words in text
 
 
@@ -272,27 +268,27 @@ def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, wa
         assert half[:3] == (4, own.sum(), right[own].sum())
     assert found.expected.sum() == pytest.approx(found.lower.expected + found.higher.expected)
     assert found.told is bool(way)
-    assert (f"annotators differ {way} than the fit says" in found.finding) is bool(way)
-    assert ("chance alone may do that" in found.words) is not bool(way)
+    assert (f"annotators differ {way} in accuracy than the fit says" in found.finding) is bool(way)
+    assert ("Chance alone may explain this" in found.words) is not bool(way)
 
 
 @pytest.mark.parametrize(
     ("lower", "higher", "said"),
     [
-        ((28, 36), (53, 49), "may be too high where they rest on {low}, and too low where on the others."),
-        ((40, 36), (40, 49), "may be too low where they rest on {low}, and too high where on the others."),
-        ((20, 36), (45, 49), "may be too high, most where they rest on {low}: see Annotators."),
-        ((38, 36), (58, 49), "may be too low, most where they rest on the others: see Annotators."),
+        ((28, 36), (53, 49), "that depend on {low} may be too high, and the others too low."),
+        ((40, 36), (40, 49), "that depend on {low} may be too low, and the others too high."),
+        ((20, 36), (45, 49), "may be too high, mostly those that depend on {low}."),
+        ((38, 36), (58, 49), "may be too low, mostly those that depend on the others."),
     ],
 )
 def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(lower, higher, said):
     both = (annotators_by_gold.Half(6, 60, *own) for own in (lower, higher))
     found = annotators_by_gold.Halves(*both, 0.1, 0.04, np.ones(12))
-    low = "the 6 annotators with the lower accuracies"
+    low = "the 6 annotators with the lowest accuracies"
     assert found.finding.endswith(f"Certainties {said.format(low=low)}")
-    doubt = "a separate test suggests that annotators differ more than the fit says (p = 0.04)"
+    doubt = "gold labels suggest that annotators differ more in accuracy than the fit says (p = 0.04)"
     assert found.doubt == doubt
-    assert found.finding.startswith(f"A{doubt[1:]}, one of several tests, not corrected for")
+    assert found.finding.startswith(f"G{doubt[1:-1]}, not corrected for the number of tests).")
     assert found._replace(chance=0.2).doubt == ""
 
 
@@ -323,9 +319,10 @@ def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_
     assert found.unsure == (at_rho.round(3) < 0.9).sum()
     assert unnamed_gold(fit) == [one for one in range(40) if not (label[item == one] == other.gold[one]).any()]
     names = fit.truth.names()
-    assert f"of “{names[first]}” (a label that no annotator of it gave) dependence would be" in found.words(names)
-    said = f"One gold label, of “{names[first]}”, decides much of how certain labels are: without it {found.unsure}, "
-    assert found.in_finding(names, 7) == f"{said}and not 7, would have a certainty below 0.9."
+    assert f"of “{names[first]}” (a label that none of its annotators gave), dependence would" in found.words(names)
+    said = f" Without the gold label of “{names[first]}” alone, it would be {found.unsure}."
+    assert found.in_finding(names) == said
+    assert found._replace(far=False).in_finding(names) == ""
     assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)
     shown = page(cs.report(fit, path=tmp_path / "page.html"))
     assert found.words(names) in shown
@@ -358,9 +355,8 @@ def test_bins_of_the_reliability_curve_hold_five_items_or_more(certainty, items)
         ([1] * 6, [1] * 6, ""),
         (
             [1] * 6 + [0.75] * 15 + [0.5] * 4, [1] * 19 + [0] * 2 + [1, 1, 1, 0],
-            "On items with a gold label the vote is right on 6 of 6 where all agree (0.61 to 1.00), 13 of 15 where "
-            "more than half, but not all, agree (0.62 to 0.96) and 3 of 4 where no more than half agree (0.30 to 0.95)"
-            "; 2 ties left out (95 % in parentheses).",
+            "Where all annotators agree, the vote matches 6 of 6 gold labels [0.61, 1.00]; where they disagree (ties "
+            "left out), it matches 16 of 19 [0.62, 0.94]. The brackets are 95 % intervals of the share that is right.",
         ),
     ],
 )  # fmt: skip
@@ -374,7 +370,7 @@ def test_labels_that_are_sure_at_both_ends_of_the_dependence_have_a_column(tmp_p
     others = at_other_dependence(fit.truth, cs.certainty(fit))
     sure = np.all([one.round(3) >= 0.9 for one in (cs.certainty(fit).items, *others.values())], axis=0)
     assert 0 < sure.sum() < 40
-    told = text.partition("0.9 or more throughout”: at dependence")[2]
+    told = text.partition("0.9 or more throughout”: also at dependence")[2]
     table = told.partition("<caption>")[2].partition("</table>")[0]
-    assert f"too (yes of {sure.sum()} of 40)" in told
+    assert f"make the same errors (yes for {sure.sum()} of 40)" in told
     assert len(re.findall(r"<td[^>]*>yes</td>", table)) == sure.sum()

@@ -83,12 +83,12 @@ def beside(chance):
 @pytest.mark.parametrize(
     ("chance", "without", "end"),
     [
-        (0.015, None, "suggest that “a” looked at the items itself, if the probabilities of the fit hold and these "
-         "items are a random sample. They do not tell how independent its errors are.{}"),
-        (0.015, 0.02, "They do not tell how independent its errors are.{}"),
+        (0.015, None, "suggest that “a” looked at the items itself, if the probabilities of the fit are right and "
+         "these items are a random sample. They do not show how independent its errors are.{}"),
+        (0.015, 0.02, "They do not show how independent its errors are.{}"),
         (0.015, 0.2, "Whether “a” looked at the items itself is open: gold labels suggest it only if the "
-         "probabilities of the fit hold and the gold labels that no annotator gave are right.{}"),
-        (0.2, 0.2, "Gold labels do not tell whether systems looked themselves."),
+         "probabilities of the fit are right and if the gold labels that no annotator gave are right.{}"),
+        (0.2, 0.2, "Gold labels do not show whether the systems looked at the items themselves."),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("doubt", ["", DOUBT])
@@ -110,9 +110,9 @@ def test_what_gold_labels_tell_is_said_no_surer_than_it_is(chance, without, end,
 @pytest.mark.parametrize(
     ("right", "said"),
     [
-        ([1], " (which “a” gives too)"), ([0], " (which “a” does not give either)"),
-        ([1, 1], " (which both systems give too)"), ([1, 0], " (which 1 of 2 systems gives too)"),
-        ([0, 0], " (which none of 2 systems gives either)"), ([1, 1, 1], " (which all 3 systems give too)"),
+        ([1], " (“a” also gives it)"), ([0], " (“a” does not give it either)"),
+        ([1, 1], " (both systems also give it)"), ([1, 0], " (1 of 2 systems also gives it)"),
+        ([0, 0], " (none of 2 systems gives it either)"), ([1, 1, 1], " (all 3 systems also give it)"),
     ],
 )  # fmt: skip
 def test_systems_that_give_a_label_that_no_annotator_gave_are_counted(right, said):

@@ -81,7 +81,7 @@ def test_rankings_at_random_agree_with_a_tau_of_zero_and_a_single_annotator_with
     found = rank_agreement(rankings(60, 4, [1e6] * 4))
     assert found.lower < 0 < found.upper
     assert abs(found.tau) < 0.08
-    assert "95 % for items and annotators like these (jackknife" in rankings_agree.in_section(found)
+    assert "The 95 % interval is for items and annotators like these (jackknife" in rankings_agree.in_section(found)
     assert "items like these and these" in rankings_agree.in_section(found._replace(like_these=False))
     assert rank_agreement(rankings(3, 1, [1.0])) is None
 
@@ -94,8 +94,8 @@ def test_classes_that_rank_high_anywhere_are_told_by_different_items():
     found = rank_agreement(cs.read_rankings(rows))
     assert (found.tau, found.apart) == pytest.approx((1, 1))
     words = rankings_agree.in_section(found)
-    assert "It is 1.00 on average over 4 items and the pairs of 2 annotators. Of rankings of different" in words
-    assert words.endswith("Of rankings of different items it is about 1.00.")
+    assert "Tau-b is 1.00 on average over 4 items and all pairs of 2 annotators. For rankings of different" in words
+    assert words.endswith("For rankings of different items it is about 1.00.")
 
 
 def test_who_agrees_no_more_than_by_chance_is_named_beside_the_others():
@@ -103,25 +103,26 @@ def test_who_agrees_no_more_than_by_chance_is_named_beside_the_others():
     frame, at_random = agreement_by_annotator(data), naming(data).first_at_random
     (low,) = rankings_agree.not_above_chance(frame, at_random).itertuples()
     assert low.annotator == "a3"
-    said = f" The share of “a3” ({low.first:.2f} [{low.lower:.2f}, {low.upper:.2f}]) is not clearly above that."
+    said = f" The share of “a3” ({low.first:.2f} [{low.lower:.2f}, {low.upper:.2f}]) is not clearly above chance."
     assert rankings_agree.chance_words(frame, at_random) == said
     fit = cs.fit("plackett-luce", data, draws=50)
     (action,) = rankings_agree.actions(fit)
-    said = f"Look at the rankings of “a3”: the others have the same first choice in {low.first:.2f} ["
+    said = "Check the rankings of “a3”, although the evidence is weak: the first choice matches that of the others in "
+    said += f"{low.first:.2f} [{low.lower:.2f}, {low.upper:.2f}] of 30 rankings, where chance gives {at_random:.2f}"
     assert action.words.startswith(said)
     assert rankings_agree.chance_words(frame, -1.0) == ""
     four = pandas.concat([frame.assign(lower=0.0)])
-    assert rankings_agree.chance_words(four, 0.2) == " The shares of 4 of 4 annotators are not clearly above that."
+    assert rankings_agree.chance_words(four, 0.2) == " The shares of 4 of 4 annotators are not clearly above chance."
     assert not rankings_agree.actions(cs.fit("majority-vote", cs.Annotations.from_counts([[2, 1]])))
 
 
 @pytest.mark.parametrize(
     ("lead", "apart", "said"),
     [
-        (0.04, 0.46, ["a lead of 0.1 would be found in four of five cases, and one of 0.04, as seen here, may take ",
-                      "More annotators of these 24 items would not do: even with the right class of each known, the "
-                      "lead is uncertain by up to ± 0.27"]),
-        (0.12, 0.01, ["the lead of 0.12 seen here would be found in four of five cases, if the interval of the lead "]),
+        (0.04, 0.46, [" items would show a lead of 0.1 four times in five, and about ", " the lead of 0.04 seen here",
+                      "More annotators for these 24 items are not enough: even if the right class of each were known, "
+                      "the lead would be uncertain by up to ± 0.27"]),
+        (0.12, 0.01, [" items would show the lead of 0.12 seen here four times in five"]),
         (0.5, 0.46, []),
     ],
 )  # fmt: skip
@@ -136,9 +137,9 @@ def test_so_many_items_would_tell_systems_apart(lead, apart, said):
     words = rank_more(board, apart)
     assert bool(words) is bool(said)
     assert all(one in words for one in said)
-    assert ("would not do" in words) is (len(said) == 2)
+    assert ("are not enough" in words) is (len(said) == 3)
     if words:
-        number = int(words.partition("each: with ")[2].partition(" or more")[0].replace(",", ""))
+        number = int(words.partition("as now: about ")[2].partition(" items")[0].replace(",", ""))
         error = (draws[0] - draws[1]).std() * np.sqrt(24 / number)
         told = random.normal(max(lead, 0.1), error, 20_000) > 1.96 * error
         assert told.mean() == pytest.approx(0.8, abs=0.03)

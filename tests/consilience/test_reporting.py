@@ -182,8 +182,8 @@ def test_agreement_has_the_weights_of_the_fit(tmp_path):
     own, other = (annotator_agreement(data, one).value for one in ("published-code", "equation-14"))
     assert own != other
     text = path.read_text()
-    assert f"names that class at all; where several lead, any of them counts. It is {own:.2f} on average" in text
-    assert re.search(r"same first choice as the others 0\.\d\d \(0\.\d\d at random\), named at all 0\.\d\d \(", text)
+    assert f"names that class at any rank; if several classes lead, any of them counts. It is {own:.2f} on av" in text
+    assert re.search(r"same first choice as the others 0\.\d\d, by chance 0\.\d\d", text)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -234,7 +234,7 @@ def test_ratings_have_two_classes(tmp_path):
     frame["rating"] = random.normal(size=60)
     fit = cs.fit("normal-inverse-gamma", cs.read_ratings(frame), threshold=0.0, draws=64)
     page = checked(report(fit, predictions(fit), path=tmp_path / "report.html"))
-    assert any(text.startswith("Certainties of the side come from the fit in closed form") for text in page.text["p"])
+    assert any(text.startswith("Certainties of the side were computed in closed form") for text in page.text["p"])
     assert "certainty of the set of the top 2 classes" not in page.text["td"]
     assert {"above", "below"} <= set(page.text["td"])
     assert page.headings[:2] == ["Items", "Score of the system"]

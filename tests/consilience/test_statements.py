@@ -229,9 +229,10 @@ def test_a_title_wider_than_its_figure_goes_on_in_the_next_line():
 def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_a_key(pages):
     html = pages["labels"][2]
     heads = words(section(html, "Leaderboard"), "th")
-    assert {"meant as 95 %, all items like these", "95 %, these items, from"} <= set(heads)
-    told = "score on these items, over draws of the truth; the interval of the leaderboard is of all items like these."
+    assert {"95 % interval, all items like these", "95 % interval, these items, from"} <= set(heads)
+    told = "score on these items varies over draws of the truth; the interval of the leaderboard is for all items like"
     assert told in words(section(html, "Leaderboard"))
+    assert "Intervals by the fit may be too narrow." in words(section(html, "Leaderboard"))
     assert "against the point estimate" not in words(section(html, "Leaderboard"))
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, *_, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
@@ -245,7 +246,7 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
 def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
     _, fit, html = pages["vote"]
     assert "A vote does not say how sure it is." in html[: html.index("<dl")]
-    assert [name.partition(",")[0] for name in words(html, "dt")[:2]] == ["ties", "mean share of votes"]
+    assert [name.partition(",")[0] for name in words(html, "dt")[:2]] == ["items with tied votes", "mean share of votes"]
     assert "certainty" not in words(section(html, "Items"), "th")
     assert "is exact" not in words(section(html, "What was run"))
     assert "share won" in words(section(html, "Annotators"), "th")
@@ -257,14 +258,15 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
     certain, unsure, *_ = words(head, "dt")
-    assert re.search(r" \(0\.\d\d to 0\.\d\d, depending on how far annotators are trusted\)$", certain)
-    assert re.search(r" \(\d+ to \d+, depending on how far annotators are trusted\)$", unsure)
-    assert re.search(r" have a certainty below 0\.9; they would be \d+.* at 1\.7 and \d+.* at 15\.", words(head))
+    assert re.search(r" \(0\.\d\d to 0\.\d\d\)$", certain)
+    assert re.search(r" \(\d+ to \d+\)$", unsure)
+    told = r"At 1\.7, \d+.* items would be less than 90 % certain \(mean certainty 0\.\d\d\) and at 15, \d+.*\."
+    assert re.search(told, words(head))
+    assert words(head).count("too narrow") <= 2  # a finding, and the figure
     html = pages["labels"][2]
-    assert any(re.search(r"\(0\.\d+ to \d\.\d+, meant as 95 %\)", name) for name in words(html, "dt"))
     shown = words(section(html, "Against the gold labels"))
-    assert re.search(r"right \d+ of \d+, \d+\.\d expected", shown)
-    assert re.search(r"right for \d+ \(\d\.\d+ \[0\.\d+, \d\.\d+\] holds 95 %\)", shown)
+    assert re.search(r"matches \d+ of \d+ gold labels \(\d+\.\d expected\)", shown)
+    assert re.search(r"right for \d+ of them \(\d\.\d+ \[0\.\d+, \d\.\d+\], 95 % interval\)", shown)
 
 
 def test_the_risk_of_rankings_has_the_certainty_of_the_page(pages):
@@ -426,7 +428,7 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     means, unsure = [], []
     for z in (-1.96, 1.96):
         given = cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"]
-        means.append(f"at {rho.at(z):.2f} they would be {given.mean():.3f}, {(given.round(3) < 0.9).sum()} below it")
+        means.append(f"at {rho.at(z):.2f} the mean would be {given.mean():.3f}, with {(given.round(3) < 0.9).sum()} below")
         unsure.append((given.round(3) < 0.9).sum())
     assert f"{'; '.join(means)}." in html
     sure = f"({24 - max(unsure)} to {24 - min(unsure)}, depending on how often annotators make the same errors)"
@@ -514,7 +516,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     said = r"no interval includes\. With it \d of 2 items have a certainty below 0\.9; they would be \d.{,5} at 0\.33"
     assert re.search(said, text)
     assert "What rests on the reliability; scores as if predictions were made from these annotations." in text
-    assert "Take 1 or less where annotators share what misleads them" in text
+    assert "Use 1 or less if something misleads all annotators alike" in text
     assert "Lines that begin with cs. are Python" in text
     assert "RUN" not in text
     assert re.search(r"for \w+( of)? 2 items, if annotators are as reliable as is assumed; these 2 items do not", text)

@@ -35,7 +35,8 @@ def test_items_that_the_draws_leave_tied_are_named(fit, tmp_path):
     for factor, tied in ((0.8, [0, 1]), (1.25, [0])):
         assert near_ties(fit.truth, best, factor * draws).tolist() == tied
     html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Of “0” two classes lead equally often as far as these draws tell" in words(section(html, "Items"))
+    said = "For “0”, the draws do not show which of two classes leads: treat them as ties."
+    assert said in words(section(html, "Items"))
 
 
 def test_closed_forms_have_no_ties_of_draws():
@@ -54,7 +55,7 @@ def test_ties_of_the_point_estimate_are_named(fit, tmp_path):
     assert fit.truth.standard().tied.tolist() == [0]
     given = {name: {"item": ["0", "1"], "class": [one, "a"], "rank": [1, 1]} for name, one in (("x", "a"), ("y", "b"))}
     html = words(cs.report(fit, given, path=tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "the leading class of each item, taken for the truth; for “0” several classes tie by it" in html
+    assert "class of each item is taken as the truth; for “0”, where several classes tie, it is the first in" in html
 
 
 def test_how_ties_of_a_vote_enter_scores_is_told(tmp_path):
@@ -66,8 +67,8 @@ def test_how_ties_of_a_vote_enter_scores_is_told(tmp_path):
     assert board.loc[["x", "y"], "value_alone"].tolist() == pytest.approx([1 / 3, 2 / 3])
     html = words(cs.report(fit, given, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert (
-        "of each item, taken for the truth; of 2 tied items that is the tied label that comes first in the list of "
-        "labels. The scores count a tie by its share: of two tied labels either is right with probability 1/2."
+        "of each item is taken as the truth; for 2 tied items it is the tied label that comes first in the list of "
+        "labels. The other scores count a tie by its share: with two tied labels, each is right with probability 1/2."
     ) in html
 
 
