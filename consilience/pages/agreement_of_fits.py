@@ -47,7 +47,7 @@ def agreement_parts(
         return [], []
     first = "that the other annotators of the item gave most often"
     if fit.data.rows == "report":
-        first = "that leads in the rankings of the item's others, where a class weighs less the lower it stands"
+        first = "that leads among the item's other annotators, whose lower ranks count less"
     blocks: list[Any] = [
         f"Leave-one-out agreement is how often an annotator names the {class_word(fit)} {first}; if several lead, any "
         f"of them counts. It is {left_out.value:.3f} on average over {counted(several, 'items')} with two annotators "

@@ -140,8 +140,8 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     meant, _, _ = settings["reliability"]["help"].partition(":")
     trusted = f"{fit.options['reliability']:g}"
     words = (
-        f"The fit assumes a reliability of {trusted}: this is {meant}, the data do not show it, and no interval allows "
-        "for another value."
+        f"The fit assumes a reliability of {trusted} ({meant}); the data do not show it, and no interval allows for "
+        "another value."
     )
     if not found:
         return f"{words} All certainties and scores depend on it."

@@ -452,14 +452,16 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
             said[-1] += f" {rankings_agree.in_finding(found.ranked)}" if found.ranked is not None else ""
     elif gold.vote is not None:  # its tile has how many are right
         supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)
-        said += [f"{gold.vote.by_votes}{supposed}".strip()] * bool(gold.vote.by_votes or supposed)
+        words = gold.vote.by_votes + supposed if gold.vote.by_votes else supposed.replace(" This", "The share right", 1)
+        said += [words] * bool(words)
     else:
         of_labels = [] if by_chain and not gold.beside else [_by_gold(found, gold, named)]  # else a tile has it
         said += [*of_labels, *_of_halves(found)]
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
-    clear = bool(found.systems) and found.by_gold.anchored is None and found.other_leads.is_clear
-    return [*said, *[found.other_leads.furthest] * clear]
+    if found.systems and found.by_gold.anchored is None and found.other_leads.is_clear:
+        said.append(found.other_leads.furthest)
+    return said
 
 
 def _err_together(found: _Found) -> list[More]:

@@ -215,7 +215,7 @@ def how_counted(best: Score, truth: Any, what: str, high: float = 0.0, draws: fl
     by = f"up to {high:.3f}" if high >= _SHOWN else "less than 0.001"
     return (
         f"Certainties were counted over {truth.num_draws:,} draws of the truth{worth_of(truth, draws)}. The same draws "
-        f"choose the {what} and count it, which makes certainties slightly too high: if one half of the draws chooses "
+        f"choose the {what} and count it, which makes certainties too high: if one half of the draws chooses "
         f"and the other counts, certainties are {by} lower on average."
     )
 

@@ -100,7 +100,7 @@ class Leads(NamedTuple):
     @property
     def is_clear(self) -> bool:
         """Whether the lead that is furthest is more than chance would explain."""
-        return bool(self.found) and max(self.found, key=lambda one: one.ahead).is_clear
+        return bool(self.found and max(self.found, key=lambda one: one.ahead).is_clear)
 
     @property
     def furthest(self) -> str:

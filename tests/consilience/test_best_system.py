@@ -222,8 +222,8 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
     fit.attributes["seconds"] = 1e3  # which the page would wait for
     assert not at_other_reliabilities(fit, {}, [])
     assert finding(fit, own, [], []).endswith(
-        "assumes a reliability of 1: this is how many independent rankings each ranking counts as, the data do not show "
-        "it, and no interval allows for another value. All certainties and scores depend on it."
+        "assumes a reliability of 1 (how many independent rankings each ranking counts as); the data do not show it, "
+        "and no interval allows for another value. All certainties and scores depend on it."
     )
     told = finding(fit, own, [found[-1]], [])
     assert f"At 3, {found[-1].unsure} items would be less than 90 % certain (mean certainty " in told

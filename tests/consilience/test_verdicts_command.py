@@ -37,7 +37,7 @@ def test_gold_labels_are_used_where_there_are_any(judged_file, ranked, tmp_path)
     code, shown, errors = ranked(judged_file, "--csv", tmp_path / "board.csv")
     assert (code, errors) == (ExitCode.success, "")
     assert shown.startswith("share of right outputs, anchored on 30 gold items, 80 items\n")
-    assert "\nAs good as " in shown
+    assert "\nThe scores are as precise as with " in shown
     assert "\npairs\n" in shown
     board = compare_verdicts(cs.read_verdicts(judged_file), gold="use")
     with (tmp_path / "board.csv").open() as file:

@@ -168,7 +168,7 @@ def test_a_leaderboard_of_gold_and_annotators():
     np.testing.assert_allclose(table["lower"], np.quantile(found.draws, 0.025, axis=1))
     np.testing.assert_allclose(table["point_estimate"], points)
     assert table["p_best"].sum() == pytest.approx(1)
-    assert board.notes[0] == f"As good as {found.worth:,.0f} gold documents."
+    assert board.notes[0] == f"The scores are as precise as with {found.worth:,.0f} gold documents alone."
     assert "it has one digit" in board.notes[1]
     assert len(board.notes) == 2
     narrow = compare_anchored(y, p, gold, systems=names, title="", level=0.5, seed=1).table

@@ -251,7 +251,7 @@ def test_gold_labels_end_the_guessing(crowd):
     assert ranked.provenance == ("any",)
     alone = cs.compare(fit, systems, provenance="annotations")
     np.testing.assert_allclose(table["value_alone"], alone.values)
-    assert any(note.startswith("As good as") for note in ranked.notes)
+    assert any(note.startswith("The scores are as precise as") for note in ranked.notes)
     with pytest.raises(UnsupportedRequest, match="the fit has seen the gold"):
         cs.compare(cs.fit("dawid-skene", fit.data, gold="use"), systems, gold="use")
 
