@@ -508,7 +508,7 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
         _, low, high = within(gold.score.right, *gold.interval)
         return (
             f"The fit's labels match {gold.counts}{used}. With {counted(gold.score.items, 'gold labels')} this only "
-            f"shows that {low} to {high} of its labels are right (95 %).{supposed}"
+            f"shows that {low} to {high} of its labels are right (95 %).{supposed * has_first_screen(found.fit)}"
         )
     return f"{capital(off)}its labels match {gold.counts}{used}{beside}.{supposed}" if off else (
         f"The fit's labels match {gold.counts}{used}{gold.beside}{beside}.{supposed}"

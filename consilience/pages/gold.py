@@ -449,7 +449,7 @@ def _told_apart(right: Mapping[str, Right], *, brief: bool = False) -> str:
     if not more + less:
         return f"“{first}” and “{second}” are right on the same gold labels"
     chance = sign_test(own.each, other.each)
-    words = f"Only “{first}” is right on {more:,} of them, and only “{second}” on {less:,}"
+    words = f"“{first}” alone is right on {more:,} of them, and “{second}” alone on {less:,}"
     if chance >= 1 - LEVEL:
         return f"{words}, which does not show which system is better" if not brief else words
     return f"{words}, which is more than chance would explain ({p_value(chance)})"

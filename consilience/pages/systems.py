@@ -47,8 +47,8 @@ _UNTOLD = "cannot be told"  # of P(best)
 _IF_ONE_KIND = ", if all systems looked at the items or none did"
 _TO_QUOTE = "accuracy to quote [95 %]"
 _BY_FIT = (
-    "The thin lines show the accuracy by the {} alone. Their lower end is for predictions made from these annotations, "
-    "for example by training on them: these are right as often as the annotations make probable. Their upper end is "
+    "The thin lines show the accuracy by the {} alone. The solid ones are for predictions made from these annotations, "
+    "for example by training on them: these are right as often as the annotations make probable. The dashed ones are "
     "for a system that looked at the items itself and whose errors are independent of the annotators'."
 )
 
@@ -519,7 +519,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
             + ("." if too_narrow(comparison, fit) else "; they also allow for what items share, such as annotators' "
                "errors.")
         )
-    why += f" Its 95 % intervals may be too narrow, because {TOO_LITTLE_SPREAD}." * is_approximate(fit)
+    why += f" The 95 % intervals may be too narrow, because {TOO_LITTLE_SPREAD}." * is_approximate(fit)
     together = gold.anchored
     read = "Systems are sorted by the middle of their range. " if is_open(comparison) else ""
     read = read if together is None else ""

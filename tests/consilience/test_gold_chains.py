@@ -235,7 +235,7 @@ def test_wrong_labels_are_named_in_words_where_the_text_is_known(tmp_path):
     cs.report(links, text=text, path=tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text()
     named = ", ".join(f"w{data.start[place]} ({data.mentions[place]})" for place in wrong)
-    assert f" Wrong, with the certainty of the label: {named}" in re.sub(r" \(\d\.\d+\)", "", html)
+    assert f" Wrong labels, with the certainty: {named}" in re.sub(r" \(\d\.\d+\)", "", html)
 
 
 def three_annotators():
@@ -277,11 +277,11 @@ def test_what_to_read_is_what_is_uncertain_or_wrong(certainties, said):
 @pytest.mark.parametrize(
     ("items", "right", "certainty", "said"),
     [
-        (21, 20, 0.97, "is right on 20 of 21, 20.4 expected. That is as expected, but 21 gold labels tell no more than "
-         "that 0.77 to 0.99 of the leading labels are right (95 %)."),
-        (400, 380, 0.95, "but 400 gold labels tell no more than that 0.924 to 0.967 of the leading labels are right"),
-        (100, 60, 0.95, "the fit is too sure: the leading label is right on 60 of 100, 95.0 expected."),
-        (5, 5, 0.97, "is right on 5 of 5, 4.8 expected."),
+        (21, 20, 0.97, "The fit's labels match 20 of 21 gold labels (20.4 expected), which it did not use. With 21 "
+         "gold labels this only shows that 0.77 to 0.99 of its labels are right (95 %)."),
+        (400, 380, 0.95, "With 400 gold labels this only shows that 0.924 to 0.967 of its labels are right (95 %)."),
+        (100, 60, 0.95, "The fit is too sure: its labels match 60 of 100 gold labels (95.0 expected), which"),
+        (5, 5, 0.97, "The fit's labels match 5 of 5 gold labels (4.8 expected), which it did not use."),
     ],
 )  # fmt: skip
 def test_gold_labels_tell_no_more_than_their_number_does(items, right, certainty, said):
@@ -291,7 +291,7 @@ def test_gold_labels_tell_no_more_than_their_number_does(items, right, certainty
     found = SimpleNamespace(unit="mention", halves=None, fit=fit, by_gold=SimpleNamespace(anchored=None))
     told = _by_gold(found, gold._replace(score=score, vote=None, voted=None, wrong=[]), fit.truth)
     assert said in told
-    assert ("That is as expected" in told) is (items >= 20 and certainty < right / items + 0.1)
+    assert ("this only shows that" in told) is (items >= 20 and certainty < right / items + 0.1)
     assert "hold up" not in told
 
 

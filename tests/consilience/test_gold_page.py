@@ -86,7 +86,7 @@ def test_the_page_begins_with_gold_labels(files):
             "“knows”, right on gold labels [0.940, 1.000] 1.000",
             "top-1 accuracy of “knows” by the vote [0.72, 0.91] 0.83",
             "Right on gold labels: “knows” 60 of 60 (1.000 [0.940, 1.000]), “copies” 50 of 60 (0.833 [0.720, 0.907])",
-            "Only “knows” is right on 10 of them, and only “copies” on 0, which is more than chance would explain "
+            "“knows” alone is right on 10 of them, and “copies” alone on 0, which is more than chance would explain "
             "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
             "The interval in brackets is too narrow, because the vote treats every label as certain except ties.",

@@ -156,9 +156,9 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
     ("without", "sure", "drawn", "below"),
     [
         (False, "at a certainty of 0.9 or more, for other annotators of the same kind", "from the posterior “",
-         "they hold if it does. They are for other annotators of the same kind: "),
+         "they are right if the fit is. They are for other annotators of the same kind: "),
         (True, "at a certainty of 0.9 or more, by these 5 annotators alone", "from the posterior “",
-         "they hold if it does. They are of the mean by these 5 annotators."),
+         "they are right if the fit is. They are of the mean by these 5 annotators."),
     ],
 )  # fmt: skip
 def test_certainties_stand_beside_what_they_take_for_granted(apart, tmp_path, without, sure, drawn, below):

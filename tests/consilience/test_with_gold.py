@@ -60,7 +60,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         "show what it is made of.",
         "share right on 40 gold labels [" if word == "vote" else "gold labels matched; the fit expects ",
         f"top-1 accuracy of “good” {texts['good'].partition(' ')[2]}",
-        "Only “good” is right on ",
+        "“good” alone is right on ",
         f"Leaderboard “good” {texts['good']}, P(best) {best[0]} Systems by gold labels and annotations together, the "
         "highest first",
         f"probability that “good” is best of 2 systems {best[0]}",
@@ -82,7 +82,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         )  # fmt: skip
         assert re.search(r"gold labels matched; the fit expects \d+\.\d \d+ of 40 ", shown)
         assert "Intervals by the fit may be too narrow." in shown
-        assert "95 % intervals may be too narrow, because coordinate ascent underestimates uncertainty." in shown
+        assert "The 95 % intervals may be too narrow, because coordinate ascent underestimates uncertainty." in shown
     assert "anchor the scores" not in shown.lower()
     assert "first 40 of the data, which is a random sample only if the data are in random order." in shown
     assert "is it with probability" not in shown

@@ -110,7 +110,7 @@ def test_the_ranking_is_a_range_where_nobody_knows(ambiguous):
     assert table.loc["truth", "p_best_upper"] > 0.95
     # The majority follows the labels, which shows; the truth does not.
     assert table["provenance"].to_dict() == {"truth": "unknown", "majority": "annotations"}
-    assert "These annotations do not tell" in ranked.notes[0]
+    assert "The annotations do not show whether" in ranked.notes[0]
     assert "“majority” follows the annotators more closely" in ranked.notes[1]
     assert "< 0.01 to > 0.99" in repr(ranked)
     np.testing.assert_array_equal(ranked.values, cs.compare(fit, systems, provenance="annotations").values)
