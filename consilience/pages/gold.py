@@ -184,7 +184,7 @@ def together_words(
     )
 
 
-_CROWDS = "it is 0.20 to 0.63 in nine public crowds"
+_CROWDS = "nine public crowds have 0.20 to 0.63"
 SOURCES = {
     "default": f"not learned from these data but assumed: {_CROWDS}",
     "given": "as you set it", "alert": "because nothing tells these labels from chance",

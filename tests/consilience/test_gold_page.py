@@ -198,7 +198,7 @@ def test_wrong_labels_are_named_with_the_gold_label_beside_them(tmp_path):
     ("learned", "source", "words"),
     [
         (20, "gold", "Here it is 0.40, moved by 20 gold labels from a prior of 0.30, which was chosen because"),
-        (0, "default", "Here it is 0.40, not learned from these data but assumed: it is 0.20 to 0.63 in nine public"),
+        (0, "default", "Here it is 0.40, not learned from these data but assumed: nine public crowds have 0.20"),
         (0, "given", "Here it is 0.40, as you set it."),
     ],
 )  # fmt: skip
