@@ -63,10 +63,11 @@ def chains_beside_gold(
             said.append(name)
     handles.append(ax.axvline(sure, color=INK, linewidth=0.8, linestyle=(0, (3, 2))))
     ax.set_yticks(rows, [shown_name(name) for name in names])
-    ax.set(title=title, xlabel="probability of exactly these mentions", xlim=(0, 1.02), ylim=(len(rows) - 0.4, -0.6))
+    ax.set(title=title, xlabel="probability that the chain is exactly right")
+    ax.set(xlim=(0, 1.02), ylim=(len(rows) - 0.4, -0.6))
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
-    legend_below(ax, handles, [*said, f"counted as certain from {sure:g}"])
+    legend_below(ax, handles, [*said, f"certain: {sure:g} or more"])
     return ax
 
 

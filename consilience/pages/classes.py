@@ -25,6 +25,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.pages import SURE, Page, assumed, capital, first_screen, next_classes, rankings_agree
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves
+from consilience.pages.beside_a_vote import beside_a_vote
 from consilience.pages.chains import (
     ChainScores,
     FoundChains,
@@ -156,7 +157,8 @@ def classes_page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
-        findings=_findings(found, named, of_chains, scored), actions=next_classes.actions(fit, found, named),
+        findings=_findings(found, named, of_chains, scored),
+        actions=next_classes.actions(fit, found, named, of_chains),
         verdict=_verdict(found, of_chains, scored), figure=_figure(found, named, of_chains, scored),
     )  # fmt: skip
 
@@ -461,8 +463,9 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
     elif gold.vote is not None:  # its tile has how many are right
         said += [gold.vote.by_votes] * bool(gold.vote.by_votes)
     else:
-        of_labels = [] if by_chain and not gold.beside else [_by_gold(found, gold, named)]  # else a tile has it
-        said += [*of_labels, *_of_halves(found)]
+        of_labels = beside_a_vote(gold) if gold.voted is not None and not gold.beside else _by_gold(found, gold, named)
+        said.insert(len(by_chain) if found.unit == "mention" else len(said), of_labels)
+        said += _of_halves(found)
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     return said

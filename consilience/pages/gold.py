@@ -27,7 +27,7 @@ from consilience.models.crowd.dependence import DEFAULT
 from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, against_gold, hits
 from consilience.notes import Level
-from consilience.pages import Alert, More, Section, Table
+from consilience.pages import Alert, More, Section, Table, by_document
 from consilience.pages.beside_a_vote import Voted, voted
 from consilience.pages.gold_items import if_random, of_the_first
 from consilience.pages.looked import Choices, Looked, choices, looked
@@ -68,6 +68,8 @@ class BesideGold(NamedTuple):
     in_table : certainties of the wrong labels that the table of items has, in which their gold labels may have a part.
     sample : what its interval supposes, where not all have a gold label.
     first : whether those that have are the first of the data.
+    ends : of the interval of the share of mentions that is right, by their documents; None of items.
+    documents : how many these are.
     """
 
     score: CalibrationScore
@@ -83,6 +85,8 @@ class BesideGold(NamedTuple):
     voted: Voted | None = None
     sample: str = ""
     first: bool = False
+    ends: tuple[float, float] | None = None
+    documents: int = 0
 
     @property
     def figures(self) -> dict[str, str]:
@@ -90,10 +94,17 @@ class BesideGold(NamedTuple):
         if self.vote is not None:
             return self.vote.figures(self._which, self.sample)
         number = self.score.items
+        if self.documents:  # of mentions
+            return {f"labels match gold; {self.score.certainty * number:.1f} expected": self._hits}
         _, low, high = within(self.score.right, *self.interval)
         held = f"{low} to {high} of all, 95 %{self.sample}; the fit expects {self.score.certainty * number:.1f}"
         of = f"of the fit's labels are the gold label{self._which} ({held})"
-        return {of: f"{hits(self.score.right * number)} of {number:,}"}
+        return {of: self._hits}
+
+    @property
+    def _hits(self) -> str:
+        """How many labels are the gold label, of how many."""
+        return f"{hits(self.score.right * self.score.items)} of {self.score.items:,}"
 
     @property
     def _which(self) -> str:
@@ -103,12 +114,20 @@ class BesideGold(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """Of the share that is right (Wilson, 95 %), as far as items with a gold label stand for all."""
-        return wilson_ends(self.score.right, self.score.items)
+        return self.ends or wilson_ends(self.score.right, self.score.items)
 
     @property
     def right_text(self) -> str:
         """The share that is right, with its interval."""
-        return with_interval(self.score.right, self.score.items)
+        value, low, high = within(self.score.right, *self.interval)
+        return f"{value} [{low}, {high}]"
+
+    @property
+    def of_documents(self) -> str:
+        """Say what an interval of mentions rests on; empty of items."""
+        if not self.documents:
+            return ""
+        return by_document.HOW if self.documents >= by_document.LEAST else by_document.TOO_FEW.format("labels")
 
     @property
     def beside(self) -> str:
@@ -158,11 +177,12 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     mean = float(truth.lead.certainty.mean())
     vote = won(fit, found) if is_vote(fit) else None
     shown = tuple(truth.lead.certainty[found.item[of_wrong]].tolist())
+    ends, documents = by_document.of_mentions(fit.data, found)
     sample = " if a random sample" * bool(if_random(fit))
     return BesideGold(
         score, table, reliability_table(found.certainty, found.right, equal_bins(found.certainty)),
         truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit),
-        sample, of_the_first(fit),
+        sample, of_the_first(fit), ends, documents,
     )  # fmt: skip
 
 
@@ -218,7 +238,7 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     said = (
         f"Of {counted(score.items, f'{gold.unit}s')} whose gold label the fit did not take as known, its label is "
         f"right for {right} ({gold.right_text} holds 95 %); the certainty stated for them is {score.certainty:.3f} on "
-        f"average{gold.beside}."
+        f"average{gold.beside}.{gold.of_documents}"
     )
     if "." in right:
         said += " Of labels that tie, each counts by its share: as often as it is right to take one of them at random."

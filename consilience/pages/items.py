@@ -147,7 +147,7 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     return (
         f"The certainty of {article(unit)} {unit} is {certain}. Of the top {word} it is "
         f"{best.value:.{digits_for(fit, best, truth)}f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}"
-        f"{below(best):,} {'' if sure else 'are '}below {SURE}."
+        f"{below(best):,} {'' if sure else 'is ' if below(best) == 1 else 'are '}below {SURE}."
     )
 
 

@@ -155,7 +155,7 @@ def test_labels_of_who_agrees_weakly_stand_beside_the_leading_ones():
     fit = cs.fit("majority-vote", cs.read_mentions(rows | {"annotation": said.ravel().tolist()}))
     (part,) = agreement_with_others(fit)
     words, _, table, advice, code = part.blocks
-    assert "Were all 3 to guess, one or more of them would reach 2 in about 7 % of cases." in words
+    assert "If all 3 annotators guessed, one or more would reach 2 in about 7 % of cases." in words
     assert table.caption == "Labels of c: 11 of 16 are the leading label of the fit."
     assert table.frame["same"].tolist() == ["no"] * 5 + ["yes"] * 11
     assert (table.frame["label of c"] == table.frame["leading label"]).tolist() == [False] * 5 + [True] * 11

@@ -336,24 +336,24 @@ def test_intervals_of_thresholds_are_those_of_the_draws_one_by_one():
 def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     *sizes, conll = words(html, "dt")
-    assert sizes[0].startswith("chains, by the most probable links (")
-    assert sizes[1] == "of 16 mentions uncertain: their most probable label has a probability below 0.9"
+    assert sizes[0].startswith("chains (")
+    assert sizes[1] == "of 16 mentions uncertain (best label below 0.9)"
     (verdict,) = re.findall(r'<p class="verdict">(.*?)</p>', html)
-    sure = r"The model is at least 90 % certain of \d of \d chains, and no gold label checks that"
+    sure = r"The model is at least 90 % certain of \d of \d chains, but no gold label checks that"
     assert re.fullmatch(rf"{sure}\.", words(verdict))  # of one system
     assert "held fixed" not in html.partition("</header>")[0]
-    assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, nominally 95 %: mostly too narrow\)$", conll)
+    assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, nominal 95 %, mostly too narrow\)$", conll)
     assert "right only for systems that know no more than the crowd. See Systems." in words(html)
     heads = words(section(html, "Systems"), "th")
     assert {"nominal 95 % from", "against the most likely chains"} <= set(heads)
     assert not [head for head in heads if head.startswith("95 %")]  # of intervals that hold less
     held = (
-        "are meant to hold 95 % (nominal), and are mostly too narrow. How often they hold was measured at 90 % alone: "
-        "in simulation the middle 90 % of the draws held the true score of 7 of 40 crowds."
+        "are nominally 95 % and mostly too narrow. In simulations, nominal 90 % intervals contained the true score in "
+        "7 of 40 crowds."
     )
     assert words(section(html, "Systems")).count(held) == 1
     assert "P(best)" not in html
-    assert "How far their intervals hold was measured in 40 simulated crowds" in words(section(html, "Systems"))
+    assert "The simulations were of 40 crowds on LitBank" in words(section(html, "Systems"))
     assert "What the model believed before any data (priors)." in words(section(html, "What was run"))
     assert "sensitivities" in words(section(html, "What was run"), "td")
     assert "The same draws choose the top label and count it" in words(section(html, "Mentions"))
