@@ -156,7 +156,7 @@ def test_labels_of_who_agrees_weakly_stand_beside_the_leading_ones():
     (part,) = agreement_with_others(fit)
     words, _, table, advice, code = part.blocks
     assert "If all 3 annotators guessed, one or more would reach 2 in about 7 % of cases." in words
-    assert table.caption == "Labels of c: 11 of 16 are the leading label of the fit."
+    assert table.caption == "Labels of c: 11 of 16 match the leading label of the model."
     assert table.frame["same"].tolist() == ["no"] * 5 + ["yes"] * 11
     assert (table.frame["label of c"] == table.frame["leading label"]).tolist() == [False] * 5 + [True] * 11
     assert advice.startswith("If these labels look like guesses, leave them out")
