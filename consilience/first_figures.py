@@ -105,9 +105,7 @@ def items_by_mean(
     ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
     few = "" if len(order) == len(mean) else f", {len(order)} of {len(mean):,} of them"
     level = f"{100 * (2 * sure - 1):.0f} %"
-    clear = f"one clear of\nthe line means a side at least {100 * sure:.0f} % certain"
-    title = f"Means of items with {level} intervals; {clear}"
-    ax.set(title=title, xlabel=f"items, lowest first{few}", ylabel="rating")
+    ax.set(title=f"Mean of each item, with {level} interval", xlabel=f"items, lowest first{few}", ylabel="rating")
     count_items(ax.xaxis)
     ax.grid(axis="y")
     legend_below(ax, handles, names)

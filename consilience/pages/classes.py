@@ -73,6 +73,7 @@ from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
 from consilience.pages.ranking_check import check_section, checked
 from consilience.pages.ratings import (
+    not_the_posterior,
     rating_numbers,
     ratings_figure,
     ratings_verdict,
@@ -160,6 +161,7 @@ def classes_page(
         findings=_findings(found, named, of_chains, scored),
         actions=next_classes.actions(fit, found, named, of_chains),
         verdict=_verdict(found, of_chains, scored), figure=_figure(found, named, of_chains, scored),
+        method=not_the_posterior(found.without_offsets) if known else "",
     )  # fmt: skip
 
 

@@ -373,28 +373,28 @@ def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, 
 def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
-    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, for other annotators of the same kind\)", mean)
-    unsure = f"of {fit.data.num_items} items are open: their side of 0, the threshold, is less than 90 % certain"
+    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, for other annotators like these\)", mean)
+    unsure = f"of {fit.data.num_items} items open (side of 0 less than 90 % certain)"
     assert "exact given priors that were set from the same data" in words(section(html, "What was run"))
     assert offsets_of(fit.data).furthest is None  # else tiles say of whom they are
-    assert others[:2] == [unsure, "mean certainty of the side, over all items"]
+    assert others[:2] == [unsure, "mean certainty of the sides"]
     assert "intraclass correlation ICC(2,1) (" in others[2]
     first = words(html, "li")[0]
     above = fit.means()["mean"] >= 0
-    assert first.startswith(f"By their estimated means {above.sum()} of {len(above)} items ")
-    assert f" above 0 and {(~above).sum()} below. All means may be off together by" in first
+    assert first.startswith(f"{above.sum()} of {len(above)} items ")
+    assert f" of 0 or more, and {(~above).sum()} less. With only " in first
     sure = cs.certainty(fit).items.round(3) >= 0.9
     high, low = (int((sure & one).sum()) for one in (above, ~above))
     assert (
-        f"{high} of {len(above)} items are above 0 and {low} below at a certainty of 0.9 or more, if annotators rate "
+        f"With at least 90 % certainty {high} of {len(above)} items are above 0 and {low} below, if annotators rate "
         f"alike; report the other {(~sure).sum()} as open."
     ) in words(html)
     gist = f"{high} above 0 and {low} below at a certainty of 0.9 or more, {(~sure).sum()} open"
     assert gist in words(section(html, "Items"))
     high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
     extremes = words(section(html, "Items"))
-    assert f"The lowest estimate is that of “{low}” (" in extremes
-    assert f", 95 %), the highest that of “{high}” (" in extremes
+    assert f"“{low}” (" in extremes
+    assert f", 95 %) has the lowest estimate, and “{high}” (" in extremes
     assert "nothing here checks the means" in words(html)
     assert {"ratings", "plain mean"} <= set(words(section(html, "Items"), "th"))
     items = section(html, "Items")
@@ -406,10 +406,10 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     ("half", "number", "said"),
     [
         ([1.0, 1.0, 1.0, 1.0], [2, 2, 2, 2], "each has 2 ratings: so the bars are of nearly one width"),
-        ([1.0, 1.01, 0.5, 0.5], [2, 2, 5, 5], "depends on little but the number of ratings"),
+        ([1.0, 1.01, 0.5, 0.5], [2, 2, 5, 5], "depends mainly on the number of ratings"),
         ([1.0, 1.5, 0.5, 0.5], [2, 2, 5, 5], "more ratings, and closer ones, make a narrower bar"),
         ([1.0, 0.9, 0.8, 0.7], [2, 3, 4, 5], "more ratings, and closer ones, make a narrower bar"),
-        ([1.0, 1.5, 0.5, 0.5], [2, 2, 2, 2], "its own; closer ratings make a narrower bar"),
+        ([1.0, 1.5, 0.5, 0.5], [2, 2, 2, 2], "its own ratings; closer ratings make a narrower bar"),
     ],
 )
 def test_why_bars_are_as_wide_as_they_are_is_looked_at(half, number, said):
@@ -469,7 +469,7 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     html = words(page)
     assert html.count(text) == 1
-    assert "mean certainty of the side, over all items" in words(page, "dt")
+    assert "mean certainty of the sides" in words(page, "dt")
     assert "cs.compare(fit, {'a': 'SYSTEM_A.csv', 'b': 'SYSTEM_B.csv'})" in html
     assert "In these commands SYSTEM_A.csv and SYSTEM_B.csv are files of yours." in html
     assert "What the model expects (priors), set from the same data." in html
@@ -478,14 +478,14 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     assert "; the data were given in memory, and … stands for them:" in html
     assert "of many ratings of this item by many annotators of the same kind as these 4 annotators" in html
     assert "files with the columns item and class, the class being above or below" in html
-    columns = "for other annotators of the same kind", "for these annotators alone", "if annotators rated alike"
+    columns = "for other annotators like these", "for these annotators alone", "if annotators rated alike"
     assert set(columns) <= set(words(page, "th"))
     assert {"gap to the others", "offset from the mean of all"} <= set(words(page, "th"))
     assert "The data hold no known truth: nothing here checks the means." in html
     assert fit.resolved.learned_priors == {"mean", "variance"}
-    assert "moved from the mean of its ratings towards that of all items" in html
-    off = "If only the ratings of these 4 annotators matter, fit again in Python with their offsets taken off, which"
-    assert f"{off} would leave {alone} instead of {unsure} items open. Its certainties do not hold for other" in html
+    assert "pulled from the mean of its ratings towards the mean of all items" in html
+    off = "If only the ratings of these 4 annotators matter, fit again in Python without their offsets, which"
+    assert f"{off} would leave {alone} instead of {unsure} items open. These certainties do not apply to other" in html
     lines = without_offsets_code(fit).splitlines()
     names = {"data": fit.data}
     assert "…" not in "".join(lines)  # they run as they are where the data are
