@@ -238,7 +238,7 @@ def test_what_narrows_the_interval_for_annotators_like_these_is_said(sd, item_sd
 
 @pytest.mark.parametrize(
     ("tied", "shown", "named"),
-    [(2, 10, "10 items with the lowest"), (24, 24, "24 items with the lowest"), (60, 50, "50 of the 60 items that tie")],
+    [(2, 10, "10 items with the lowest"), (24, 24, "24 items with the lowest"), (60, 50, "50 of the 60 items that")],
 )
 def test_all_items_that_tie_as_lowest_are_shown(tied, shown, named):
     counts = [[3, 0, 0]] * 9 + [[1, 2, 1]] * tied + [[2, 1, 0]] * 9
