@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.drawing import BLUE, INK, VERMILLION, axes_of, count_items, inked, legend_below, shown_name, styled
+from consilience.drawing import BLUE, INK, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
 from consilience.printing import numbered
 
 _WIDTH = 4.2
@@ -63,10 +63,11 @@ def chains_beside_gold(
             said.append(name)
     handles.append(ax.axvline(sure, color=INK, linewidth=0.8, linestyle=(0, (3, 2))))
     ax.set_yticks(rows, [shown_name(name) for name in names])
-    ax.set(title=title, xlabel="probability of exactly these mentions", xlim=(0, 1.02), ylim=(len(rows) - 0.4, -0.6))
+    ax.set(title=title, xlabel="probability that the chain is exactly right")
+    ax.set(xlim=(0, 1.02), ylim=(len(rows) - 0.4, -0.6))
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
-    legend_below(ax, handles, [*said, f"counted as certain from {sure:g}"])
+    legend_below(ax, handles, [*said, f"certain: {sure:g} or more"])
     return ax
 
 
@@ -104,9 +105,7 @@ def items_by_mean(
     ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
     few = "" if len(order) == len(mean) else f", {len(order)} of {len(mean):,} of them"
     level = f"{100 * (2 * sure - 1):.0f} %"
-    clear = f"one clear of\nthe line means a side at least {100 * sure:.0f} % certain"
-    title = f"Means of items with {level} intervals; {clear}"
-    ax.set(title=title, xlabel=f"items, lowest first{few}", ylabel="rating")
+    ax.set(title=f"Mean of each item, with {level} interval", xlabel=f"items, lowest first{few}", ylabel="rating")
     count_items(ax.xaxis)
     ax.grid(axis="y")
     legend_below(ax, handles, names)
@@ -114,27 +113,28 @@ def items_by_mean(
 
 
 @styled
-def said_together(share: np.ndarray, ax: Any = None) -> Any:
-    """Draw how often experts call items of two clusters together, as a triangle whose ink is that share.
+def said_together(share: np.ndarray, number: np.ndarray, ax: Any = None) -> Any:
+    """Draw how often experts say “together” of two items of one cluster, and of two items of different clusters.
 
     Parameters
     ----------
-    share : shape ``(cluster, cluster)``, of which the upper half is drawn; not a number where nobody was asked.
+    share : of each cluster and last of different ones; not a number where nobody was asked.
+    number : of answers, of each.
     ax : axes to draw into.
     """
-    number = len(share)
-    ax = axes_of(ax, _WIDTH, min(1.4 + 0.5 * number, 4.2))
-    drawn = np.triu(np.ones(share.shape, bool)) & np.isfinite(share)
-    ax.pcolormesh(inked(np.where(drawn, share, 0)))
-    for row, column in np.argwhere(drawn):
-        ax.text(column + 0.5, row + 0.5, f"{100 * share[row, column]:.0f} %", ha="center", va="center")
-    names = [str(numbered(code)) for code in range(number)]
-    ax.set_xticks(np.arange(number) + 0.5, names)
-    ax.set_yticks(np.arange(number) + 0.5, names)
-    ax.tick_params(length=0)
-    ax.set(title="How often experts say “together”", xlabel="cluster of one item", ylabel="of the other item")
-    ax.set_ylim(number, 0)
-    ax.spines[:].set_visible(False)
+    names = [f"both in cluster {numbered(code)}" for code in range(len(share) - 1)] + ["in different clusters"]
+    asked = np.flatnonzero(np.isfinite(share))
+    rows = np.arange(len(asked))
+    ax = axes_of(ax, _WIDTH, 1.2 + 0.4 * len(rows))
+    across = asked == len(share) - 1
+    bars = ax.barh(rows, 100 * share[asked], color=np.where(across, VERMILLION, BLUE).tolist(), height=0.65)
+    told = [f"{100 * share[one]:.0f} % of {number[one]:,}" for one in asked]
+    ax.bar_label(bars, told, padding=3, fontsize=9)
+    ax.set_yticks(rows, [names[one] for one in asked])
+    ax.set(title="How often experts say “together”", xlabel="% of answers about two items")
+    ax.set(xlim=(0, 138), ylim=(len(rows) - 0.4, -0.6))
+    ax.set_xticks([0, 50, 100])
+    ax.tick_params(axis="y", length=0)
     return ax
 
 

@@ -65,7 +65,7 @@ def weights_of_fields(table: Any, ax: Any = None) -> Any:
         if "lower" in rows:
             ax.hlines(places, rows["lower"], rows["upper"], color=INK, linewidth=1)
     ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set(title="What fields say", xlabel="log odds that are added, on average", ylim=(len(fields) - 0.4, -0.6))
+    ax.set(title="Match weights", xlabel="log odds added, on average", ylim=(len(fields) - 0.4, -0.6))
     ax.set_yticks(range(len(fields)), [shown_name(field) for field in fields])
     shown = [one for one in _OF_OUTCOME if one in set(table["outcome"])]
     _key(ax, shown, [_OF_OUTCOME[one] for one in shown])
@@ -124,7 +124,8 @@ def unlinkable_records(table: Any, ax: Any = None) -> Any:
     place = (6, 6 if even < 0.5 else -11)  # within the axes
     ax.annotate(f"even odds: {percent(even)}", (0, even), xytext=place, textcoords="offset points")
     ax.set(
-        title="Records that show too little", xlabel="log odds with a copy of itself", ylabel="share of records below",
+        title="Records with little information", xlabel="log odds with a copy of itself",
+        ylabel="share of records below",
         ylim=(-0.02, 1.02),
     )  # fmt: skip
     return ax
@@ -165,7 +166,7 @@ def pairs_by_probability(probability: Any, linked: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    probability : of the pairs; those below the first cut are left out.
+    probability : of the pairs; those below the first cut are counted below the axis.
     linked : whether each pair is linked.
     ax : axes to draw into.
     """
@@ -178,7 +179,9 @@ def pairs_by_probability(probability: Any, linked: Any, ax: Any = None) -> Any:
     bars = ax.barh(rows, number[0], left=number[1], color=VERMILLION, height=0.7)
     ax.bar_label(bars, [f"{one:,}" for one in number[0] + number[1]], padding=3, fontsize=9)
     ax.set_yticks(rows, names)
-    ax.set(title="Pairs by probability of being one entity", xlabel="pairs", ylim=(-0.6, len(_CUTS) - 0.4))
+    below = int((place < 0).sum())
+    left = f" ({below:,} compared pairs below {_CUTS[0]:g} not shown)" * bool(below)
+    ax.set(title="Pairs by probability of being one entity", xlabel=f"pairs{left}", ylim=(-0.6, len(_CUTS) - 0.4))
     ax.margins(x=0.14)
     ax.tick_params(axis="y", length=0)
     count_items(ax.xaxis)

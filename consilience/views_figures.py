@@ -234,26 +234,46 @@ def clusters(
 
 
 @styled
-def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, title: str, ax: Any = None) -> Any:
-    """Draw all pairs of items: above the diagonal how probably they are together, below it what was said of them.
+def pairs_by_model(together: np.ndarray, label: np.ndarray, ax: Any = None) -> Any:
+    """Draw how probably two items are together, for all pairs.
 
     Parameters
     ----------
-    together, said : float, shape ``(item, item)``, from 0 to 1; ``said`` is not a number where nobody was asked.
+    together : float, shape ``(item, item)``, from 0 to 1.
     label : shape ``(item,)``; the cluster of each item, in the order of the rows.
-    title : of the figure.
     ax : axes to draw into.
     """
+    looks = [("1", BLUE, 0.6), ("0.5", BLUE, 0.3), ("0", "white", 1.0)]
+    return _pairs(inked(together), label, "Model: probability of together", looks, ax)
+
+
+@styled
+def pairs_by_experts(said: np.ndarray, label: np.ndarray, ax: Any = None) -> Any:
+    """Draw what experts said of pairs of items.
+
+    Parameters
+    ----------
+    said : float, shape ``(item, item)``, the share of answers that say together; not a number where nobody was asked.
+    label : shape ``(item,)``; the cluster of each item, in the order of the rows.
+    ax : axes to draw into.
+    """
+    signed, mixed = np.nan_to_num(2 * said - 1), (said > 0) & (said < 1)
+    colour = inked(np.where(mixed, 0.5 * np.sign(signed), signed))  # one ink, which is told from none
+    colour[said == 0.5] = 0.5, 0.5, 0.5, 0.6  # as many said the one as the other
+    looks = [("together", BLUE, 0.6), ("apart", VERMILLION, 0.6)]
+    most = {"most say together": (BLUE, said > 0.5), "most say apart": (VERMILLION, said < 0.5)}
+    looks += [(name, ink, 0.3) for name, (ink, which) in most.items() if (mixed & which).any()]
+    looks += [("as many say either", "0.5", 0.6)] * bool((said == 0.5).any())
+    looks += [("nobody was asked", "white", 1.0)] * bool(np.isnan(said).any())
+    return _pairs(colour, label, "Experts: what they said of pairs", looks, ax)
+
+
+def _pairs(colour: np.ndarray, label: np.ndarray, title: str, looks: list[tuple[str, str, float]], ax: Any) -> Any:
+    """Draw a cell for each pair of items, with lines between clusters and what its colours mean."""
     from matplotlib.patches import Patch
 
     number = len(label)
-    ax = axes_of(ax, 4.6, 4.9)
-    row, column = np.indices(together.shape)
-    below, signed = np.asarray(row > column), np.nan_to_num(2 * said - 1)
-    divided = (said > 0) & (said < 1)
-    signed = np.where(divided, 0.5 * np.sign(signed), signed)  # one ink, which is told from none
-    colour = np.where(below[..., None], inked(signed), inked(np.where(row < column, together, 0)))
-    colour[below & (said == 0.5)] = 0.5, 0.5, 0.5, 0.6  # as many said the one as the other
+    ax = axes_of(ax, 4.2, 4.9)
     ax.imshow(colour, interpolation="nearest", extent=(0, number, number, 0), aspect="equal")
     begins = np.flatnonzero(np.diff(label)) + 1
     for place in begins:
@@ -264,12 +284,9 @@ def pairs_of_items(together: np.ndarray, said: np.ndarray, label: np.ndarray, ti
     ax.set_xticks(middle, names)
     ax.set_yticks(middle, names)
     ax.tick_params(length=0)
-    ax.set(title=title, xlabel="cluster", ylabel="cluster")
-    looks = [("together (above: probability)", BLUE, 0.6), ("said apart", VERMILLION, 0.6)]
-    most = {"most say together": (BLUE, said > 0.5), "most say apart": (VERMILLION, said < 0.5)}
-    mixed = below & (said > 0) & (said < 1)
-    looks += [(name, colour, 0.3) for name, (colour, which) in most.items() if (mixed & which).any()]
-    looks += [("divided", "0.5", 0.6)] * bool((below & (said == 0.5)).any())
-    handles = [Patch(facecolor=colour, alpha=alpha) for _, colour, alpha in looks]
+    ax.set(title=title, xlabel="items, by cluster", ylabel="items, by cluster")
+    handles = [
+        Patch(facecolor=ink, alpha=alpha, edgecolor="0.6" if ink == "white" else "none") for _, ink, alpha in looks
+    ]
     legend_below(ax, handles, [name for name, *_ in looks])
     return ax

@@ -150,7 +150,7 @@ ENTRIES = {
     ),
     "figures.calibration_of_pairs": (
         "How often pairs are one entity, by the probability that the model gives them.",
-        "pairs = linked.review()    # record c41 of the clinic is r1 of the register, c42 is r2, …\n"
+        "pairs = linked.review(number=50)    # record c41 of the clinic is r1 of the register, c42 is r2, …\n"
         'pairs["answer"] = [int(int(a[1:]) - int(b[1:]) == 40) for a, b in zip(pairs["record_a"], pairs["record_b"])]\n'
         "figures.calibration_of_pairs(linked.calibration(pairs))",
     ),

@@ -286,8 +286,9 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
 
 def _build_review(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("folder", metavar="RUN", help="folder that `consilience link` wrote")
-    sub.add_argument("--number", type=count, default=50, metavar="N", help="of pairs to ask for (50)")
-    sub.add_argument("--seed", type=count, default=0, metavar="N", help="of the draw of half of them (0)")
+    line = "of pairs, half of them at random (all pairs in doubt, none at random)"
+    sub.add_argument("--number", type=count, metavar="N", help=line)
+    sub.add_argument("--seed", type=count, default=0, metavar="N", help="of the draw of that half (0)")
     line = "answers to pairs: how often they are the same by the probability of the fit, in the place of pairs"
     sub.add_argument("--labels", metavar="FILE", help=line)
     sub.add_argument("-o", "--output", dest="csv", metavar="FILE", help="write them to a CSV file, to be filled in")

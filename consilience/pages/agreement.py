@@ -104,8 +104,8 @@ def agreement_page(found: Agreement) -> Page:
     if len(alpha):
         expected = f"{alpha['expected'].iloc[0]:.2f}"
         own = alpha[["value", "lower", "upper"]].iloc[0].tolist()
-        numbers["agreement of labels at random, as frequent as these are"] = expected
-        first += f" ({expected} for labels at random)"
+        numbers["agreement of random labels with these frequencies"] = expected
+        first += f" ({expected} for random labels)"
         of_alpha = (own[0], *(found.alpha_interval_of_others or own[1:]))
         numbers |= _of_alpha(of_alpha, "annotators like these" if found.alpha_interval_of_others else _THESE, hold)
         judged = verdict(*of_alpha)
@@ -134,7 +134,7 @@ def _of_alpha(value: tuple[float, float, float], whose: str, hold: str) -> dict[
     whose, hold : for whom that is, and its level, in words.
     """
     alpha, low, high = within(*value)
-    return {f"Krippendorff's alpha, for {whose} ({low} to {high}, {hold}): 0 is chance, 1 full agreement": alpha}
+    return {f"Krippendorff's alpha, for {whose} ({low} to {high}, {hold}); 0 is chance, 1 is full agreement": alpha}
 
 
 def _to_quote_of_both(found: Agreement) -> str:
@@ -206,8 +206,8 @@ def _schemes(found: Agreement) -> Section:
     schemes = found.schemes()
     gist = _for_both(found.value, found.interval, None if found.annotators_random else found.interval_of_others)
     words = (
-        f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. It is called "
-        f"sparse as not every annotator need label every item.{_without_weights(found)} Intervals hold "
+        f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. “Sparse” "
+        f"means that not every annotator has to label every item.{_without_weights(found)} Intervals are "
         f"{100 * found.level:g} % for items like these and {_whose(found)}."
     )
     said, shown = [words], list[Any]()

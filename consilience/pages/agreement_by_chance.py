@@ -134,9 +134,9 @@ def surer_links(own: Weighed, shares: Sequence[str]) -> list[str]:
     """
     rough = joined(shares) if shares else "all shares"
     return [
-        f"The model expects {one.expected:,.0f} pairs of different entities to have the same “{one.field}” by chance, "
-        f"but {_unlinked(one)}: {_linked(one)} pairs with the same “{one.field}” are linked. So these links are safer "
-        f"than their probabilities say, and {rough} {'is' if len(shares) == 1 else 'are'} rough."
+        f"The model expects {one.expected:,.0f} pairs of different entities to share “{one.field}” by chance, but "
+        f"{_unlinked(one)}. The {counted(one.linked, 'links')} that share it are therefore safer than stated, and "
+        f"{rough} {'is' if len(shares) == 1 else 'are'} rough."
         for one in own.overstated[:1]
     ]
 
@@ -157,7 +157,7 @@ def only_unsure(own: Weighed) -> str:
     if not own.unsure:
         return ""
     named = [f"“{field}” ({counted(number, 'pairs')} in doubt)" for field, number in own.unsure.items()]
-    return f" No link of {_SURE} or more differs in {joined(named)}: what is counted there rests on the prior itself."
+    return f" No link of {_SURE} or more differs in {joined(named)}: the counts there rest on the prior itself."
 
 
 def _in_doubt_by_field(fit: Any, differing: Any) -> dict[str, int]:
@@ -187,38 +187,31 @@ def _near(data: Any, place: int, first: np.ndarray, second: np.ndarray) -> np.nd
 def in_detail(fit: Any, own: Weighed) -> list[str]:
     """Say why the model expects so much agreement by chance, and what follows for links."""
     told = [
-        f"“{one.field}” is expected to be equal by chance in {one.expected:,.0f} pairs ({one.share:.4f} of them), but "
-        f"{_linked(one)} pairs that are equal in it are linked{_doubted(fit, one)}; 1 over its {one.values:,} values "
-        f"is {1 / one.values:.4f}"
+        f"{one.expected:,.0f} pairs ({one.share:.4f}) to share “{one.field}” by chance, but {_unlinked(one)}"
+        f"{_doubted(fit, one)}; 1 over its {one.values:,} values is {1 / one.values:.4f}"
         for one in own.overstated
     ]
     if not told:
         return []
     return [
-        f"The model expects more agreement by chance than there is: {'; '.join(told)}. It takes the value of each "
-        "entity to be one of those that the files have: a value that nobody in the files has is not in its dictionary. "
-        "Two values that are drawn from so many are the same at least as often as 1 over their number, and more often "
-        "where some are common. So equal values there add less than the two shares would say. Of parts that repeat, "
-        "such as year, month and day, it can learn how often they are equal by chance."
+        f"The model expects {'; '.join(told)}. It assumes that every entity has one of the values in the files. Two "
+        "values drawn from this list are the same at least as often as 1 over their number, and more often where some "
+        "are common, so an equal value adds less than the counted shares suggest. From parts that repeat, such as "
+        "year, month and day, the model can learn how often they are equal by chance."
     ]
 
 
 def _unlinked(one: Chance) -> str:
     """Say how many pairs are equal in a field and not linked."""
     number = one.equal - one.linked
-    have = "has" if number == 1 else "have"
-    return f"only {counted(number, 'unlinked pairs')} {have} it" if number else "no unlinked pair has it"
-
-
-def _linked(one: Chance) -> str:
-    """Say how many of the pairs that are equal in a field are linked."""
-    return f"all {one.equal:,}" if one.linked == one.equal else f"{one.linked:,} of {one.equal:,}"
+    share = "shares" if number == 1 else "share"
+    return f"only {counted(number, 'unlinked pairs')} {share} it" if number else "no unlinked pair shares it"
 
 
 def _doubted(fit: Any, chance: Chance) -> str:
     """Say in brackets how many of the links that are least sure are equal in a field; empty where none is."""
     said = unsure_but_equal(fit, chance)
-    return f" ({said} in it, and surer than that)" if said else ""
+    return f" ({said}, and safer than stated)" if said else ""
 
 
 def unsure_but_equal(fit: Any, chance: Chance) -> str:
@@ -230,4 +223,4 @@ def unsure_but_equal(fit: Any, chance: Chance) -> str:
     if not equal.any():
         return ""
     links = counted(len(equal), "links")
-    return f"{equal.sum():,} of the {links} below {_SURE} {'is' if equal.sum() == 1 else 'are'} equal"
+    return f"{equal.sum():,} of the {links} below {_SURE} {'shares' if equal.sum() == 1 else 'share'} “{chance.field}”"

@@ -30,7 +30,7 @@ def beside_gold(found: Agreement) -> list[str]:
     top, number = np.bincount(unit, right * weight), np.bincount(unit, weight)
     value, sd = (float(one[0]) for one in jackknife_of_ratios(np.zeros(len(top), int), top, number, 1))
     which = "the item" if known.sum() == 1 else "the items"
-    said = f"Of {counted(int(number.sum()), 'single labels')} of {which} with a gold label {percent(value)} are right"
+    said = f"{percent(value)} of {counted(int(number.sum()), 'single labels')} of {which} with a gold label are right"
     if np.isfinite(sd) and sd > 0:
         low, high = wilson_interval(value, sd, number.sum() ** 2 / (number**2).sum(), found.level)
         said += f" ({percents(float(low), float(high))}, {100 * found.level:g} % for these annotators)"

@@ -50,12 +50,12 @@ def verdict(value: float, low: float, high: float) -> str:
         )
     if low < TENTATIVE:
         return (
-            f"Whether single labels are reliable enough is open: {known}; by convention it should be {TENTATIVE} or "
-            "more even for tentative conclusions."
+            f"It is unclear whether single labels are reliable enough: {known}; by convention it should be {TENTATIVE} "
+            "or more even for tentative conclusions."
         )
     if low < WANTED:
         return (
-            f"By convention single labels do for tentative conclusions: {known}, which should be {TENTATIVE} or more "
+            f"By convention single labels allow tentative conclusions: {known}, which should be {TENTATIVE} or more "
             f"for these and {WANTED} or more for others."
         )
     return (

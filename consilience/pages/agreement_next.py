@@ -68,7 +68,7 @@ def _gold(found: Agreement) -> list[Action]:
 
 
 def lowest_items(found: Agreement) -> tuple[np.ndarray, int]:
-    """Return the items that agree least, those that tie among them, and how many tie for the least agreement.
+    """Return the items with the lowest agreement, those that tie among them, and how many tie for the least agreement.
 
     Ties are in the order of how many annotations items have, the most first; at most `MOST_ITEMS`, or as many as tie up
     to `_MOST_TIED`.
@@ -81,7 +81,7 @@ def lowest_items(found: Agreement) -> tuple[np.ndarray, int]:
 
 
 def _items(found: Agreement) -> list[Action]:
-    """Advise to look at the items that agree least, those that tie among them, with their share of all that differ."""
+    """Advise to look at the items with the lowest agreement and those that tie, with their share of what differs."""
     size = found.counts.size.astype(float)
     differing = size * (size - 1) - found.counts.pairs
     usable = np.flatnonzero(size >= 2)
@@ -91,10 +91,10 @@ def _items(found: Agreement) -> list[Action]:
         return []
     share = percent(float(differing[least].sum() / differing[usable].sum()))
     which = f"{len(least):,} of the {tied:,} items that tie as lowest" if tied > len(least) else (
-        f"{len(least):,} items that agree least"
+        f"{len(least):,} items with the lowest agreement"
     )
     words = (
-        f"Look at the {which}: they have {share} of all disagreements between two labels. Are they unclear, or did "
-        "annotators err?"
+        f"Look at the {which}: they account for {share} of all disagreements between two labels. Are they unclear, or "
+        "did annotators err?"
     )
     return [Action(words, section=LEAST)]

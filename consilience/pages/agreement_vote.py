@@ -17,9 +17,9 @@ from consilience.printing import counted, joined, percent, percents
 
 VOTE = "A majority vote against the gold labels"
 
-_WHERE = {ALL_SAME: "all labels are the same", MOST_SAME: "more than half are", NONE_MOST: "fewer are"}
+_WHERE = {ALL_SAME: "all labels agree", MOST_SAME: "more than half agree", NONE_MOST: "fewer agree"}
 
-_TIES = "of labels that tie for the most, each counts by its share"
+_TIES = "tied labels count in part"
 
 
 class Votes(NamedTuple):
@@ -89,7 +89,7 @@ def tile_of_a_vote(votes: Votes) -> dict[str, str]:
     if not number:
         return {}
     low, high = wilson(right / number, number)
-    name = f"items with a gold label on which a majority vote is right ({percents(float(low), float(high))}, 95 %)"
+    name = f"gold labels matched by a majority vote ({percents(float(low), float(high))}, 95 %)"
     return {name: f"{hits(right)} of {number:,}"}
 
 
@@ -128,5 +128,5 @@ def vote_section(found: Agreement) -> Section | None:
         "A majority vote takes the label that most annotators of an item gave. “3–1” stands for three equal labels and "
         f"one other; {_TIES}. Intervals are Wilson's."
     )
-    table = Table(frame, "How often a majority vote is the gold label, by how the labels of the item split.", of="")
+    table = Table(frame, "How often a majority vote matches the gold label, by split of the labels.", of="")
     return Section(VOTE, [words, table], f"right on {hits(right)} of {counted(number, 'items')}")

@@ -63,9 +63,9 @@ def halves_by_gold(found: Agreement) -> str:
         return f" Some annotators are right more often than others ({p})."
     low, high = halves
     return (
-        f" Annotators differ in how often they are right ({p}, all of them): the {low.annotators:,} who agree least on "
-        f"the other items have {hits(low.right)} of {int(low.labels):,} right, the other {high.annotators:,} "
-        f"{hits(high.right)} of {int(high.labels):,}."
+        f" Annotators differ in how often they are right ({p}): the {low.annotators:,} who agree least on the other "
+        f"items have {hits(low.right)} of {counted(int(low.labels), 'labels')} right, the other {high.annotators:,} "
+        f"have {hits(high.right)} of {int(high.labels):,}."
     )
 
 

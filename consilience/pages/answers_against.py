@@ -9,7 +9,7 @@ from scipy import special
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.models.intervals import LEVEL
 from consilience.pages import Table
-from consilience.printing import counted, percent, percents
+from consilience.printing import percent, percents
 
 _MOST_EXPERTS = 15
 _FEWEST = 5  # Answers of an expert who is named.
@@ -44,11 +44,11 @@ def table_by_expert(frame: Any) -> list[Any]:
     shown = frame.head(_MOST_EXPERTS)
     cut = f", of {len(frame):,} experts the {len(shown)} with the largest share" * (len(shown) < len(frame))
     words = (
-        f"Whose they are{cut}; intervals are Wilson's, for independent answers. An expert whom the model takes to err "
-        "more counts less in what all answers together say:"
+        f"The experts who gave them{cut} (95 % Wilson intervals for independent answers). Experts with more estimated "
+        "errors count less in the clusters:"
     )
     texts = {name: [percent(value) for value in shown[name]] for name in ("share", "95 % from", "to")}
-    return [words, Table(shown, "Answers against the clusters, by expert.", of="", texts=texts)]
+    return [words, Table(shown, "Answers that contradict the clusters, by expert.", of="", texts=texts)]
 
 
 def most_contrary(frame: Any) -> str:
@@ -67,8 +67,8 @@ def most_contrary(frame: Any) -> str:
     if low <= high or first["against the clusters"] < _FEWEST:
         return ""
     return (
-        f"{first['expert']} gave {first['against the clusters']:,} of them, {percent(first['share'])} of "
-        f"{counted(int(first['answers']), 'answers')}, against {percent(others)} of those of all others"
+        f"{first['expert']} gave {first['against the clusters']:,} of them ({percent(first['share'])} of this expert's "
+        f"answers; the other experts: {percent(others)})"
     )
 
 
@@ -78,5 +78,5 @@ def tile_of_most(frame: Any) -> dict[str, str]:
         return {}
     first = frame.iloc[0]
     ends = percents(float(first["95 % from"]), float(first["to"]))
-    named = f"of the {counted(int(first['answers']), 'answers')} of {first['expert']} go against the clusters"
-    return {f"{named}, more than of any other expert ({ends}, 95 %)": percent(float(first["share"]))}
+    named = f"of {first['expert']}'s answers contradict the clusters"
+    return {f"{named} ({ends}, 95 %)": percent(float(first["share"]))}

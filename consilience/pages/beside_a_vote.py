@@ -10,8 +10,9 @@ import numpy as np
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.majority_vote import MODEL as VOTE
-from consilience.models.truth.against_gold import against_gold, unused_gold
+from consilience.models.truth.against_gold import against_gold, hits, unused_gold
 from consilience.pages.run import is_counted
+from consilience.printing import counted
 
 _MOST_NAMED = 5  # ties
 
@@ -34,8 +35,9 @@ class Voted(NamedTuple):
     @property
     def clause(self) -> str:
         """Say how many are right, wrong and tied."""
-        of = f", {len(self.tied):,} tied (the gold label among them in {self.held:,})"
-        return f" A majority vote: {self.right:,} right, {self.wrong:,} wrong{of * bool(len(self.tied))}."
+        ties = counted(len(self.tied), "ties")
+        of = f" and leaves {ties} ({self.held:,} with the gold label among the tied labels)"
+        return f" A majority vote gets {self.right:,} right and {self.wrong:,} wrong{of * bool(len(self.tied))}."
 
     def words(self, names: Sequence[str]) -> str:
         """Say that, and name the ties."""
@@ -44,6 +46,16 @@ class Voted(NamedTuple):
         named = ", ".join(str(names[code]) for code in self.tied[:_MOST_NAMED])
         named += f" and {len(self.tied) - _MOST_NAMED:,} more" * (len(self.tied) > _MOST_NAMED)
         return f"{self.clause} Tied: {named}."
+
+
+def beside_a_vote(gold: Any) -> str:
+    """Say how many labels of a fit are gold labels, and how many of a vote; ``gold`` is the fit beside gold labels."""
+    number, vote = gold.score.items, gold.voted
+    ties = f" and leaves {counted(len(vote.tied), 'ties')}" * bool(len(vote.tied))
+    return (
+        f"The model's labels match {hits(gold.score.right * number)} of {counted(number, 'gold labels')}; it expected "
+        f"{gold.score.certainty * number:.1f}. A majority vote matches {vote.right:,}{ties}."
+    )
 
 
 def voted(fit: Fit) -> Voted | None:

@@ -31,51 +31,51 @@ from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, digits_of, effective_draws, leading_classes
 from consilience.pages.systems import rounded
-from consilience.pages.whole_chains import Whole, of_whole_chains, whole_chains
+from consilience.pages.whole_chains import Decided, Whole, best_to_decide, of_whole_chains, whole_chains
 from consilience.printing import counted
 from consilience.rounding import decimals
 
 Words = Mapping[int, Sequence[str]]  # of the documents that a text has, by their codes
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
 _SCORES = (
-    "All scores are F, the harmonic mean of precision and recall, and 1 at most: MUC counts links that make the "
-    "entities, B³ the mentions that entities share, CEAF-e entities after the best pairing of them, LEA all links, by "
-    "entity; CoNLL is the mean of the first three."
+    "All scores are F, the harmonic mean of precision and recall, from 0 to 1. MUC counts the links that form "
+    "chains, B³ the mentions that chains share, CEAF-e chains after the best pairing, and LEA all links in each chain. "
+    "CoNLL is the mean of the first three."
 )
 _OF_PARTITIONS = (
-    "As a rule they understate a system that reads the text itself. "
-    "How far their intervals hold was measured in 40 simulated crowds on LitBank, fiction with known chains, by the "
-    "score of the most likely chains{}. To count a system as a witness that looked at the text itself:"
+    "They usually understate a system that reads the text itself. The simulations were of 40 crowds on LitBank "
+    "(fiction with known chains), for the scores of the most likely chains{}. To treat a system as another annotator "
+    "that read the text:"
 )
 _MEASURED = {
-    True: ", of single documents as here",
-    False: ", of all documents together: scores against the crowd were 0.001 to 0.012 too high on average",
+    True: " of single documents, as here",
+    False: " of all documents together; scores against the crowd were 0.001 to 0.012 too high on average",
 }
 _NARROW = {True: "often too narrow", False: "mostly too narrow"}
-_HELD = {True: "79 to 93 % of documents", False: "7 of 40 crowds"}
+_HELD = {True: "for 79 to 93 % of documents", False: "in 7 of 40 crowds"}
 """What was measured, by whether there is a single document: of what, what it says of intervals, and how many held."""
 _LEVELS = (
-    "Intervals by the crowd are meant to hold 95 % (nominal), and are {}. How often they hold was measured at 90 % "
-    "alone: in simulation the middle 90 % of the draws held the true score of {}."
+    "Intervals against the crowd are nominally 95 % and {}. In simulations, nominal 90 % intervals contained the true "
+    "score {}."
 )
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
-    "Draws take the links of different mentions for independent, which they are not: a perfect system scores up to "
-    "0.16 below 1 in simulation, and no interval is given, for none is known to hold. Compare systems with each "
-    "other, not with 1."
+    "The draws treat links of different mentions as independent, which they are not. In simulations a perfect system "
+    "scored up to 0.16 below 1, and no interval was reliable, so none is given. Compare systems with each other, not "
+    "with 1."
 )
 _MEAN = "mean F of MUC, B³ and CEAF-e", "the mean of the scores MUC, B³ and CEAF-e, from 0 to 1"
-_ONE = "How the scores would differ on other documents is not known, as there is one."
+_ONE = "One document does not show how scores would differ on other documents."
 
 _FIRST_OF = {
     True: "They are right only for systems that know no more than the crowd.",
-    False: "Links of mentions were drawn one by one: scores have no interval, and that of a perfect system is up to "
-    "0.16 below 1. Compare systems with each other.",
+    False: "Links were drawn one by one, so scores have no interval and a perfect system scores up to 0.16 below 1. "
+    "Compare systems with each other.",
 }
 """What a reader must know of them, by whether whole chains were drawn."""
 
 _IN_LEGEND = {
-    "value, with 95 % interval": "against the crowd, with nominal 95 % interval",
+    "value, with 95 % interval": "against the crowd (nominal 95 % interval)",
     "against the point estimate": "against the most likely chains",
 }
 
@@ -100,11 +100,13 @@ class FoundChains(NamedTuple):
     chains : of the most probable links.
     whole : how probable they are as a whole; None where draws of single links do not tell.
     gold : the chains beside gold chains; None where none are known.
+    first : the mention to decide first; None where that would not tell, or is not known.
     """
 
     chains: SilverChains
     whole: Whole | None
     gold: ChainsByGold | None
+    first: Decided | None = None
 
     @property
     def finding(self) -> list[str]:
@@ -128,7 +130,8 @@ def found_chains(fit: Any, named: Any, top: Score) -> FoundChains | None:
     if chains.together is None or not chains.num_entities:  # Draws of single links tell nothing of whole chains.
         return FoundChains(chains, None, None)
     whole = of_whole_chains(truth_of(fit), chains, effective_draws(fit, top))
-    return FoundChains(chains, whole, chains_by_gold(fit, named, chains))
+    first = best_to_decide(truth_of(fit), chains, top.items)
+    return FoundChains(chains, whole, chains_by_gold(fit, named, chains), first)
 
 
 def chain_sections(
@@ -146,11 +149,11 @@ def chain_sections(
         return [], {}
     chains, number = found.chains, below(top)
     of = counted(len(chains.entity), "mentions")
-    unsure = f"of {of} uncertain: their most probable label has a probability below {SURE}"
+    unsure = f"of {of} uncertain (best label below {SURE})"
     draws, together = effective_draws(fit, top), None
     if found.whole is not None:
-        told = () if found.gold is None else found.gold.told
-        together = whole_chains(named, chains, found.whole, digits_of(top, named), told)
+        told, every = ((), "") if found.gold is None else (found.gold.told, found.gold.every)
+        together = whole_chains(named, chains, found.whole, digits_of(top, named), told, every)
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
     numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
     parts = [_text(named, chains, top, words, draws), *([] if together is None else [together])]
@@ -159,26 +162,31 @@ def chain_sections(
         readings = fit.table("ambiguous")
         number = readings["item"].nunique()
         numbers |= {"mentions with two readings true at once": number} if number else {}
-        what = "Mentions of which two or more readings are each more probably true than not, the most even first."
+        what = "Mentions with two or more readings that are each more likely true than false, the most even first."
         table = Table(readings.rename(columns={
             "item": "mention", "label": "candidate reading", "chosen_by": "chosen by", "phi": "true by itself"
-        }), "Candidate readings of mentions with two.", of="ambiguous")  # fmt: skip
+        }), "Mentions with two candidate readings.", of="ambiguous")  # fmt: skip
         gist = f"{number:,} of {counted(len(chains.entity), 'mentions')}"
         parts += [Section("Mentions with two readings", [what, table], gist)] if number else []
     return parts, numbers
 
 
-def what_to_read(named: Any, top: Score, data: Any) -> str:
-    """Say what to look for in the text: mentions that are uncertain, and those whose gold label is another."""
+def what_to_read(named: Any, top: Score, data: Any, found: FoundChains | None = None) -> str:
+    """Say what to look for in the text: mentions that are uncertain, and those whose gold label is another.
+
+    ``found`` has the mention to decide first, and what that may gain.
+    """
     open_, apart = np.flatnonzero(top.items < SURE), np.fromiter(_by_gold(named, data), int)
     told = [
         f"{_listed(named.names()[own])} {words[len(own) > 1]}"
         for own, words in (
             (open_, ("is uncertain (dashed)", "are uncertain (dashed)")),
-            (apart, ("has another gold label (≠)", "have another gold label (≠)")),
+            (apart, ("differs from its gold label (≠)", "differ from their gold labels (≠)")),
         ) if len(own)
     ]  # fmt: skip
-    return f"Read the text{': ' * bool(told)}{', '.join(told)}"
+    first = None if found is None else found.first
+    gain = "" if first is None else first.words(named.names()[first.mention])
+    return f"Read the text{': ' * bool(told)}{' and '.join(told)}{gain}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -217,9 +225,9 @@ def mentions_verdict(
     if found.whole is not None and found.gold is not None:
         sure += found.gold.clause(found.whole)
     elif gold is None:
-        sure += ", and no gold label checks that"
+        sure += ", but no gold label checks that"
     elif gold.beside:
-        sure += ", which gold labels do not bear out"
+        sure += ", but gold labels contradict that"
     return f"{sure}{f'; {scored.verdict}' if scored.verdict else ''}."
 
 
@@ -245,23 +253,23 @@ def _chains_figure(named: Any, chains: SilverChains, whole: Whole, gold: ChainsB
     shown = np.flatnonzero(gold.known)
     shown = shown[np.argsort(whole.probability[shown], kind="stable")][:_MOST_DRAWN]
     first = np.array([int(np.argmax(chains.entity == one)) for one in shown])
-    which = "" if len(shown) == gold.known.sum() else f", the {len(shown)} least probable of {gold.known.sum():,}"
+    which = "" if len(shown) == gold.known.sum() else f": the {len(shown)} least probable of {gold.known.sum():,}"
     names = [f"{shown_name(name)} …" if size > 1 else name for name, size in zip(
         named.names()[first], np.bincount(chains.entity[chains.entity >= 0])[shown], strict=True
     )]  # fmt: skip
     return first_figures.chains_beside_gold(
-        names, whole.probability[shown], gold.same[shown], f"Probability of each chain{which}", SURE
+        names, whole.probability[shown], gold.same[shown], f"Chains by first mention{which}", SURE
     )
 
 
 def _entities(fit: Any, chains: SilverChains) -> dict[str, str]:
     """Return how many entities the text below has; with the interval of draws, where they are of chains."""
-    name = "chains, by the most probable links"
+    name = "chains"
     if chains.together is not None:
         low, high = np.quantile(np.asarray(fit.posterior.value("num_entities"), float), ends())
-        name += f" ({low:,.0f} to {high:,.0f} in 95 % of draws)"
+        name += f" ({low:,.0f} to {high:,.0f}, 95 %)"
     if (known := gold_entities(fit)) is not None:
-        name += f"; {known:,} by the gold labels"
+        name += f"; {known:,} in the gold labels"
     return {name: f"{chains.num_entities:,}"}
 
 
@@ -304,17 +312,17 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
     chosen = np.argsort(-unsure, kind="stable")[: min(_MOST_DOCUMENTS, data.num_documents)]
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     blocks: list[Any] = [
-        "Mentions are underlined in the colour of their chain, whose number follows; the line is dashed where the most "
-        f"probable label has one below {SURE}, and the colours come again, in thicker lines, from chain "
-        f"{len(PALETTE) + 1} on. Labels show on hover or focus. Chains are made of the most probable link "
-        "of each mention: where one is uncertain, so are all mentions that hang on it."
+        "Each mention is underlined in the colour of its chain and followed by the number of the chain. A dashed line "
+        f"marks a mention whose most probable label has a probability below {SURE}. From chain {len(PALETTE) + 1} on, "
+        "colours repeat with thicker lines. Point at a mention to see its labels. Chains follow the most probable link "
+        "of each mention, so a wrong link also moves the mentions that link to it."
     ]
     if not words:
-        why = "text= of the report gives them" if data.start is not None else "mentions have no start and end"
-        blocks.append(f"The words of the documents are not known ({why}); ids of mentions stand in their place.")
+        why = "pass them as text= of the report" if data.start is not None else "mentions have no start and end"
+        blocks.append(f"The words of the documents are not known ({why}). The text shows the ids of mentions instead.")
     by_gold = _by_gold(named, data)
     blocks[0] += _BRACKETS * _end_together(data, words, chosen)
-    blocks[0] += f" ≠ stands at the {counted(len(by_gold), 'mentions')} whose gold label is another." * bool(by_gold)
+    blocks[0] += f" ≠ marks the {counted(len(by_gold), 'mentions')} whose gold label differs." * bool(by_gold)
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
         tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
@@ -325,11 +333,11 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
         told = object_array([f"{name}: {one}{by_gold.get(item, '')}" for name, one, item in readings])
         blocks.append(Text(title, tokens, _spans(chains, certainty, own, told, ends, len(tokens), by_gold)))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
-    gist += f"; {counted(chains.num_entities, 'chains')} by the most probable links"
+    gist += f"; {counted(chains.num_entities, 'chains')}"
     return Section("Text", blocks, gist)
 
 
-_BRACKETS = " Where mentions end at one word, brackets hold the longer ones."
+_BRACKETS = " Where two mentions end at the same word, brackets enclose the longer one."
 
 
 def _end_together(data: Any, words: Words, documents: np.ndarray) -> bool:
@@ -415,17 +423,17 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     first, (named, _, meaning) = table.iloc[0], board.title.partition(", ")
     meaning = f" ({meaning.replace(*_MEAN)})" if meaning else ""
     value, low, high = (f"{first[one]:.{digits}f}" for one in ("value", "lower", "upper"))
-    between = f" ({low} to {high}, nominally 95 %: {_NARROW[alone]})" if of_chains else ""
+    between = f" ({low} to {high}, nominal 95 %, {_NARROW[alone]})" if of_chains else ""
     number, said, blocks = {f"{named} of “{first['system']}”{between}": value}, [], []
     if of_chains:
         point = f"{every['against the most likely chains'].iloc[0]:.{digits}f}"
         leads = ""
         if len(table) > 1:
             gap, other = f"{first['value'] - table['value'].iloc[1]:.{digits}f}", table["system"].iloc[1]
-            leads = f" It is ahead of “{other}” by {gap}; no interval of that is known to hold."
+            leads = f" It leads “{other}” by {gap}; no reliable interval of this lead is known."
         said = [
             f"Against the crowd's chains{' of this document' if alone else ''}, “{first['system']}” scores {value} in "
-            f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely ones.{leads}"
+            f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely chains.{leads}"
         ]
         blocks = [_LEVELS.format(_NARROW[alone], _HELD[alone]), _by_crowd(board, named, digits, metrics[0], gold)]
     measured = _OF_PARTITIONS.format(_MEASURED[alone])
@@ -446,7 +454,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
         ahead, verdict = gold.best(metrics[0]), gold.verdict(metrics[0])
         value, _, spread = gold.text(ahead, metrics[0]).partition(" ")
         known = f" ({spread.strip('[]').replace(', ', ' to ')}, 95 %)" if spread else ""
-        number = {f"{named} of “{ahead}” against the gold chains{known}{gold.ahead(metrics[0])}": value}
+        number = {f"{named} of “{ahead}” against gold{known}{gold.ahead(metrics[0])}": value}
         said = [gold.words(metrics[0], named, meaning)]
         other = gold.otherwise(metrics[0], f"{named}{meaning}", table, digits) if of_chains else []
         # Of no haste, as the first screen is by gold; of whole chains the words below the table have what limits them.

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.silver import SilverChains
 from consilience.models.truth.against_gold import unused_gold
 from consilience.models.truth.chains import follow_links, links_of
-from consilience.pages import SURE
+from consilience.pages import SURE, by_document
 from consilience.pages.whole_chains import Whole
 from consilience.printing import counted
 from consilience.rounding import within
@@ -26,11 +25,13 @@ class ChainsByGold(NamedTuple):
     known : whether all mentions of the document have a gold label.
     same : whether exactly the mentions of the chain are one gold chain.
     told : that in words, and by which mentions the nearest gold chain differs.
+    document : that it is of.
     """
 
     known: np.ndarray
     same: np.ndarray
     told: list[str]
+    document: np.ndarray
 
     def right(self, which: np.ndarray) -> tuple[int, int]:
         """Return how many of some chains are exactly right, and of how many that is known."""
@@ -41,21 +42,32 @@ class ChainsByGold(NamedTuple):
         right, number = self.right(whole.sure)
         if not number:
             return []
-        every, of = self.right(np.ones(len(self.same), bool))
-        share, low, high = within(right / number, *map(float, wilson(right / number, number)))
-        expected = float(whole.probability[whole.sure & self.known].sum())
-        chain = "chain" if number == 1 else "chains"
+        own = whole.sure & self.known
+        _, low, high = within(right / number, *by_document.share_interval(self.same[own], self.document[own]))
+        expected = float(whole.probability[own].sum())
+        several = len(np.unique(self.document[own])) >= by_document.LEAST
+        share = f"The share of right chains is {low} to {high} (95 %), allowing for chains that share a document." if (
+            several
+        ) else (
+            f"If chains were independent, the share of right chains would be {low} to {high} (95 %); the true interval "
+            "is wider, because chains in one document depend on each other."
+        )  # fmt: skip
         return [
-            f"Of the {number:,} {chain} with a probability of {SURE:g} or more, {_are_gold(right)}, a share of {share} "
-            f"({low} to {high}, 95 % if chains are independent). The model expected {expected:.1f}. "
-            f"Of all {of:,} chains, {_are_gold(every)}."
+            f"Of the {counted(number, 'chains')} with a probability of {SURE:g} or more, {_are_gold(right)}; the model "
+            f"expected {expected:.1f}. {share}"
         ]
+
+    @property
+    def every(self) -> str:
+        """Say how many of all chains are gold chains."""
+        right, number = self.right(np.ones(len(self.same), bool))
+        return f" Of {'the one chain' if number == 1 else f'all {number:,} chains'}, {_are_gold(right)}."
 
     def clause(self, whole: Whole) -> str:
         """Say the same in a clause, behind how many chains are sure."""
         right, number = self.right(whole.sure)
         which = "these" if number == whole.sure.sum() else f"the {number:,} of these that have gold labels"
-        return f", and of {which} {_are_gold(right)}" if number else ""
+        return f", and {_are_gold(right, of=f' of {which}')}" if number else ""
 
 
 def chains_by_gold(fit: Any, named: Any, chains: SilverChains) -> ChainsByGold | None:
@@ -94,11 +106,12 @@ def chains_by_gold(fit: Any, named: Any, chains: SilverChains) -> ChainsByGold |
     is_known, same, told = zip(*found, strict=True) if found else ((), (), ())
     if not any(is_known):
         return None
-    return ChainsByGold(np.array(is_known, bool), np.array(same, bool), list(told))
+    where = np.array([document[own[0]] for own in members], int)
+    return ChainsByGold(np.array(is_known, bool), np.array(same, bool), list(told), where)
 
 
-def _are_gold(number: int) -> str:
-    return "1 is exactly a gold chain" if number == 1 else f"{number:,} are exactly gold chains"
+def _are_gold(number: int, of: str = "") -> str:
+    return f"1{of} is exactly a gold chain" if number == 1 else f"{number:,}{of} are exactly gold chains"
 
 
 def _differs(names: np.ndarray, more: np.ndarray, less: np.ndarray) -> str:

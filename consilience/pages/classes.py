@@ -25,6 +25,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.pages import SURE, More, Page, assumed, capital, first_screen, next_classes, rankings_agree
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves
+from consilience.pages.beside_a_vote import beside_a_vote
 from consilience.pages.chains import (
     ChainScores,
     FoundChains,
@@ -72,6 +73,7 @@ from consilience.pages.one_gold_label import Decisive, decisive, unnamed_words
 from consilience.pages.other_metrics import Leads, other_leads
 from consilience.pages.ranking_check import check_section, checked
 from consilience.pages.ratings import (
+    not_the_posterior,
     rating_numbers,
     ratings_figure,
     ratings_verdict,
@@ -157,8 +159,10 @@ def classes_page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
         alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
-        findings=_findings(found, named, of_chains, scored), actions=next_classes.actions(fit, found, named),
+        findings=_findings(found, named, of_chains, scored),
+        actions=next_classes.actions(fit, found, named, of_chains),
         verdict=_verdict(found, of_chains, scored), figure=_figure(found, named, of_chains, scored),
+        method=not_the_posterior(found.without_offsets) if known else "",
     )  # fmt: skip
 
 
@@ -455,8 +459,9 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
         words = gold.vote.by_votes + supposed if gold.vote.by_votes else supposed.replace(" This", "The share right", 1)
         said += [words] * bool(words)
     else:
-        of_labels = [] if by_chain and not gold.beside else [_by_gold(found, gold, named)]  # else a tile has it
-        said += [*of_labels, *_of_halves(found)]
+        of_labels = beside_a_vote(gold) if gold.voted is not None and not gold.beside else _by_gold(found, gold, named)
+        said.insert(len(by_chain) if found.unit == "mention" else len(said), of_labels)
+        said += _of_halves(found)
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     if found.systems and found.by_gold.anchored is None and found.other_leads.is_clear:

@@ -29,20 +29,20 @@ def clusters_allowed(fit: Any) -> str:
     compared = fit.table("evidence")
     most = fit.truth.most_clusters
     if len(compared) < 2:
-        given = f"That a view has {counted(most, 'clusters')} at most was given and not found"
-        return f"{given}: nothing here says how many there are"
-    tried = f"Of the numbers of clusters that were tried (2 to {compared['clusters'].max()}),"
+        given = f"The limit of {counted(most, 'clusters')} for each view was given"
+        return f"{given}: nothing here shows how many clusters there are"
+    tried = f"Among 2 to {compared['clusters'].max()} clusters for each view,"
     near = compared["clusters"][_open(compared)]
     if len(near) == 1:
         known = in_words(probability(float(compared["probability"][compared["clusters"] == most].iloc[0]), 2))
-        return f"{tried} {most} has the most evidence (probability {known}){alike_in_words(fit)}"
+        return f"{tried} {most} fits best (probability {known}){alike_in_words(fit)}"
     highest = int(compared["clusters"].iloc[compared["log_evidence"].argmax()])
-    why = "whose estimate is the highest"
+    why = "which has the highest estimate"
     if highest != most:
-        why = f"the fewest that sort the items as {highest} do, whose estimate is the highest"
+        why = f"the smallest number that sorts the items like {highest}, which has the highest estimate"
     return (
-        f"{tried} {_listed(near.tolist())} are left open: the estimates of their evidence are too rough to tell them "
-        f"apart. This page takes {most}, {why}; {_others(fit)}"
+        f"{tried} {_listed(near.tolist())} all remain possible: the estimates of their evidence are too rough to "
+        f"separate them. This page uses {most}, {why}; {_others(fit)}"
     )
 
 
@@ -66,7 +66,7 @@ def _others(fit: Any) -> str:
     if not most:
         return f"{who} the items into the same clusters"
     bound = "at most " if len(number) > 1 or most < _LEAST_SHARE else ""
-    return f"{who} {bound}{percent(max(most, _LEAST_SHARE))} of the pairs of items otherwise"
+    return f"{who} {bound}{percent(max(most, _LEAST_SHARE))} of the pairs of items differently"
 
 
 def _others_open(fit: Any) -> Any:
@@ -110,27 +110,26 @@ def evidence(fit: Any) -> list[Any]:
     shown = pandas.DataFrame({
         "clusters at most": compared["clusters"], "log evidence": _with_errors(value, error),
         "less than the highest": np.where(np.arange(len(value)) == highest, "–", below),
-        "left open": np.where(taken, "taken", np.where(near, "yes", "no")),
-        "pairs otherwise": np.where(taken, "–", [
+        "open": np.where(taken, "used", np.where(near, "yes", "no")),
+        "pairs that differ": np.where(taken, "–", [
             f"< {percent(_LEAST_SHARE)}" if 0 < value < _LEAST_SHARE else percent(value)
             for value in compared["pairs_apart"]
         ]),
     })  # fmt: skip
     shown.attrs["numbers"] = tuple(shown.columns[[1, 2, 4]])
     words = (
-        "The table compares how probable the answers are with each number of clusters; before any answer all are as "
-        "probable. Log evidence is the natural logarithm of that: 3 less is a twentieth as probable. "
-        "± is the standard error that chance in the sampler leaves; what its runs never visited is not in it, and "
-        "diagnostics of the draws, such as R-hat, say nothing of it. A "
-        f"number is left open unless it lies lower than the highest by more than {NATS:g} and by more than {ERRORS:g} "
-        "standard errors of the difference. "
+        "The table compares how probable the answers are with each number of clusters; before the answers, all numbers "
+        "are equally probable. Log evidence is the natural logarithm of that probability: 3 less is a twentieth as "
+        "probable. ± is the standard error due to chance in the sampler; it leaves out what the runs never visited, "
+        "and diagnostics of the draws, such as R-hat, do not show that. A number stays open unless it is lower than "
+        f"the highest by more than {NATS:g} and by more than {ERRORS:g} standard errors of the difference. "
     )
-    why = "“Pairs otherwise” is the share of the pairs of items that are together in one run and apart in the other."
+    why = "“Pairs that differ” is the share of pairs of items that are together in one run and apart in the other."
     if near.sum() > 1:
         why += (
-            " Of the numbers left open the fewest clusters are taken that sort the items as those with the highest "
-            f"estimate do, but for less than {percent(ALIKE)} of the pairs: clusters too many may stay empty, and with "
-            "too few some that are apart must be one."
+            " Of the open numbers, the page uses the smallest that sorts the items like the number with the highest "
+            f"estimate, except for less than {percent(ALIKE)} of the pairs: too many clusters may stay empty, but too "
+            "few must merge some."
         )
     texts = {}
     if near.sum() == 1 or error[near].max() < _SMALL:
@@ -138,7 +137,7 @@ def evidence(fit: Any) -> list[Any]:
         shown["probability"] = compared["probability"].to_numpy()
         texts = {"probability": [probability(value, 2) for value in shown["probability"]]}
     else:
-        words += "With such errors no probability of these numbers is known."
+        words += "The errors are too large to give probabilities of these numbers."
     table = Table(shown, "Evidence of each number of clusters.", texts=texts)
     return [f"{clusters_allowed(fit)}.", table, More("How numbers of clusters are compared", [words, why])]
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from consilience import views_figures
 from consilience.evaluation.agreement.jackknife import ratio
-from consilience.pages import capital
+from consilience.pages.runs_of_views import if_none_missed
 from consilience.pages.systems import in_words
-from consilience.printing import counted, numbered, percent
+from consilience.printing import counted, percent
 from consilience.rounding import probability
 
 _MOST_CLUSTERS = 8  # that the first screen draws
 _MOST_ITEMS = 200  # More could not be told apart.
-_SHOWN = "Each row and each column of the figure is an item, those of one cluster next to each other"
+_SHOWN = "In both figures each row and each column is an item; items of one cluster are next to each other"
 
 
 class _Pairs(NamedTuple):
@@ -42,24 +42,20 @@ def together_blocks(fit: Any, view: int) -> list[Any]:
         shown = np.sort(np.random.default_rng(0).choice(number, _MOST_ITEMS, replace=False))
     if len(shown) < 2:
         return []
-    pairs, names = _pairs(fit, view, shown), f"View {numbered(view)}: pairs of {counted(len(shown), 'items')}"
-    cut = f" Shown are {len(shown)} random items of {number:,}." if len(shown) < number else ""
-    words = (
-        f"{_SHOWN}, the surest first.{cut} Above the diagonal, ink is how probably two are together. "
-        f"{_of_pairs(pairs)} Below it is what the experts of this view said of them, on average where several "
-        "did: blue together, orange apart, paler where most say so, grey where as many say either, empty where nobody "
-        "was asked. "
-        f"{_of_answers(pairs)}"
-    )
+    pairs = _pairs(fit, view, shown)
+    cut = f" {len(shown)} random items of {number:,} are shown." if len(shown) < number else ""
+    words = f"{_SHOWN}.{cut} {_of_pairs(pairs, if_none_missed(fit))} {_of_answers(pairs)}"
     said = ratio(pairs.said, pairs.times)
-    drawn = views_figures.pairs_of_items(pairs.together, said, pairs.label, f"{names}, by cluster")
-    return [words.strip(), drawn]
+    np.fill_diagonal(said, 1.0)
+    by_model = views_figures.pairs_by_model(pairs.together, pairs.label)
+    return [words.strip(), [by_model, views_figures.pairs_by_experts(said, pairs.label)]]
 
 
-def shares_together(fit: Any, view: int) -> np.ndarray | None:
-    """Return how often experts of a view call items of two clusters together, shape ``(cluster, cluster)``.
+def shares_together(fit: Any, view: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return how often experts of a view say together of two items of each cluster, and last of different clusters.
 
-    None of a single cluster, or of more than can be told apart; not a number where nobody was asked.
+    With the number of these answers. None of a single cluster, or of more than a figure shows; not a number where
+    nobody was asked.
     """
     data, label = fit.data, fit.truth.consensus(view)
     known, code = np.unique(label, return_inverse=True)
@@ -67,11 +63,10 @@ def shares_together(fit: Any, view: int) -> np.ndarray | None:
         return None
     answer = data.scale[np.asarray(data.together)]
     own = (fit.truth.view_probability.argmax(axis=1) == view)[np.asarray(data.expert)] & np.isfinite(answer)
-    ends = np.sort(np.stack([code[np.asarray(one)[own]] for one in (data.item_a, data.item_b)]), axis=0)
-    said, times = np.zeros((len(known), len(known))), np.zeros((len(known), len(known)))
-    np.add.at(said, tuple(ends), answer[own])
-    np.add.at(times, tuple(ends), 1)
-    return ratio(said, times)
+    one, other = (code[np.asarray(ends)[own]] for ends in (data.item_a, data.item_b))
+    where = np.where(one == other, one, len(known))
+    said, times = (np.bincount(where, weights, len(known) + 1) for weights in (answer[own], None))
+    return ratio(said, times), times
 
 
 def _pairs(fit: Any, view: int, shown: np.ndarray) -> _Pairs:
@@ -94,15 +89,15 @@ def _pairs(fit: Any, view: int, shown: np.ndarray) -> _Pairs:
     return _Pairs(together, said + said.T, times + times.T, np.sort(label))
 
 
-def _of_pairs(pairs: _Pairs) -> str:
-    """Say how probably pairs are together within clusters and between them."""
+def _of_pairs(pairs: _Pairs, if_: str) -> str:
+    """Say how probably pairs are together within clusters and between them, and on which condition."""
     upper = np.triu(np.ones(pairs.together.shape, bool), 1)
     same = pairs.label[:, None] == pairs.label
     found = [(words, probability(float(pairs.together[upper & which].mean()), 2)) for which, words in (
         (same, "two items of one cluster"), (~same, "two items of different clusters"),
     ) if (upper & which).any()]  # fmt: skip
-    said = ", and of ".join(f"{words} that is {in_words(value)} on average" for words, value in found)
-    return f"Of {said}." if said else ""
+    said = " and for ".join(f"{words} {in_words(value)}" for words, value in found)
+    return f"The average probability of being together is for {said}{if_}." if said else ""
 
 
 def _of_answers(pairs: _Pairs) -> str:
@@ -111,5 +106,5 @@ def _of_answers(pairs: _Pairs) -> str:
     for which, words in ((same, "of one cluster"), (~same, "of different clusters")):
         said, times = (np.triu(one * which, 1).sum() for one in (pairs.said, pairs.times))
         if times:
-            parts.append(f"of {counted(int(times), 'answers')} on items {words} {percent(said / times)} say together")
-    return f"{capital(', and '.join(parts))}." if parts else ""
+            parts.append(f"{percent(said / times)} of {counted(int(times), 'answers')} about items {words}")
+    return f"Experts say “together” in {' and in '.join(parts)}." if parts else ""

@@ -36,9 +36,9 @@ def common_pairs(fit: Any) -> list[Any]:
             rows.append((one, other, len(both), same))
     if not rows:
         return [Heading("What experts say of common pairs"), f"{words} No two experts judged the same pair."]
-    cut = f" Shown are the {_MOST_ROWS} of {len(rows):,} with most common pairs." * (len(rows) > _MOST_ROWS)
+    cut = f" The {_MOST_ROWS} of {len(rows):,} with most common pairs are shown." * (len(rows) > _MOST_ROWS)
     shown = sorted(rows, key=lambda row: -row[2])[:_MOST_ROWS]
-    words += f" The table has how often two experts say the same of pairs that both judged, by no model.{cut}"
+    words += f" The table shows how often two experts agree on pairs that both judged, without a model.{cut}"
     return [Heading("What experts say of common pairs"), words, _table(fit, shown)]
 
 
@@ -64,4 +64,4 @@ def _table(fit: Any, rows: list[tuple[int, int, int, int]]) -> Table:
         "95 % from": low, "to": high,
     })  # fmt: skip
     texts = {name: [percent(value) for value in frame[name]] for name in ("share", "95 % from", "to")}
-    return Table(frame, "Answers of two experts on pairs that both judged.", texts=texts)
+    return Table(frame, "Agreement of two experts on pairs that both judged.", texts=texts)

@@ -315,13 +315,13 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
             f"annotator is below chance, and a choice counts against the candidate: {int(below.sum()):,} of "
             f"{len(frame):,} profiles. "
         )
-    words += "Intervals hold 95 %."
+    words += "Intervals are 95 %."
     high = frame["sensitivity_upper"].to_numpy(float)
     if (end := np.nanmax(high)) < 1 and (number := int(np.isclose(high, end, atol=1e-6).sum())) > 1:
-        words += f" {number:,} of them end at {end:.2f}, the largest sensitivity that is looked at: read “or more”."
+        words += f" {number:,} of them end at {end:.2f}, the largest value on the model's grid: read “or more”."
     low = frame["sensitivity_lower"].to_numpy(float)
     if (end := np.nanmin(low)) > 0 and (number := int(np.isclose(low, end, atol=1e-6).sum())) > 1:
-        words += f" {number:,} of them begin at {end:.2f}, the smallest that is looked at: read “or less”."
+        words += f" {number:,} of them begin at {end:.2f}, the smallest value on the grid: read “or less”."
     by_gold = frame.attrs.get("by_gold", ())
     words += _clash(frame) if len(by_gold) else ""
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
@@ -345,7 +345,7 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
     order = np.argsort(frame["sensitivity"].to_numpy(), kind="stable")
     texts = {"right by gold": [by_gold[row] for row in order]} if len(by_gold) else {}
     table = frame.iloc[order].rename(columns=named)
-    profiles = Table(table, "Profiles of annotators, the lowest sensitivity first.", of="annotators", texts=texts)
+    profiles = Table(table, "Annotators by class, lowest sensitivity first.", of="annotators", texts=texts)
     gist = f"sensitivity {frame['sensitivity'].min():.2f} to {frame['sensitivity'].max():.2f}"
     gist = f"{int(below.sum()):,} of {len(frame):,} profiles below chance" if both else gist
     return Section("Annotators", [words, *scatter, *hidden, drawn, profiles], gist)
@@ -353,7 +353,7 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
 
 def _clash(frame: Any) -> str:
     """Say what the column by gold is, and name one who is right each time and has less than another who is not."""
-    words = " “Right by gold” is how many of the annotator's labels of mentions of that class are right by gold labels."
+    words = " “Right by gold” counts the annotator's labels that match gold, for mentions of that class."
     for _, of_class in frame.groupby("class", sort=False):
         always, others = of_class[of_class["right by gold"] == 1], of_class[of_class["right by gold"] < 1]
         if len(always) and len(others) and always["sensitivity"].min() < others["sensitivity"].max():
@@ -361,9 +361,9 @@ def _clash(frame: Any) -> str:
             high = others.loc[others["sensitivity"].idxmax()]
             one, other = (f"“{row['annotator']}”" for row in (low, high))
             return (
-                f"{words} The fit goes by its own labels and not by these, and where decisions are few it stays near "
-                f"what it expects of any annotator: so {one}, right each time, has {low['sensitivity']:.2f} "
-                f"({low['class']}), and {other}, who is not, {high['sensitivity']:.2f}."
+                f"{words} The model does not use gold labels, and with few decisions an estimate stays near the "
+                f"average annotator: {one}, always right, has {low['sensitivity']:.2f} ({low['class']}), while "
+                f"{other}, not always right, has {high['sensitivity']:.2f}."
             )
     return words
 

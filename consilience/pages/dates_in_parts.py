@@ -27,13 +27,13 @@ def split_dates(fit: Any, own: Weighed, kinds: Mapping[str, str]) -> list[Action
         return []
     named = joined([f"“{date}”" for date in dates])
     chance = next(one for one in own.overstated if one.field == dates[0])
-    gain = "The model then learns how often dates are equal by chance"
+    gain = "so that the model learns how often dates are equal by chance"
     if unsure := unsure_but_equal(fit, chance):
-        gain += f"; {unsure} in “{dates[0]}” and so surer than stated"
+        gain += f". {unsure}, which makes their stated probabilities too low"
     if _orders(fit, dates):
-        words = f"Split {named} into year, month and day by the lines under Match weights. {gain}"
+        words = f"Split {named} into year, month and day with the code under Match weights, {gain}"
     else:
-        words = f"Write year, month and day of {named} into columns of their own, and link by these. {gain}"
+        words = f"Put year, month and day of {named} into separate columns and link on these, {gain}"
     return [Action(words, section="Match weights")]
 
 

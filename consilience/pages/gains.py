@@ -31,14 +31,14 @@ def surer(asked: Any, open_: int) -> str:
     open_ : how many items have no sure cluster.
     """
     if asked.empty or asked["gain"].iloc[0] < LEAST:
-        return "If the model holds, more answers on the pairs that were looked at would hardly change the clusters."
+        return "If the model is right, more answers about the pairs examined would hardly change the clusters."
     best = asked.iloc[0]
     if not open_ and best["gain"] < WORTH:
         return (
-            "If the model holds, more answers would tell little: of the pairs looked at the best one has a gain of "
+            "If the model is right, more answers would tell little: the best of the pairs examined has a gain of "
             f"{in_per_cent(best['gain'])}, where {SCALE}."
         )
     return (
-        f"More answers would make clusters surer: of the pairs looked at, that of {best['expert']} on {best['item_a']} "
-        f"and {best['item_b']} is expected to tell most, {in_per_cent(best['gain'])}, where {SCALE}."
+        f"More answers would make the clusters more certain. The best of the pairs examined is {best['item_a']} and "
+        f"{best['item_b']}, asked of {best['expert']}: expected gain {in_per_cent(best['gain'])}, where {SCALE}."
     )

@@ -21,10 +21,9 @@ from consilience.models.intervals import ends
 from consilience.models.truth.against_gold import unused_gold
 from consilience.models.truth.chains import NEW, follow_links, links_of
 from consilience.pages import Section, Table, capital
+from consilience.pages.by_document import LEAST, TOO_FEW, share_interval
 from consilience.printing import counted, joined
 from consilience.rounding import within, written
-
-_LEAST_DOCUMENTS = 5  # by which an interval is made
 
 
 class GoldScores(NamedTuple):
@@ -60,12 +59,12 @@ class GoldScores(NamedTuple):
     @property
     def how(self) -> str:
         """Say what is known of other documents."""
-        if self.documents >= _LEAST_DOCUMENTS:
+        if self.documents >= LEAST:
             return (
-                "Intervals of scores against gold hold about 95 % for documents like these "
-                f"{self.documents:,}, each of which is left out once (jackknife)."
+                "Intervals of scores against gold (95 %, jackknife) describe documents like these: each of the "
+                f"{self.documents:,} is left out once."
             )
-        few = "" if self.documents == 1 else f", fewer than {_LEAST_DOCUMENTS},"
+        few = "" if self.documents == 1 else f" (fewer than {LEAST})"
         give = "gives" if self.documents == 1 else "give"
         return f"{capital(counted(self.documents, 'documents'))}{few} {give} no interval for scores on other documents."
 
@@ -83,13 +82,12 @@ class GoldScores(NamedTuple):
             return ""
         best, other, *_ = self.order(metric, self.scores)
         first, second = (self.scores[name][metric] for name in (best, other))
-        on = f"on {counted(self.documents, 'documents')}"
         if round(first, 3) == round(second, 3):  # as both are written
-            return f", level with another {on}"
+            return ", level with another system"
         if (spread := self.lead(metric)) is None:
-            return f"; “{other}” has {second:.3f} {on}, too few to tell which is better"
+            return f"; “{other}” scores {second:.3f}"
         low, high = (written(end, ".3f") for end in spread)
-        return f", ahead by {first - second:.3f} ({low} to {high}, 95 %) {on}"
+        return f", ahead by {first - second:.3f} ({low} to {high}, 95 %)"
 
     def lead(self, metric: str) -> tuple[float, float] | None:
         """Return the interval of the lead of the first of several systems; None of too few documents."""
@@ -103,14 +101,15 @@ class GoldScores(NamedTuple):
             return ""
         one, other, *_ = (f"“{name}”" for name in self.order(metric, self.scores))
         number = len(self.scores)
-        given = "two systems" if number == 2 else f"first two of the {number:,} systems"
-        which = f"which of the {given} you gave is better, {one} or {other}"
+        which = f"whether system {one} or {other} is better" if number == 2 else (
+            f"which of the first two of {number:,} systems is better, {one} or {other}"
+        )  # fmt: skip
         if (spread := self.lead(metric)) is None:
             few = "one document is too little" if self.documents == 1 else f"{self.documents:,} documents are too few"
             return f"{few} to tell {which}"
         if spread[0] > 0:
-            return f"by the gold chains the system {one} that you gave scores higher than {other}"
-        return f"the gold chains leave open {which}"
+            return f"system {one} scores higher than {other} against the gold chains"
+        return f"the gold chains do not show {which}"
 
     def words(self, metric: str, named: str, meaning: str) -> str:
         """Say what systems and the crowd score.
@@ -123,13 +122,12 @@ class GoldScores(NamedTuple):
         order = self.order(metric, self.scores)
         first, *others = (f"“{name}” {{}}{self.text(name, metric)}" for name in order)
         listed = joined([first.format("scores "), *(one.format("") for one in others)])
-        given = f"Of the {len(order):,} systems you gave," if others else "Of the one system you gave:"
-        which = counted(self.documents, "documents") if self.documents == self.of else (
-            f"{self.documents:,} of {self.of:,} documents, of which all mentions have a gold label"
+        which = "" if self.documents == self.of else (
+            f", on the {self.documents:,} of {self.of:,} documents in which every mention has a gold label"
         )  # fmt: skip
         return (
-            f"{given} {listed} in {named}{meaning}, against the gold chains of {which}. The "
-            f"most likely chains of the annotators score {self.silver[metric]:.3f}."
+            f"Against the gold chains, system {listed} in {named}{meaning}{which}. The model's own chains score "
+            f"{self.silver[metric]:.3f}."
         )
 
     def otherwise(self, metric: str, named: str, table: Any, digits: int) -> list[str]:
@@ -149,7 +147,7 @@ class GoldScores(NamedTuple):
             value, low, high = (f"{one:.{digits}f}" for one in (row.value, row.lower, row.upper))
             said.append(
                 f"“{row.system}” scores {score:.3f} in {named} against the gold chains, and {value} ({low} to {high}, "
-                "nominally 95 %) against those of the crowd."
+                "nominal 95 %) against those of the crowd."
             )
             named = named.partition(" (")[0]  # which is explained once
         if not said:
@@ -157,7 +155,7 @@ class GoldScores(NamedTuple):
         whose = "Gold scores" if len(said) == len(table) else f"Gold scores of {len(said)} of {len(table)} systems"
         by_gold = sorted(table["system"], key=lambda name: -self.scores[name][metric])
         order = f"the order of systems is {'the same' if by_gold == table['system'].tolist() else 'another'}"
-        heading = f"{whose} lie {' or '.join(sorted(sides))} the crowd's intervals"
+        heading = f"{whose} lie {' or '.join(sorted(sides))} the intervals against the crowd"
         return [f"{heading}{f'; {order}' if len(table) > 1 else ''}.", *said]
 
 
@@ -219,7 +217,7 @@ def gold_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str],
 def _spread(value: float, left_out: np.ndarray) -> tuple[float, float] | None:
     """Return the interval of a score by those without each document; None of too few of them."""
     number = len(left_out)
-    if number < _LEAST_DOCUMENTS or not np.isfinite(sd := jackknife_sd(left_out)):
+    if number < LEAST or not np.isfinite(sd := jackknife_sd(left_out)):
         return None
     half = float(special.stdtrit(number - 1, ends()[1])) * sd
     return value - half, value + half
@@ -239,22 +237,33 @@ def annotators_by_gold(fit: Any) -> list[Section]:
     hits = np.bincount(who, right[known], data.num_annotators)
     told = np.flatnonzero(number)
     order = told[np.lexsort([-number[told], hits[told] / number[told]])]
-    low, high = wilson(hits[order] / number[order], number[order])
+    where = np.asarray(data.document)[np.asarray(data.mention)]
+    own = [known & (np.asarray(data.annotator) == code) for code in order.tolist()]
+    low, high = np.array([share_interval(right[one], where[one]) for one in own]).T
     share = hits[order] / number[order]
     frame = pandas.DataFrame({
         "annotator": np.asarray(data.annotators, object)[order], "labels": number[order],
         "right": hits[order].astype(int), "share right": share, "95 % from": low, "to": high,
     })  # fmt: skip
     words = (
-        f"How often the labels of each annotator are right, of {counted(int((codes >= 0).sum()), 'mentions')} with a "
-        "gold label. A label that leads to any mention of the gold entity counts as right "
-        "where the gold label leads to one too; any other has to be the gold label. Intervals (Wilson) hold "
-        "95 % for independent labels. Gold labels err too."
+        f"How often each annotator is right on {counted(int((codes >= 0).sum()), 'mentions')} with a gold label. A "
+        "link to any mention of the gold chain counts as right if the gold label is a link too; any other label must "
+        f"equal the gold label. {_intervals(data, codes)} Gold labels can be wrong too."
     )
     parts = [(frame["annotator"].iloc[at], *within(share[at], low[at], high[at])) for at in (0, -1)[: len(order)]]
     gist = " to ".join(f"“{name}” {value} [{one}, {other}]" for name, value, one, other in parts)
-    table = Table(frame, "Annotators, least often right first.")
+    table = Table(frame, "Annotators, lowest share first.")
     return [Section("Annotators against the gold labels", [words, table], f"right: {gist}")]
+
+
+def _intervals(data: Any, codes: np.ndarray) -> str:
+    """Say what intervals of annotators rest on."""
+    if len(np.unique(np.asarray(data.document)[codes >= 0])) < LEAST:
+        return f"Intervals (Wilson, 95 %) treat labels as independent.{TOO_FEW.format('labels')}"
+    return (
+        "Intervals (Wilson, 95 %) allow for labels of one document that depend on each other, for annotators with "
+        f"{LEAST} documents or more; those of others are too narrow."
+    )
 
 
 def beside_gold_by_class(fit: Any, frame: Any) -> Any:
@@ -296,10 +305,15 @@ def right_by_annotator(fit: Any, names: Sequence[str]) -> str:
         if name not in names or not (number := int(own.sum())):
             continue
         hits = int(right[own].sum())
+        if data.unit == "mention":  # whose interval the section on annotators has, with what limits it
+            are = "is right" if hits == 1 else "are right"
+            told.append(f"{hits:,} of {number:,}{'' if told else ' labels'} of {name}{'' if told else f' {are}'}")
+            continue
         share, low, high = within(hits / number, *map(float, wilson(hits / number, number)))
         labels, are, level = ("", "", "") if told else (" labels", " are right", ", 95 %")
         told.append(f"{hits:,} of {number:,}{labels} of {name}{are}, {share} ({low} to {high}{level})")
-    return f" By gold {', '.join(told)}." if told else ""
+    by = "By the gold labels," if data.unit == "mention" else "By gold"
+    return f" {by} {', '.join(told)}." if told else ""
 
 
 def _right(data: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from consilience.models.intervals import ends
 from consilience.pages import Section, Table
+from consilience.pages.runs_of_views import if_none_missed
 from consilience.pages.systems import in_words
 from consilience.pages.views_measured import not_sure
 from consilience.printing import counted, numbered, percent
@@ -32,13 +33,13 @@ def clusters_table(fit: Any, view: int) -> list[Any]:
         own = np.flatnonzero(label == cluster)
         own = own[np.argsort(-sure[own], kind="stable")]
         rows.append({
-            "cluster": numbered(cluster), "items": number, "not sure": int(not_sure(sure[own]).sum()),
+            "cluster": numbered(cluster), "items": number, "not clearly assigned": int(not_sure(sure[own]).sum()),
             "items in 95 % of draws": size,
-            "the surest": ", ".join(map(str, names[own[:_FEW_ITEMS]])) + ", …" * (len(own) > _FEW_ITEMS),
+            "most certain": ", ".join(map(str, names[own[:_FEW_ITEMS]])) + ", …" * (len(own) > _FEW_ITEMS),
         })  # fmt: skip
     frame = pandas.DataFrame(rows)
     frame.attrs["numbers"] = ("items in 95 % of draws",)
-    caption = f"Clusters of view {numbered(view)}; all items stand under “{title_of_items(view)}”."
+    caption = f"Clusters of view {numbered(view)}; “{title_of_items(view)}” lists all items."
     return [Table(frame, caption), *_empty_clusters(truth, _drawn(truth, view), label)]
 
 
@@ -80,15 +81,15 @@ def less_sure(fit: Any, view: int, draws: float) -> list[Any]:
     texts, surest = _surest(sure, draws)
     which = "All" if surest.all() else f"{int(surest.sum()):,} of"
     words = (
-        f"{which} {counted(len(sure), 'items')} {'has its' if surest.sum() == 1 else 'have their'} cluster with a "
-        f"probability {in_words(texts[surest][0])}."
+        f"{which} {counted(len(sure), 'items')} {'is' if surest.sum() == 1 else 'are'} in their cluster with a "
+        f"probability {in_words(texts[surest][0])}{if_none_missed(fit)}."
     )
     rest = np.flatnonzero(~surest)
     if not len(rest):
         return [words]
     shown = rest[np.argsort(sure[rest], kind="stable")][:_MOST_LESS_SURE]
-    which = "The others" if len(shown) == len(rest) else f"The {len(shown)} least sure of the others"
-    caption = f"Items of view {numbered(view)} that are less sure."
+    which = "The others" if len(shown) == len(rest) else f"The {len(shown)} least certain of the others"
+    caption = f"Items of view {numbered(view)} with lower probability."
     return [f"{words} {which}:", _items(fit.truth, shown, label, sure, draws, caption)]
 
 
@@ -121,14 +122,15 @@ def items_section(fit: Any, view: int, draws: float) -> Section:
         which = "All" if surest.all() else f"{int(surest.sum()):,} of"
         words = (
             f"{which} {counted(len(sure), 'items')} are in their most probable cluster with a "
-            f"probability {in_words(texts[surest][0])}: here they are by cluster{then}. {_WHERE_ALL}"
+            f"probability {in_words(texts[surest][0])}{if_none_missed(fit)}. They are listed by cluster{then}. "
+            f"{_WHERE_ALL}"
         )
-        others = [_items(fit.truth, rest, label, sure, draws, f"{title} that are less sure.")] if len(rest) else []
+        others = [_items(fit.truth, rest, label, sure, draws, f"{title} with lower probability.")] if len(rest) else []
         return Section(title, [words, _names(fit.truth, label, surest, title), *others], _GIST)
     kept = np.argsort(sure, kind="stable")[:_MOST_ITEMS]
     order = kept[np.lexsort([kept, -sure[kept], label[kept]])]
-    which = "Items" if len(order) == len(sure) else f"The {len(order):,} least sure of {len(sure):,} items"
-    words = f"{which}, each in its most probable cluster, the surest of a cluster first. {_WHERE_ALL}"
+    which = "Items" if len(order) == len(sure) else f"The {len(order):,} least certain of {len(sure):,} items"
+    words = f"{which}, each in its most probable cluster, the most certain of a cluster first. {_WHERE_ALL}"
     blocks = [words, _items(fit.truth, order, label, sure, draws, f"{title}.", parted="cluster")]
     return Section(title, blocks, _GIST)
 
@@ -149,7 +151,7 @@ def _names(truth: Any, label: np.ndarray, chosen: np.ndarray, title: str) -> Tab
         named = ", ".join(map(str, names[own[:_MOST_NAMED]]))
         more = f" and {len(own) - _MOST_NAMED:,} more" * (len(own) > _MOST_NAMED)
         rows.append({"cluster": numbered(cluster), "number": len(own), "items": f"{named}{more}"})
-    return Table(pandas.DataFrame(rows), f"{title} that are the surest, by cluster.")
+    return Table(pandas.DataFrame(rows), f"{title}, by cluster.")
 
 
 def _items(

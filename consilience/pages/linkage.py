@@ -35,9 +35,9 @@ _UNKNOWN = float("nan"), float("nan"), float("nan")  # mean and interval
 _EVEN = 0.5           # The threshold from which on a pair is more probably a link than not.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _LINKS = {
-    "threshold": "candidates are pairs with log odds from here on", "links_cut": "links in the pairs given up",
+    "threshold": "lowest log odds of a candidate", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
-    "entities_corrected": "change of the number of entities by the links not looked at",
+    "entities_corrected": "change in the number of entities due to links that were not compared",
     "disagreement": "share of links that differ in more, or in fewer, fields than the model expects",
     "largest_component": "records in the largest group that candidates connect",
 }
@@ -76,21 +76,20 @@ def _numbers(fit: Any) -> dict[str, Any]:
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
     known = _known_interval(count)
-    spread = f" ({low:,.0f} to {high:,.0f} in 95 % of the model's draws)" * known
-    numbers: dict[str, Any] = {f"entities in the result that is written{spread}": f"{count.point:,.0f}"}
+    spread = f" ({low:,.0f} to {high:,.0f}, 95 %)" * known
+    numbers: dict[str, Any] = {f"entities in the result{spread}": f"{count.point:,.0f}"}
     if not expected.predicted_pairs:
         return numbers | {"links": 0}
-    links = "the one link is" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links are"
+    links = "the one link" if expected.predicted_pairs == 1 else f"{expected.predicted_pairs:,} links"
     found, of = found_of_all(fit)
-    by = f"expected by the model{', in doubt' if count.doubt else ''}"
-    shares = {f"of {links} correct, {by}": expected.precision, f"of {of} are found, {by}": found}
+    doubt = ", in doubt" * bool(count.doubt)
+    shares = {f"of {links} expected to be correct": expected.precision, f"of {of} expected to be found": found}
     drawn = _shares_of_draws(fit) if known else [_UNKNOWN] * 2
     for (name, share), (mean, low, high) in zip(shares.items(), drawn, strict=True):
         if np.isfinite(low):
-            what = f"{name.partition(',')[0]}, expected by the model's draws"
-            numbers[f"{what} ({percents(low, high)}, 95 %)"] = percent(mean)
+            numbers[f"{name} ({percents(low, high)}, 95 %)"] = percent(mean)
         else:
-            numbers[name] = percent(share)
+            numbers[f"{name}{doubt}"] = percent(share)
     return numbers
 
 
@@ -197,8 +196,8 @@ def _account(fit: Any) -> str:
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
     if count.doubt:
         return f"Check {links} by hand before you use them: {count.doubt}."
-    checked = "" if fit.data.entity is not None else ", and no known link checks that"
-    return f"Take {links} as a draft: the model expects {expect} of them to be correct{checked}."
+    checked = "" if fit.data.entity is not None else ", but no known link confirms that"
+    return f"Treat {links} as a draft: the model expects {expect} of them to be correct{checked}."
 
 
 def _by_known(fit: Any) -> str:
@@ -214,8 +213,8 @@ def _by_known(fit: Any) -> str:
         low, high = wilson(right / len(links), len(links))
         texts.append(f"{percent(right / len(links))} [{percents(float(low), float(high))}]")
     return (
-        f"By the known entities, which the fit did not use, {texts[0]} of {counted(len(made), 'links')} are correct, "
-        f"and {texts[1]} of {len(true):,} true ones are found (95 % by Wilson's intervals, for independent links)."
+        f"By the known entities, which the fit did not use, {texts[0]} of {counted(len(made), 'links')} are correct "
+        f"and {texts[1]} of {len(true):,} true links are found (95 % Wilson intervals for independent links)."
     )
 
 
@@ -248,18 +247,18 @@ def _number(fit: Any) -> Section:
     low, high = count.interval
     beside = fit.truth.counted().partitions is not fit.truth and fit.data.candidate is None
     words = (
-        f"In {len(count.draws):,} draws of who is one entity there are {mean} entities on average, and "
-        f"{low:,.0f} to {high:,.0f} in 95 % of them; the estimate that is written has {count.point:,.0f}. The interval "
+        f"{len(count.draws):,} posterior draws have {mean} entities on average, and {low:,.0f} to {high:,.0f} in 95 % "
+        f"of them; the written result has {count.point:,.0f}. The interval "
         f"{f'is not to be trusted: {count.doubt}' if count.doubt else f'holds {count.how}'}."
     )
     if beside:
         words += (
-            " These draws are of a run of their own, which takes nothing that the estimate learned for certain and "
-            "compares more pairs of records. The probabilities of pairs, what fields add, and the "
-            f"{fit.draws:,} draws under “What was run”, on which systems are scored, are of the estimate."
+            " These draws come from a separate run, which allows for doubt about what the estimate learned and "
+            "compares more pairs of records. The pair probabilities, the match weights and the "
+            f"{fit.draws:,} draws under “What was run”, on which systems are scored, come from the estimate."
         )
     drawn = linkage_figures.entity_histogram(count, known)
-    gist = f"{count.point:,.0f} entities in the estimate, {low:,.0f} to {high:,.0f} in 95 % of draws"
+    gist = f"{count.point:,.0f} entities in the result, {low:,.0f} to {high:,.0f} in 95 % of draws"
     return Section("Clusters", [words, drawn, shown, *least], gist)
 
 
@@ -271,8 +270,8 @@ def _by_pairs(fit: Any) -> str:
     if not np.isfinite(low) or own == percent(mean):
         return ""
     return (
-        f"If you quote the share of correct links, take the {percent(mean)} of the first screen, which is of the draws "
-        f"under “Clusters”. By the probabilities of pairs, which are of the estimate, {own} are expected to be correct."
+        f"To quote the share of correct links, use the {percent(mean)} of the first screen, which comes from the draws "
+        f"under “Clusters”. The pair probabilities of the estimate give {own}."
     )
 
 
@@ -288,7 +287,7 @@ def _least_certain(fit: Any) -> list[Any]:
     columns["probability"] = "probability of exactly these"
     shown = table.head(_MOST_CLUSTERS)[list(columns)].rename(columns=columns)
     those = f"{len(shown):,} of the {counted(len(table), 'entities')}" if len(shown) < len(table) else "the entities"
-    caption = f"The linked records that are least certain to be one entity: {those} with several records."
+    caption = f"The least certain entities: {those} with several records."
     every = f"“consilience table RUN matching_sets” has a row for each of the {fit.data.num_records:,} records."
     return [Table(shown, caption), every]
 
@@ -303,15 +302,15 @@ def _thresholds(fit: Any) -> Section | None:
     if not len(table):
         return None
     words = (
-        "What linking all pairs above a threshold would give, as the model expects: precision is how many of these are "
-        f"right, recall how many they are of the links {among(fit)}."
+        "What the model expects if you link all pairs above a threshold: precision is the share of these pairs that is "
+        f"correct, and recall the share that they are of the links {among(fit)}."
     )
-    columns, texts = ["threshold", "precision", "recall", "pairs", "clusters"], {}
+    columns, texts = ["threshold", "pairs", "precision", "recall", "clusters"], {}
     if _known_interval(num_entities(fit)) and (spread := _by_threshold(fit, table["threshold"].to_numpy())):
         table = table.assign(**spread)
         words += (
-            " Both are means of the draws under “Clusters”; shaded, and in brackets where there is any doubt, is what "
-            "95 % of these draws have. To quote how right and how complete the links are, take the first screen."
+            " Both are means of the draws under “Clusters”; bands and brackets cover 95 % of these draws. To quote how "
+            "correct and how complete the links are, use the first screen."
         )
         texts = {
             name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
@@ -319,7 +318,7 @@ def _thresholds(fit: Any) -> Section | None:
         }
     shown = _rows_that_differ(table[columns].rename(columns={"clusters": "entities"}), texts)
     even = table.loc[(table["threshold"] - _EVEN).abs().idxmin()]
-    gist = f"the model expects {percent(even['precision'])} of pairs above {even['threshold']:g} to be right"
+    gist = f"the model expects {percent(even['precision'])} of pairs above {even['threshold']:g} to be correct"
     gist = gist if even["pairs"] else f"no pair has a probability of {even['threshold']:g} or more"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 
@@ -362,10 +361,10 @@ def _unlinkable(fit: Any) -> Section | None:
         if not even:
             return None
         words = (
-            "Records that would not even be linked with a copy of themselves: their values are common, or missing. The "
-            "curve is the share whose log odds with a copy stay below each value."
+            "Records that would not be linked even with a copy of themselves, because their values are common or "
+            "missing. The curve is the share of records whose log odds with a copy are below each value."
         )
-        gist = f"{percent(even)} of the records have even odds or less with a copy of themselves"
+        gist = f"{percent(even)} of records have a probability of 0.5 or less with a copy of themselves"
         return Section("Unlinkable records", [words, linkage_figures.unlinkable_records(table)], gist)
     return None
 
@@ -389,15 +388,15 @@ def _lost(fit: Any) -> Section | None:
     if "loss" not in fit.member.table_names or not len(table := fit.table("loss")):
         return None
     words = (
-        "Only pairs of records that agree in enough fields are compared: they are the candidates (to leave out the "
-        "others is called blocking). Below is what the model expects of the links that were made and missed. It is "
-        "valid only if linked pairs look as the model predicts."
+        "Only pairs of records that agree on enough fields are compared; these are the candidates, and leaving out the "
+        "others is called blocking. The tables show which links the model expects to be made and missed. This is valid "
+        "only if linked pairs look as the model predicts."
     )
     known = table.set_index("quantity")["value"]
     frame = table[~table["quantity"].isin(["found_share", "completed", "entities"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
-        words += " Where it learned from links, it counted those that are no candidates too."
-    words += " To quote, take the first and the last share of the table; those between say where links are lost." * (
+        words += " What the model learned from links includes links that are no candidates."
+    words += " To quote, use the first and last share; the shares between them show where links are lost." * (
         expected_scores(fit).predicted_pairs > 0 and found_of_all(fit)[1] == "all links"
     )
     shown = frame["value"].where(frame["quantity"] != "threshold", -frame["value"])
@@ -412,7 +411,7 @@ def _lost(fit: Any) -> Section | None:
     shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
     found = float(known.get("found_share", np.nan))
-    gist = f"{percent(found)} of all links are expected among the candidates" if np.isfinite(found) else ""
+    gist = f"the candidates are expected to contain {percent(found)} of all links" if np.isfinite(found) else ""
     shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
     return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
 
@@ -439,18 +438,18 @@ def _shares(fit: Any) -> Table | None:
     ]  # fmt: skip
     frame = pandas.DataFrame(texts).fillna("–")
     frame.attrs["numbers"] = ("expected by the estimate", "mean of draws", "95 % of draws")
-    caption = "How right and how complete the links are, as the model expects"
+    caption = "How correct and how complete the model expects the links to be"
     own = fit.truth.counted().partitions is not fit.truth and any(np.isfinite(ends[0]) for *_, ends in rows)
-    return Table(frame, f"{caption}; the draws are of a run of their own, under “Clusters”." if own else f"{caption}.")
+    return Table(frame, f"{caption}; the draws are those under “Clusters”." if own else f"{caption}.")
 
 
 def _cleaning(fit: Any) -> Section | None:
     if "cleaning" not in fit.attributes:
         return None
     words = (
-        "How the columns of each file were read: of what type, how many different values they have in how many forms, "
-        "and in how many records they are missing. Forms are compared; the tables show values as they were written. A "
-        "category is compared for equality; the order is that of year, month and day in a date."
+        "How each column was read: its type, its distinct values, their forms after cleaning, and how many values are "
+        "missing. Forms are compared; tables show the values as written. Categories are compared for equality; the "
+        "order is that of year, month and day in a date."
     )
     table = fit.cleaning()
     gist = f"{counted(len(table), 'columns')}, {counted(int(table['missing'].sum()), 'values')} missing"
@@ -460,7 +459,7 @@ def _cleaning(fit: Any) -> Section | None:
 def _patterns(fit: Any) -> Section | None:
     if "patterns" not in fit.member.table_names or fit.data.num_sources == 1:
         return None
-    words = "How many entities have records in exactly these files, over the draws in which entities are counted."
+    words = "How many entities have records in exactly these files, over the draws under “Clusters”."
     found = fit.table("patterns")
     names = {"sources": "files", "entities": "entities, mean", "lower": "95 % from", "upper": "to"}
     table = _renamed(_written(found, {"entities": 1, "lower": 0, "upper": 0}), names)
@@ -478,8 +477,8 @@ def _known(fit: Any) -> Section | None:
     scores = score_partition(fit, fit.data)
     table = reliability_of_pairs(fit.truth.pairs(), np.asarray(fit.data.entity))
     words = (
-        "Entities are known for these records, and were not used. Pairs count as predicted with their probability; "
-        "below, those of each range of probabilities, with how many of them are of one entity."
+        "The entities of these records are known and were not used. Pairs count by their probability. The curve and "
+        "the last table show, for each range of probabilities, how many pairs are one entity."
     )
     texts = [_score_text(row.score, row.value) for row in scores.table.itertuples()]
     shown = scores.table.assign(value=texts)
@@ -529,8 +528,8 @@ def system_sections(
             row = {"system": name, "metric": one, "value": score.value, "sd over draws": score.sd}
             rows.append(row | {"95 % from": low, "to": high, "against the estimate": score.point})
     words = (
-        "Scores over the draws of who is one entity, as far as the model holds. A system that was made with this model "
-        "looks better than it is."
+        "Scores over the posterior draws, valid if the model is right. A system that was made with this model looks "
+        "better than it is."
     )
     blocks: list[Any] = [words, Table(pandas.DataFrame(rows), "Scores of systems.")]
     if len(systems) > 1:

@@ -20,9 +20,9 @@ _ENDINGS = (".csv", ".parquet")
 def line_of_links(fit: Any) -> str:
     """Return the line under the title: what was linked, by what, and where the result stands."""
     data = fit.data
-    files = f" of {counted(data.num_sources, 'files')}" if data.num_sources > 1 else ""
-    fields = f" by {counted(data.num_fields, 'fields')}"
-    how = f"{fit.member.name}, {METHODS.get(fit.method, fit.method)}"
+    files = f" in {counted(data.num_sources, 'files')}" if data.num_sources > 1 else ""
+    fields = f" on {counted(data.num_fields, 'fields')}"
+    how = f"model {fit.member.name}, by {METHODS.get(fit.method, fit.method)}"
     return f"{counted(data.num_records, 'records')}{files}, compared{fields} · {how} · {today()}"
 
 
@@ -50,14 +50,14 @@ def links_section(fit: Any) -> Section | None:
     ]
     frame = pandas.DataFrame(rows, columns=["record", "linked with", "probability", "differs in"])
     texts = {"probability": [near_cut(own) for own in frame["probability"]]}
-    table = Table(frame, "Links, the surest first.", of="pairs", texts=texts, total=len(one))
+    table = Table(frame, "Links, most probable first.", of="pairs", texts=texts, total=len(one))
     number = counted(len(one), "links")
     files = written_files(fit)
     if files:
-        said = f"{joined(files)} {'has' if len(files) == 1 else 'have'} the result"
+        said = f"{joined(files)} {'contains' if len(files) == 1 else 'contain'} the result"
         words = (
-            f"The result stands in {joined(files)}: the entity of each record with its certainty, and the pairs of "
-            "records that were looked at with their probability."
+            f"The result is in {joined(files)}: the entity of each record with its certainty, and the compared pairs "
+            "of records with their probability."
         )
         return Section("Links", [words, table], f"{number}; {said}")
     words = "“consilience table RUN entities --csv entities.csv” writes the entity of each record with its certainty."

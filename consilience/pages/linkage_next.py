@@ -46,7 +46,7 @@ def next_steps(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
     spoken = across or typos.number > 0 or parts is not None
     again = "link the split files" if parts else "link again"
     best = [Action(_recommended(fit, typos, again, across=across), f"{link} -o {_AGAIN}")] if spoken else []
-    words = "Write same or different into its column answer, then link with these answers:"
+    words = "Write same or different in its answer column, then link with your answers:"
     answered = [Action(words, f"{link} --labels review.csv -o decided")]
     answered *= fit.method == "em" and "labels" not in fit.attributes
     return [
@@ -57,7 +57,7 @@ def next_steps(fit: Any, own: Weighed, typos: Typos) -> list[Action]:
         _result(fit),
         *([] if across else across_files(fit, link)),
         *(_by_similarity(kinds, similar, link) if similar and not typos.number else []),
-        Action("See what fields weigh", section="Match weights"),
+        Action("See how much each field counts", section="Match weights"),
         Action("Choose a threshold", section="Threshold curve"),
     ]  # fmt: skip
 
@@ -67,17 +67,18 @@ def _recommended(fit: Any, typos: Typos, again: str, *, across: bool) -> str:
     how = f"with {joined(f'“{name}”' for name in typos.fields)} compared by similarity" if typos.number else ""
     if not across:
         return f"{capital(again)} {how}, as {typos.words}:" if how else f"{capital(again)}:"
-    words = f"If no file has an entity (such as a person) twice, {again} only between files{how and f', and {how}'}"
-    why = [one for one in (parted(fit), typos.words) if one]
-    return f"{'; '.join([words, *why])}:"
+    if_ = "If no file contains the same entity (such as a person) twice"
+    words = f"{if_}, {again} only between files{how and f', {how}'}"
+    why = "; ".join(one for one in (parted(fit), typos.words) if one)
+    return f"{words}{why and f'. {capital(why)}'}:"
 
 
 def _review(fit: Any, again: str) -> Action:
     """Advise to decide on pairs by hand, of this run or of the one that links again."""
     if again:
-        words = "Check pairs by hand, the most doubtful first, until they are clear; this writes a list to answer:"
+        words = f"List the pairs that are still in doubt, to decide them by hand; this run has {pairs_in_doubt(fit)}:"
         return Action(words, f"consilience review {again} -o review.csv", "Review list")
-    words = f"Decide on pairs by hand, the least certain first{pairs_in_doubt(fit)}; this writes a list to answer:"
+    words = f"List the {pairs_in_doubt(fit)}, to decide them by hand:"
     return Action(words, "consilience review RUN -o review.csv", "Review list")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from consilience.models.truth.partitions import pairs_together
-from consilience.pages import Action
+from consilience.pages import Action, capital
 from consilience.pages.links_found import pairs_of_records
 from consilience.pages.record_pairs import DOUBTFUL, SHOWN, doubtful_records, most_in_doubt, near_cut
 from consilience.printing import counted, joined
@@ -28,11 +28,11 @@ def between_and_within(fit: Any) -> list[str]:
         return []
     (between, of_between), (within, of_within) = counts = _counted(fit, *linked)
     said = (
-        f"Between files {between:,} of {counted(of_between, 'pairs')} of records {_are(between)} linked, within a file "
-        f"{within:,} of {of_within:,}. Before it compares values the model takes both to be equally probable"
+        f"{between:,} of {counted(of_between, 'pairs')} of records in different files {_are(between)} linked, and "
+        f"{within:,} of {of_within:,} in the same file. The model starts by assuming that both are equally likely"
     )
     if _is_rare(*counts):
-        said += ", so that links within a file are less sure than stated"
+        said += ", so the links within a file are less certain than stated"
     return [f"{said}."]
 
 
@@ -44,7 +44,8 @@ def across_files(fit: Any, link: str) -> list[Action]:
     if not within_too(fit):
         return []
     why = parted(fit)
-    words = f"If no file has an entity (such as a person) twice, link only between files{why and f'; {why}'}:"
+    words = "If no file contains the same entity (such as a person) twice, link only between files"
+    words = f"{words}{why and f'. {capital(why)}'}:"
     return [Action(words, f"{link} --restriction across -o linked-across")]
 
 
@@ -57,9 +58,9 @@ def parted(fit: Any) -> str:
     if not number:
         return ""
     if number > _MOST_NAMED:
-        return f"this parts the {number:,} links within a file"
+        return f"this removes the {number:,} links within a file"
     named = zip(names[one[own]], names[other[own]], fit.truth.pairs().of(one[own], other[own]), strict=True)
-    return f"this parts {joined(f'{a} and {b} (linked with {probability(p, 2)})' for a, b, p in named)}"
+    return f"this separates {joined(f'{a} and {b} (linked with probability {probability(p, 2)})' for a, b, p in named)}"
 
 
 def links_and_pairs(fit: Any) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -107,16 +108,16 @@ def in_doubt(fit: Any, surer: np.ndarray) -> list[str]:
     number = len(doubtful) - known
     one, other = (np.array([record]) for record in most_in_doubt(fit))
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
-    more = f"; {known:,} more {_are(known)} in links that are surer than stated" * bool(known)
+    more = f"; {known:,} more {_are(known)} in links that are safer than stated" * bool(known)
     return [
-        f"For {number:,} of {counted(fit.data.num_records, 'records')} it is in doubt which others are of the same "
-        f"entity (certainty below {DOUBTFUL}){more}. Most in doubt are {names[one[0]]} and {names[other[0]]}, one "
-        f"entity with a probability of {near_cut(of_both)}."
+        f"For {number:,} of {counted(fit.data.num_records, 'records')} it is uncertain which others belong to the same "
+        f"entity (certainty below {DOUBTFUL}){more}. The least certain pair is {names[one[0]]} and {names[other[0]]}: "
+        f"one entity with probability {near_cut(of_both)}."
     ]
 
 
 def pairs_in_doubt(fit: Any) -> str:
-    """Say in brackets how many pairs are in doubt, with a space in front; empty of none."""
+    """Say how many pairs are in doubt, and what that means."""
     chance = fit.truth.pairs().probability
     number = int(((chance > SHOWN) & (chance < DOUBTFUL)).sum())
-    return f" ({number:,} {'has' if number == 1 else 'have'} a probability from {SHOWN} to {DOUBTFUL})" * bool(number)
+    return f"{counted(number, 'pairs')} in doubt (probability {SHOWN} to {DOUBTFUL})"

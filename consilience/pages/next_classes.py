@@ -10,6 +10,7 @@ import numpy as np
 from consilience.inference.fitting import Fit
 from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
+from consilience.notes import Level
 from consilience.pages import SURE, Action, assumed, rankings_agree, who_agrees
 from consilience.pages.annotators_by_gold import clearly_low
 from consilience.pages.chains import (
@@ -33,9 +34,23 @@ _MOST_NAMED = 3  # annotators to look at
 
 _SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
 
+<<<<<<< HEAD
 def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page."""
     unit = fit.data.unit
+=======
+
+def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list[Action]:
+    """Say what can be done next: commands, and links into the page.
+
+    Parameters
+    ----------
+    fit, found : of the page.
+    named : its truth, as `worded` writes it.
+    chains : of a fit of mentions.
+    """
+    unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
+>>>>>>> pagesB
     better = "avoids this"
     if is_counted(fit):
         weighs = " and weights annotators by their errors" * (fit.data.rows == "annotation")
@@ -53,19 +68,31 @@ def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
         words = draws if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
-        if worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
+        poor = any(note.level is Level.error for note in fit.findings())
+        if poor if unit == "mention" else worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
     actions = [
         *others,
+        *([Action(what_to_read(named, found.top, fit.data, chains), section="Text")] if unit == "mention" else []),
         *_chance_alone(fit, blind),
         *_checked_first(found, named),
+<<<<<<< HEAD
         Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
         Action(f"Review the {_how_many(fit, found)}", section=f"{unit.capitalize()}s"),
         *rankings_agree.actions(fit),
         *_written_labels(fit),
         Action(next_gain(fit, found.next_labels), section="Next labels"),
         *_of_annotators(fit, found.annotators, blind),
+=======
+        *([] if unit == "mention" else [
+            Action(f"Look at the {_how_many(fit, found, which)}", section=f"{unit.capitalize()}s")
+        ]),
+        *rankings_agree.actions(fit),
+        *_written_labels(fit),
+        Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
+        Action(_whom(fit, found.annotators, blind, who), section="Annotators"),
+>>>>>>> pagesB
     ]  # fmt: skip
     if fit.data.rows == "rating":
         off = to_take_off(fit, found.offsets, found.without_offsets)
@@ -95,9 +122,15 @@ def _chance_alone(fit: Fit, blind: str) -> list[Action]:
     if not blind:
         return []
     if fit.data.unit != "mention":
+<<<<<<< HEAD
         return [Action(f"Review {blind}, whose labels may agree by chance alone", section="Annotators")]
     words = f"Fit again without the labels of {blind}, which may agree with others by chance alone, to see what changes"
     words += "" if is_counted(fit) else ". That need not be better, as the fit learns how often each annotator errs"
+=======
+        return [Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")]
+    words = f"Fit again without {blind}, who may agree with the others only by chance, and see what changes"
+    words += "" if is_counted(fit) else ". This need not be better, because the model learns how often annotators err"
+>>>>>>> pagesB
     return [Action(f"{words}:", who_agrees.left_out(fit, blind.split(", ")))]
 
 
@@ -185,6 +218,7 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
 
 
+<<<<<<< HEAD
 def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
     """Say which annotators to review; nothing of a vote by which nobody is clearly lower than the others.
 
@@ -200,6 +234,17 @@ def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
 
 
 def _worst(annotators: Any, blind: str) -> str:
+=======
+def _whom(fit: Fit, annotators: Any, blind: str, who: str) -> str:
+    """Say which annotators to look at; the parameters are those of `_worst`, and what they have in common."""
+    worst = _worst(fit, annotators, blind)
+    lowest = "sensitivity" in annotators and "accuracy" not in annotators and worst
+    whom = "the annotators with the lowest sensitivity" if lowest else f"annotators {who}"
+    return f"Look at {whom}{worst}"
+
+
+def _worst(fit: Fit, annotators: Any, blind: str) -> str:
+>>>>>>> pagesB
     """Name the annotators who err most often, but for those of whom that is said already; empty where none is known.
 
     Parameters
@@ -220,6 +265,7 @@ def _worst(annotators: Any, blind: str) -> str:
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
     if score == "sensitivity":  # whose intervals seldom rank those of mentions
         after = f" after {blind}" * any(name in blind.split(", ") for name in worst)
+<<<<<<< HEAD
         return f"{after} by their sensitivities: {named}" if named else ""
     return f", starting with {named}" if named else ""
 
@@ -236,3 +282,7 @@ def _lowest_of_votes(annotators: Any) -> str:
     named = clearly_low(annotators["annotator"][known], number[known], right[known])
     who = joined([f"“{one}”" for one in named]) if named else ""
     return f"{who}, which {what} clearly less often than those of the others" * bool(named)
+=======
+        return f"{after}: {named}" if named else ""
+    return f", first {named}" if named else ""
+>>>>>>> pagesB

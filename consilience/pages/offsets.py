@@ -70,7 +70,7 @@ class Offsets(NamedTuple):
             return []
         low, high = (float(end[one]) for end in self.ends())
         _, *texts = within(self.mean[one], *sorted((abs(low), abs(high))))
-        means = "The means on this page are corrected for that" if corrected else "The means are not corrected for that"
+        means = "The means on this page correct for that" if corrected else "The means do not correct for that"
         return [
             f"“{self.names[one]}” rates {_higher(float(self.mean[one]), decimals(low, high))} than the others on the "
             f"same items ({' to '.join(texts)}, 95 %){self._others(one)}. {means}."

@@ -26,8 +26,8 @@ def kinds_in_words(fit: Any, against: Any, who: Any) -> str:
     own, one_cluster = against[against["expert"] == who], _of_one_cluster(fit, who)
     apart = int((own["together"] > 0.5).sum())
     return (
-        f"Of {counted(int((~one_cluster).sum()), 'pairs')} of different clusters {who} calls {len(own) - apart:,} "
-        f"together, and of {int(one_cluster.sum()):,} of one cluster {apart:,} apart"
+        f"{who} calls {len(own) - apart:,} of {counted(int((~one_cluster).sum()), 'pairs')} in different clusters "
+        f"together, and {apart:,} of {int(one_cluster.sum()):,} in one cluster apart"
     )
 
 
@@ -53,10 +53,10 @@ def spread_in_words(fit: Any, who: Any) -> str:
         f"{bad:,} of {number:,} ({numbered(one)} with {numbered(other)})" for one, other, bad, number in found
     ])  # fmt: skip
     if chance >= _CLEAR:
-        means = "They do not clearly pile up on some clusters, as they would if this expert took two for one"
+        means = "They do not clearly concentrate on some clusters, as they would if this expert merged two clusters"
     else:
-        means = "They pile up on some clusters, so this expert may sort the items in another way"
-    return f"By pairs of clusters these calls of together are {told}. {means} (chi-square test, {p_value(chance)})."
+        means = "They concentrate on some clusters, so this expert may sort the items in another way"
+    return f"By pair of clusters, the “together” errors are {told}. {means} (chi-square test, {p_value(chance)})."
 
 
 def _of_one_cluster(fit: Any, who: Any) -> np.ndarray:

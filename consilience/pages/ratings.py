@@ -16,7 +16,16 @@ from consilience.pages.more_ratings import COLUMN, MoreRatings
 from consilience.pages.next_steps import by_command, fit_again
 from consilience.pages.offsets import Offsets, short
 from consilience.pages.run import fitting_lines
-from consilience.pages.sides import OF_OTHERS, SURE_LEVEL, Sides, Without, how_probably, sides_by_name, sides_of
+from consilience.pages.sides import (
+    OF_OTHERS,
+    SURE_LEVEL,
+    Sides,
+    Without,
+    close_calls,
+    how_probably,
+    sides_by_name,
+    sides_of,
+)
 from consilience.pages.spread_of_ratings import Spread
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
@@ -27,11 +36,11 @@ _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
 _SETTING = "40 items and 5 annotators with offsets of 5, 4 ratings of each item with errors of 7"
 _HELD = {True: 94, False: 91}  # per cent of the intervals of items, by whether offsets were taken off
-_MEASURED = f"In 1,000 simulations of {_SETTING}, 95 % intervals of items held their mean by"
+_MEASURED = f"In 1,000 simulations of {_SETTING}, 95 % intervals of items contained the mean by"
 _HELD_OF_OTHERS = (
-    f"In 250 simulations of {_SETTING}, 95 % intervals of items held their mean by all annotators of that kind in 96 % "
-    "of cases, and 80 % intervals in 82 %. But misses come together, as the same annotators move all means alike: in "
-    "4 % of the simulations fewer than 80 % of the 95 % intervals did."
+    f"In 250 simulations of {_SETTING}, 95 % intervals of items contained the mean over all annotators of that kind in "
+    "96 % of cases, and 80 % intervals in 82 %. Misses come together, because the same annotators move all means: in "
+    "4 % of the simulations fewer than 80 % of the 95 % intervals contained it."
 )
 
 
@@ -53,18 +62,18 @@ def scale_sections(
     gist = f"{high:,} above {threshold:g} and {low:,} below at a certainty of {SURE:g} or more, {open_:,} open"
     taken = without is not None or offsets.taken
     words = (
-        f"A dot is the estimated mean of an item, and its bar holds that mean with a probability of "
-        f"{100 * SURE_LEVEL:.0f} %. A bar that does not reach the dashed line, the threshold of {threshold:g}, is a "
-        f"side that is at least {100 * SURE:.0f} % certain. Thin lines are single ratings"
-        f"{', from which the offsets of annotators are taken off' * taken}."
+        f"A dot is the estimated mean of an item, and its bar contains the mean with a probability of "
+        f"{100 * SURE_LEVEL:.0f} %. If the bar does not reach the dashed line (the threshold of {threshold:g}), the "
+        f"side is at least {100 * SURE:.0f} % certain. Thin lines are single ratings"
+        f"{', with the offsets of annotators removed' * taken}."
     )
     how = (
-        f"An estimated mean is {_moved_towards(fit)}. It is that of many ratings of this item by "
+        f"An estimated mean is {_moved_towards(fit)}. It estimates the mean of many ratings of this item by "
         f"{_whose_mean(offsets, without)}. {_bars_alike(found.ends[0], found.ends[1], item)}"
     )
     more = [More("What the bars are", [how]), *wanted.blocks(), *_if_otherwise(names, best, found, without)]
     shown = _table_of_items(fit, found, offsets, without, wanted)
-    write = ["To write these means and certainties to a file:", Code(sides_command(fit), "To write them")]
+    write = ["To save these means and certainties:", Code(sides_command(fit), "To write them")]
     blocks = [
         *sides_by_name(names.to_numpy(), found.above, threshold), words, _scale(fit, found, without),
         extremes_words(fit, found, offsets, without), shown, _sure_of(fit, best, offsets, without), *more,
@@ -90,9 +99,9 @@ def _scale(fit: Any, found: Sides, without: Without | None) -> Bars:
         )
         for place in drawn.tolist()
     ]  # fmt: skip
-    which = "" if len(drawn) == len(names) else f" Drawn are the {len(drawn)} whose side is least certain."
+    which = "" if len(drawn) == len(names) else f" The {len(drawn)} with the least certain side are drawn."
     heads = ("item", "rating", "mean, certainty")
-    caption = f"Items along the scale, the highest first, with intervals of {100 * SURE_LEVEL:.0f} %.{which}"
+    caption = f"Items along the scale, highest first, with {100 * SURE_LEVEL:.0f} % intervals.{which}"
     return Bars(rows, caption, heads, float(fit.options["threshold"]))
 
 
@@ -114,9 +123,9 @@ def _table_of_items(
     if wanted.number.any():
         table[COLUMN] = wanted.number
         texts[COLUMN] = [wanted.texts[one] for one in order.tolist()]
-    taken = "; offsets of annotators are taken off the mean" * (without is not None)
-    taken += "; offsets of annotators are taken off the ratings" * offsets.taken
-    return Table(table.iloc[order], f"Items, the least certain side first{taken}.", of="sides", texts=texts)
+    taken = "; annotator offsets are removed from the mean" * (without is not None)
+    taken += "; annotator offsets are removed from the ratings" * offsets.taken
+    return Table(table.iloc[order], f"Items, least certain side first{taken}.", of="sides", texts=texts)
 
 
 def _if_otherwise(names: Any, best: Score, found: Sides, without: Without | None) -> list[More]:
@@ -133,11 +142,11 @@ def _if_otherwise(names: Any, best: Score, found: Sides, without: Without | None
     frame = pandas.DataFrame({"item": names, **columns}).iloc[order]
     texts = {name: [probability(one) for one in values[order].tolist()] for name, values in columns.items()}
     words = (
-        "The first column is what this page goes by. The second supposes that no ratings but those of these annotators "
-        "matter, and the third is the fit itself, whose tables “labels” and “means” take annotators for alike."
+        "This page uses the first column. The second assumes that only the ratings of these annotators matter. The "
+        "third is the fit itself, whose tables “labels” and “means” assume that annotators rate alike."
     )
-    table = Table(frame, "Certainty of the side, by whose mean it is.", texts=texts)
-    return [More("Certainties under other suppositions", [words, table])]
+    table = Table(frame, "Certainty of the side under three assumptions.", texts=texts)
+    return [More("Certainties under other assumptions", [words, table])]
 
 
 def _sure_of(fit: Any, best: Score, offsets: Offsets, without: Without | None) -> str:
@@ -145,10 +154,10 @@ def _sure_of(fit: Any, best: Score, offsets: Offsets, without: Without | None) -
     how = how_counted(best, fit.truth, "side")
     if without is not None:
         return (
-            f"{how} They are {OF_OTHERS}: the offsets of annotators are taken off before the fit, and intervals are "
-            "wider, and certainties lower, by how far other annotators would move all means together."
+            f"Certainties are {OF_OTHERS}: annotator offsets are removed before the fit, and certainties are lowered "
+            "(intervals widened) by how far other annotators would move all means together."
         )
-    whose = f"They are {offsets.condition}." if offsets.taken else "The fit takes annotators for alike."
+    whose = f"They are {offsets.condition}." if offsets.taken else "The fit assumes that annotators rate alike."
     return f"{how} {whose}".strip()
 
 
@@ -163,7 +172,7 @@ def ratings_verdict(fit: Fit, found: Sides, offsets: Offsets, without: Without |
     high, low, open_ = found.counts
     rest = f"; report the other {open_:,} as open" if open_ and high + low else "; report all as open" * bool(open_)
     number = counted(high + low + open_, "items")
-    sure = f"{high:,} of {number} are above {threshold:g} and {low:,} below at a certainty of {SURE:g} or more"
+    sure = f"With at least {100 * SURE:.0f} % certainty {high:,} of {number} are above {threshold:g} and {low:,} below"
     return f"{sure}, {_of_whom(offsets, without)}{rest}."
 
 
@@ -182,16 +191,16 @@ def ratings_figure(fit: Fit, found: Sides) -> Any:
 def _bars_alike(lower: np.ndarray, upper: np.ndarray, item: np.ndarray) -> str:
     """Say why the bars are of different widths, or of nearly one."""
     width, number = upper - lower, np.bincount(item, minlength=len(lower))
-    learnt = "How far ratings of one item spread is learnt from those of all items"
+    learnt = "The spread of the ratings of one item is learned from all items"
     of_each = [width[number == one] for one in np.unique(number)]
     compared = [one for one in of_each if len(one) > 1]
     alike = all(one.max() < _ALIKE * one.min() for one in compared)
     if not alike or 2 * sum(map(len, compared)) < len(width):
         more = "more ratings, and closer ones, make" if np.ptp(number) else "closer ratings make"
-        return f"{learnt} and its own; {more} a narrower bar."
-    learnt += ", and here they show no clear difference between items"
+        return f"{learnt} and its own ratings; {more} a narrower bar."
+    learnt += ", which show no clear difference here"
     if width.max() > _ALIKE * width.min():
-        return f"{learnt}: how wide a bar is depends on little but the number of ratings."
+        return f"{learnt}: the width of a bar depends mainly on the number of ratings."
     each = f", and each has {counted(int(number[0]), 'ratings')}" if not np.ptp(number) else ""
     return f"{learnt}{each}: so the bars are of nearly one width."
 
@@ -210,8 +219,8 @@ def _whose_mean(offsets: Offsets, without: Without | None) -> str:
 def _moved_towards(fit: Any) -> str:
     """Say where estimated means lie, between those of the ratings and what the prior expects."""
     of_all = "mean" in fit.resolved.learned_priors
-    towards = "that of all items" if of_all else "what the prior expects"
-    return f"moved from the mean of its ratings towards {towards}, the further the fewer ratings it has"
+    towards = "the mean of all items" if of_all else "the prior mean"
+    return f"pulled from the mean of its ratings towards {towards}, more strongly if it has few ratings"
 
 
 def sides_words(fit: Any, found: Sides, offsets: Offsets, without: Without | None, *, systems: bool) -> str:
@@ -225,9 +234,18 @@ def sides_words(fit: Any, found: Sides, offsets: Offsets, without: Without | Non
     threshold, number = float(fit.options["threshold"]), len(found.mean)
     above = int((found.mean >= threshold).sum())
     return (
-        f"By their estimated means {above:,} of {counted(number, 'items')} {'is' if above == 1 else 'are'} above "
-        f"{threshold:g} and {number - above:,} below.{_moved_together(offsets, without, systems=systems)}"
+        f"{above:,} of {counted(number, 'items')} {'has' if above == 1 else 'have'} an estimated mean of {threshold:g} "
+        f"or more, and {number - above:,} less.{_moved_together(offsets, without, systems=systems)}"
+        f"{close_calls(fit.table('means')['item'].to_numpy(), found.above)}"
     )
+
+
+def not_the_posterior(without: Without | None) -> str:
+    """Say that the page's numbers are not the posterior of the fit, where they are not; else nothing."""
+    return "" if without is None else (
+        f"The means and certainties on this page are not this posterior: they are {OF_OTHERS} (see Items). The tables "
+        "“labels” and “means” of the fit have the posterior itself."
+    )  # fmt: skip
 
 
 def _moved_together(offsets: Offsets, without: Without | None, *, systems: bool) -> str:
@@ -235,24 +253,24 @@ def _moved_together(offsets: Offsets, without: Without | None, *, systems: bool)
     half = offsets.half if without is None else without.offsets.half
     if offsets.taken or not np.isfinite(half):
         return ""
-    known = "do not allow for that"
+    known = "do not include this"
     if without is not None:
-        known = f"allow for that{', scores of systems do not' * systems}"
-    few = f"as there are only {counted(offsets.known, 'annotators')}"
-    return f" All means may be off together by up to {short(half)} (95 %), {few}; certainties {known}."
+        known = f"include this{', scores of systems do not' * systems}"
+    few = f"With only {counted(offsets.known, 'annotators')}"
+    return f" {few}, all means may be off together by up to {short(half)} (95 %); certainties {known}."
 
 
 def extremes_words(fit: Any, found: Sides, offsets: Offsets, without: Without | None) -> str:
     """Name the items with the lowest and the highest estimate, and say how probably they are what they seem."""
     names, ends = fit.table("means")["item"], [int(at(found.mean)) for at in (np.argmax, np.argmin)]
     high, low = ("“{}” ({}; {} to {}, 95 %)".format(names.iloc[one], *within(*found.bounds(one))) for one in ends)
-    said = f"The lowest estimate is that of {low}, the highest that of {high}."
+    said = f"{low} has the lowest estimate, and {high} the highest."
     if len(names) < 2:
         return said
     number, highest, lowest = how_probably(fit if without is None else without.fit, *ends)
-    alike = "" if offsets.taken or without is not None else ", which takes annotators for alike too,"
+    alike = "" if offsets.taken or without is not None else ", which also assumes that annotators rate alike,"
     return (
-        f"{said} By {number:,} draws of all means from the posterior{alike} “{names.iloc[ends[1]]}” is the lowest with "
+        f"{said} In {number:,} draws of all means from the posterior{alike} “{names.iloc[ends[1]]}” is the lowest with "
         f"probability {lowest}, and “{names.iloc[ends[0]]}” the highest with probability {highest}."
     )
 
@@ -274,11 +292,11 @@ def rating_numbers(
         numbers |= tile("mean of the items", middle, middle - half, middle + half, f", {OF_OTHERS}")
     of = counted(len(found.mean), "items")
     whose = f", by {offsets.these} alone" * offsets.taken
-    side = f"their side of {fit.options['threshold']:g}, the threshold, is less than {100 * SURE:.0f} % certain"
-    numbers |= {f"of {of} are open: {side}{whose}": found.counts[2]}
+    side = f"side of {fit.options['threshold']:g} less than {100 * SURE:.0f} % certain"
+    numbers |= {f"of {of} open ({side}){whose}": found.counts[2]}
     if systems:
         return numbers
-    numbers |= {f"mean certainty of the side, over all items{whose}": f"{found.certainty.mean():.3f}"}
+    numbers |= {f"mean certainty of the sides{whose}": f"{found.certainty.mean():.3f}"}
     return numbers | spread.figure
 
 
@@ -287,11 +305,12 @@ def unchecked(offsets: Offsets, without: Without | None) -> str:
     if not len(offsets.mean):
         return "nothing here checks the fit"
     if offsets.taken:
-        return "nothing here checks the means, or that the offset of an annotator is the same on every item"
+        return "nothing here checks the means, or that an annotator has the same offset on every item"
     if without is not None:
         return "nothing here checks the means"
-    alike = "they may be" if offsets.furthest is None else "they are not"
-    return f"nothing here checks the means. The model takes annotators for alike, which {alike} (see Annotator offsets)"
+    alike = "they may" if offsets.furthest is None else "they do not"
+    assumed = "The model assumes that annotators rate alike"
+    return f"nothing here checks the means. {assumed}; {alike} (see Annotator offsets)"
 
 
 def _offsets(fit: Fit, found: Offsets, without: Without | None) -> Section:
@@ -305,16 +324,16 @@ def _offsets(fit: Fit, found: Offsets, without: Without | None) -> Section:
         mean, *ends = map(float, numbers)
         text = "{} ({} to {})".format(*(written(one, form) for one in (mean, *ends)))
         rows.append(Bar(str(name), mean, text, interval=(ends[0], ends[1])))
-    taken = "can be taken off the ratings"
+    taken = "can be removed from the ratings"
     if found.taken or without is not None:
-        taken = f"was taken off the ratings before the {'fit' if found.taken else 'means on this page were computed'}"
+        taken = f"was removed from the ratings before the {'fit' if found.taken else 'means here were computed'}"
     words = (
-        "The gap of an annotator is how much higher the annotator rates than the others do on the same items, with the "
-        "95 % interval of that average over many such items. The offset is how much higher than the mean of all "
-        f"annotators, by least squares. As a rule it is smaller, as the annotator counts in that mean. It {taken}."
+        "The gap is how much higher an annotator rates than the others do on the same items, with its 95 % interval. "
+        "The offset is how much higher the annotator rates than the mean of all annotators, by least squares. It is "
+        f"usually smaller, because the annotator counts in that mean. The offset {taken}."
     )
-    before = ", before offsets were taken off" * found.taken
-    caption = f"Gap of each annotator to the others{before}, the highest first."
+    before = ", before offsets were removed" * found.taken
+    caption = f"Gap between each annotator and the others{before}, highest first."
     blocks: list[Any] = [words, Bars(rows, caption, ("annotator", "gap", "mean (95 %)")), _held(found, without)]
     both = {"gap to the others": found.mean, "offset from the mean of all": found.from_all}
     frame = pandas.DataFrame({"annotator": found.names, "ratings": found.number, **both})
@@ -323,11 +342,11 @@ def _offsets(fit: Fit, found: Offsets, without: Without | None) -> Section:
     blocks += [] if without is None else [_changed(fit, found, without)]
     if found.furthest is not None:
         blocks += [
-            f"To fit again{'' if by_command(fit) else ' in Python'} for {found.these} alone, their offsets taken off:",
+            f"To fit again{'' if by_command(fit) else ' in Python'} for {found.these} alone, without their offsets:",
             Code(_lines_without_offsets(fit), "To take the offsets off"),
         ]
     gist = f"{apart} of {len(found.mean):,} annotators rate{'s' * (apart == 1)} higher or lower than the others"
-    return Section("Annotator offsets", blocks, f"{gist}, taken off before the fit" if found.taken else gist)
+    return Section("Annotator offsets", blocks, f"{gist}, removed before the fit" if found.taken else gist)
 
 
 def _held(found: Offsets, without: Without | None) -> str:
@@ -336,14 +355,14 @@ def _held(found: Offsets, without: Without | None) -> str:
         return _HELD_OF_OTHERS
     if found.taken:
         return (
-            f"At the top of the page the interval of the mean of all items is {OF_OTHERS}; no other interval is. "
-            f"{_MEASURED} these annotators in {_HELD[True]} % of cases, and that of the mean of all items held it "
-            "for others of the same kind in 96 %."
+            f"The interval of the mean of all items, at the top of the page, is {OF_OTHERS}; no other interval is. "
+            f"{_MEASURED} these annotators in {_HELD[True]} % of cases, and the interval of the mean of all items "
+            "contained it for other annotators of that kind in 96 %."
         )
     return (
         f"The interval of the mean of all items, at the top of the page, allows for such offsets: it is {OF_OTHERS}. "
-        f"{_MEASURED} annotators of the same kind in {_HELD[False]} % of cases. But misses come together, as the same "
-        "annotators move all means alike: in 7 % of the simulations fewer than 80 % of the intervals did."
+        f"{_MEASURED} annotators of the same kind in {_HELD[False]} % of cases. Misses come together, because the same "
+        "annotators move all means: in 7 % of the simulations fewer than 80 % of the intervals contained it."
     )
 
 
@@ -355,8 +374,8 @@ def _changed(fit: Any, found: Offsets, without: Without) -> str:
     digits = decimals(0.0, float(np.median(without.sides.ends[1] - without.sides.ends[0])))
     most = written(float(np.abs(after - before).max()), f".{digits}f")
     return (
-        f"Taking the offsets off moved the mean of an item by up to {most}, and {crossed:,} of "
-        f"{counted(len(after), 'items')} to the other side. For {found.these} alone the mean certainty of the side "
+        f"Removing the offsets moved means by up to {most}, and {crossed:,} of {counted(len(after), 'items')} to the "
+        f"other side. For {found.these} alone the mean certainty of the side "
         f"would be {without.top.value:.3f}, and {below(without.top):,} instead of {without.sides.counts[2]:,} items "
         "would be open."
     )
@@ -368,10 +387,10 @@ def to_take_off(fit: Any, found: Offsets, without: Without | None) -> list[Actio
         return []
     how = "" if by_command(fit) else " in Python"
     gain = "" if without is None else (
-        f", which would leave {below(without.top):,} instead of {without.sides.counts[2]:,} items open. Its "
-        "certainties do not hold for other annotators"
+        f", which would leave {below(without.top):,} instead of {without.sides.counts[2]:,} items open. These "
+        "certainties do not apply to other annotators"
     )  # fmt: skip
-    words = f"If only the ratings of {found.these} matter, fit again{how} with their offsets taken off{gain}"
+    words = f"If only the ratings of {found.these} matter, fit again{how} without their offsets{gain}"
     if not how:
         return [Action(f"{words}:", _command_without_offsets(fit))]
     return [Action(words, section="Annotator offsets")]
@@ -379,7 +398,7 @@ def to_take_off(fit: Any, found: Offsets, without: Without | None) -> list[Actio
 
 def to_write(fit: Fit) -> list[Action]:
     """Return the advice to write what the page says of the items to a file, where a command does."""
-    words = "Write the mean, the side and its certainty of each item:"
+    words = "Save the mean, side and certainty of each item:"
     return [Action(words, sides_command(fit))] * bool(fit.folder)
 
 

@@ -16,7 +16,7 @@ from consilience.data import Records
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.readings import range_text
 from consilience.models.intervals import ends
-from consilience.models.truth.partitions import pairs_together
+from consilience.models.truth.partitions import IN_DOUBT, pairs_together
 from consilience.pages import Bar, Bars, More, Section, Table
 from consilience.pages.agreement_by_chance import Weighed, in_detail, only_unsure
 from consilience.pages.dates_in_parts import lines_that_split
@@ -25,16 +25,15 @@ from consilience.pages.systems import in_words
 from consilience.printing import counted
 from consilience.rounding import probability, written
 
-DOUBTFUL = 0.99  # Records whose entity is as certain as this are nothing to look at.
+DOUBTFUL = IN_DOUBT[1]  # Records whose entity is as certain as this are nothing to look at.
 _MOST_GROUPS = 20
-SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown, if others cause its doubt.
+SHOWN = IN_DOUBT[0]  # Records that belong to an uncertain one with less probability are shown only if none has more.
 _MOST_WATERFALLS = 5
 _TERMS = {"prior": "before comparing"}
-_MIDDLE = "For comparison a usual link, "
-_NONE_BY_CHANCE = " There is none where the model expects far more pairs to be equal by chance than are."
+_MIDDLE = "For comparison, a typical link: "
+_NONE_BY_CHANCE = " A field that the model expects to be equal by chance far too often has none."
 _LOG_ODDS = (
-    "Log odds are the natural logarithm of the probability over its complement: 0 is a probability of one half, +3 one "
-    "of 0.95, and −3 one of 0.05."
+    "Log odds of 0 are a probability of 0.5, +3 is 0.95 and −3 is 0.05."
 )
 
 
@@ -56,29 +55,27 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     estimate = fit.truth.estimate()
     rows = [row for number, group in enumerate(groups, 1) for row in _group_rows(data, estimate, number, group)]
     words = (
-        "The records whose entity is least certain, each followed by those that may be of the same one, with the "
-        "probability that they are and what the estimate decided. The certainty of an entity is the probability that "
-        "it is exactly these records. ≠ marks a value that is not that of the first record, and – one that is missing."
+        f"Only records in doubt are listed: the probability that their entity is exactly right is below {DOUBTFUL}. "
+        "Each is followed by the records that may belong to the same entity, with that probability and the decision of "
+        "the estimate. ≠ marks a value that differs from the first record, and – a missing value."
     )
     how = (
-        "Read the bars from the top: log odds begin with those of any two records, each field moves them, and the last "
-        "bar is their sum. The two shares before each number say how often the model expects the "
-        "outcome of the field among links, and among other pairs with this value."
+        "Read the bars from the top: the log odds start at those of any two records, each field moves them, and the "
+        "last bar is the sum. The two shares before each number are how often the model expects this outcome among "
+        "links and among other pairs with this value."
     )
     in_full = [
-        "The log odds begin with those of two records before their fields are compared, if neither belongs with a "
-        "third one.",
-        "The two shares are those that the model expects among links, and among other pairs whose first record has "
-        "this value: how often the second has it too or, where the two differ, has another one. Those under Match "
-        "weights are counted, over all values. Added is the logarithm of the one share over the "
-        "other.",
-        "The sum is of the two records by themselves. A third record that may belong with one of them, and what else "
-        "is known, such as that no entity is twice in a file, move the probability from there: where they do, both "
-        "stand above the bars.",
+        "The log odds start at those of two records before their fields are compared, if neither belongs with a third "
+        "record.",
+        "The model expects the two shares among links and among other pairs whose first record has this value: how "
+        "often the second record has it too or, where the two differ, has another value. The shares under Match "
+        "weights are counts over all values. Each field adds the logarithm of the first share over the second.",
+        "The sum describes the two records alone. A third record that may belong with one of them, or a rule such as "
+        "no entity twice in a file, can change the probability; the caption then gives both.",
     ]
     more = (
-        f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt, with a "
-        f"certainty below {DOUBTFUL}: see “consilience table RUN entities”."
+        f"{counted(left_out, 'further groups')} of records {'is' if left_out == 1 else 'are'} in doubt and not shown: "
+        "see “consilience table RUN entities”."
     )
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
@@ -88,13 +85,13 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     pairs = _distinct([most_in_doubt(fit), *pairs])[:_MOST_WATERFALLS]
     middle = _distinct([*pairs, *middle_link(fit)])[len(pairs) :]
     bars = _waterfalls(fit, pairs, middle)
-    in_full += ["The last pair is a usual link: half of all links are as sure or surer."] * bool(middle)
+    in_full += ["The last pair is a typical link: half of all links are at least as certain."] * bool(middle)
     told = [how, More("How the bars are computed", in_full)] if bars else []
     blocks = [words, shown, *([more] if left_out else []), *told, *bars]
-    gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} with an entity of certainty below {DOUBTFUL}"
+    gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} in doubt (certainty below {DOUBTFUL})"
     known = 0 if surer is None else int(surer[doubtful].sum())
-    gist += f" ({known:,} of them in links that are surer than stated)" * bool(known)
-    gist += f"; what each field adds, for {counted(len(bars), 'pairs')}" * bool(bars)
+    gist += f", {known:,} of them in links that are safer than stated" * bool(known)
+    gist += f"; {counted(len(bars), 'pairs')} explained field by field" * bool(bars)
     return Section("Review list", blocks, gist)
 
 
@@ -182,8 +179,8 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float], before:
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
     own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
     caption = f"{before}{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
-    caption += f" by themselves; {all_} with what the other records, the restriction and labels add" * (own != all_)
-    heads = ("field and values", "log odds, summed up, with the probability", "links / others, added")
+    caption += f" alone; {all_} with other records, the restriction and labels" * (own != all_)
+    heads = ("field and values", "running log odds, with the probability", "links / others, added")
     return Bars(rows, f"{caption}.", heads, reach=reach, words=_odds)
 
 
@@ -265,29 +262,27 @@ def fields_section(fit: Any, own: Weighed) -> Section | None:
     if "fields" not in fit.member.table_names:
         return None
     words = (
-        "How many values each field has, in how many records it is missing, and, estimated without an interval, the "
-        "share of records in which an error put another value in the place of the true one. "
+        "For each field: the number of values, the records without one, and the estimated share of records in which an "
+        "error replaced the true value (without an interval). "
     )
     similar = fit.attributes.get("similar")
-    words += f"Values are compared for equality{f', but by similarity {similar}' if similar else ''}."
+    words += f"Values are compared for equality{f', except by similarity: {similar}' if similar else ''}."
     fields = fit.table("fields").rename(columns={"distortion": "share with an error"})
     blocks: list[Any] = [words, Table(fields, "Fields.", of="fields")]
     title, gist = "Fields", ""
     if own.table is not None:
         blocks, title = [*_weights(fit, own), *blocks], "Match weights"
-        gist = _says_most(fit)
+        gist = _says_most(own.table)
     return Section(title, blocks, gist)
 
 
-def _says_most(fit: Any) -> str:
-    """Say which field adds most in a usual link, which the review list draws; empty where none is told."""
-    for one, other in middle_link(fit) if "explain" in fit.member.measure_names else []:
-        with contextlib.suppress(UnsupportedRequest):
-            table = fit.measure("explain", fit.data.records[one], fit.data.records[other])
-            terms = table[table["outcome"] != ""]
-            most = terms.loc[terms["log_odds"].idxmax()]
-            return f"in a usual link “{most['term']}” says most: {_signed(most['log_odds'])} where {most['outcome']}"
-    return ""
+def _says_most(weights: Any) -> str:
+    """Say which field adds most where it is equal, as the table of weights has it; empty where none is told."""
+    equal = weights[(weights["outcome"] == "equal") & np.isfinite(weights["weight"])]
+    if not len(equal):
+        return ""
+    most = equal.loc[equal["weight"].idxmax()]
+    return f"“{most['field']}” counts most: {_signed(most['weight'])} on average where it is equal"
 
 
 def _weights(fit: Any, own: Weighed) -> list[Any]:
@@ -300,11 +295,10 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     shares = {"links": "links, counted", "others": "other pairs, counted"}
     names = shares | {"weight": "adds on average", "lower": "from", "upper": "to"}
     how = (
-        "How much each field adds to the log odds of a match where it is equal or differs, averaged over its values: a "
-        "rare value that is equal adds more. Beside it stands how often that happens among links, and among all other "
-        "pairs of records, each pair counted as much of a link as it is probable. "
-        f"{_LOG_ODDS} Ranges (95 %) count the doubt about the share of links alone, and are wider with others."
-        f"{_NONE_BY_CHANCE if misjudged.any() else ''}"
+        "How much each field adds to the log odds of a match where it is equal or differs, averaged over its values; "
+        "an equal rare value adds more. The table also shows how often this happens among links and among other "
+        f"pairs, counting each pair by its probability. {_LOG_ODDS} Ranges (95 %) cover only the uncertainty about the "
+        f"share of links; the full uncertainty is larger.{_NONE_BY_CHANCE if misjudged.any() else ''}"
     )
     text = {name: [_share(value) for value in weights[name]] for name in shares}
     table = Table(
@@ -313,7 +307,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     )  # fmt: skip
     kinds = kinds_of(fit.attributes.get("fields", ""))
     why = [*_of_model(weights), *in_detail(fit, own), *_by_prior(own)]
-    notes = [More("Why the weights are not those of the counted shares", why)] * bool(why)
+    notes = [More("Why the weights differ from the counted shares", why)] * bool(why)
     return [how, linkage_figures.weights_of_fields(weights), table, *lines_that_split(fit, own, kinds), *notes]
 
 
@@ -329,10 +323,9 @@ def _of_model(weights: Any) -> list[str]:
         return []
     row = known.iloc[0]
     return [
-        "What is added does not follow from the two shares that are counted: it is the logarithm of the quotient of "
-        f"those that the model has, for “{row['field']}” equal of {row['m']:.4f} / {row['u']:.4f}, which is "
-        f"{_signed(row['weight'])}. The first is drawn towards what the model expects of errors before any data, and "
-        "the second follows from how common each value is."
+        "The weight does not come from the counted shares. It is the logarithm of the ratio of the model's own shares, "
+        f"for “{row['field']}” equal of {row['m']:.4f} / {row['u']:.4f}, which is {_signed(row['weight'])}. The prior "
+        "on errors pulls the first share, and the second follows from how common each value is."
     ]
 
 
@@ -341,9 +334,9 @@ def _by_prior(own: Weighed) -> list[str]:
     if not len(own.differing):
         return []
     return [
-        f"The model expects linked records to differ more often than is counted in {_apart(own.differing)}: the "
-        "few differences are drawn towards what it expects of errors before any data. So a difference there speaks "
-        f"less against a link than these counts would.{only_unsure(own)}"
+        f"The model expects linked records to differ more often than counted in {_apart(own.differing)}: its prior on "
+        "errors outweighs the few differences. A difference there therefore counts less against a link than the counts "
+        f"suggest.{only_unsure(own)}"
     ]
 
 

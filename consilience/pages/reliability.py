@@ -21,18 +21,18 @@ MOST_EXPERTS = 40
 _MOST_MUTE = 2  # Experts that a finding names.
 
 _WEIGHT = (
-    "The weight says how much an expert's answers count. At 0 they tell nothing, and below 0 they are taken for the "
-    "opposite of what they say."
+    "The weight is how much an expert's answers count. At 0 they carry no information, and below 0 they count as the "
+    "opposite."
 )
 _FORMULA = (
     "A “together” multiplies the odds that a pair is together by α / (1 − β), an “apart” divides them by β / (1 − α), "
-    "with the sensitivity α and the specificity β. The weight is the natural logarithm of the product of both factors, "
-    "on average over what α and β may be."
+    "with sensitivity α and specificity β. The weight is the natural logarithm of the product of both factors, "
+    "averaged over the posterior of α and β."
 )
 _TOO_NARROW = (
-    "These are intervals of coordinate ascent, which are too narrow: on data drawn from the model those of 90 % held "
-    "65 %, and pairs of experts who share a view with a probability of 0.98 did so in 62 of 100. Method gibbs has "
-    "wider ones."
+    "Intervals of coordinate ascent are too narrow: on data simulated from the model, 90 % intervals contained 65 % of "
+    "the values, and pairs of experts with a probability of 0.98 of sharing a view did so in 62 of 100 cases. Method "
+    "gibbs has wider intervals."
 )
 
 
@@ -43,8 +43,8 @@ def reliability_section(fit: Any, frame: Any) -> Section:
     number = len(frame)
     frame = frame.assign(**_prior_intervals(fit, frame))
     words = (
-        "Sensitivity is how probably an expert says “together” of items that are together in the expert's view, "
-        "specificity how probably “apart” of items that are apart. Intervals hold 95 % of the "
+        "Sensitivity is how probably an expert says “together” about items that are together in the expert's view; "
+        "specificity is how probably the expert says “apart” about items that are apart. Intervals contain 95 % of the "
         f"posterior{_prior_words(frame)}."
     )
     spammers = frame["expert"][frame["spammer"]].tolist()
@@ -54,18 +54,18 @@ def reliability_section(fit: Any, frame: Any) -> Section:
     if spammers:
         named = ", ".join(map(str, spammers[:10])) + (", …" if len(spammers) > 10 else "")
         blocks.append(
-            f"Of {counted(len(spammers), 'experts')} sensitivity and specificity more probably than not add up to less "
-            f"than 1.1, so that they tell next to nothing, or the opposite of what they say: {named}."
+            f"{counted(len(spammers), 'experts')} probably {'tells' if len(spammers) == 1 else 'tell'} almost nothing, "
+            f"or the opposite (sensitivity and specificity add up to less than 1.1): {named}."
         )
     mute = maybe_mute(frame)
     if mute:
-        blocks.append(f"{mute} may tell nothing: the interval of the weight includes 0.")
+        blocks.append(f"{mute} may carry no information: the interval of the weight includes 0.")
     if number > MOST_EXPERTS:
         frame = shown_annotators(frame, "weight", ("weight_lower", "weight_upper"), "answers", MOST_EXPERTS)
         frame = frame.iloc[np.lexsort([-frame["weight"], frame["view"]])]
         blocks.append(
-            f"Shown are {len(frame)} of {number:,} experts: those who surely weigh most, those who surely weigh least, "
-            "and the busiest. All: “consilience table RUN experts”."
+            f"{len(frame)} of {number:,} experts are shown: those with clearly the highest weights, those with clearly "
+            "the lowest, and the busiest. All: “consilience table RUN experts”."
         )
     blocks.append(views_figures.reliability(frame))
     columns, texts = {"expert": frame["expert"], "view": numbered(frame["view"])}, {}
@@ -78,9 +78,9 @@ def reliability_section(fit: Any, frame: Any) -> Section:
     table = pandas.DataFrame({name: list(values) for name, values in (columns | {"answers": frame["answers"]}).items()})
     table.attrs["numbers"] = [name for name in columns if name.startswith("95 %")]
     tell = "tells" if len(spammers) == 1 else "tell"
-    gist = f"{counted(len(spammers), 'experts')} probably {tell} next to nothing" if spammers else ""
+    gist = f"{counted(len(spammers), 'experts')} probably {tell} almost nothing" if spammers else ""
     if mute and not gist:
-        gist = f"{mute} may tell nothing"
+        gist = f"{mute} may carry no information"
     if not gist and number > 1 and np.isfinite(frame["weight"]).all():
         most, least = (frame.loc[place] for place in (frame["weight"].idxmax(), frame["weight"].idxmin()))
         gist = f"highest weight: {most['expert']}, {_weight_of(most)}; lowest: {least['expert']}, {_weight_of(least)}"
@@ -106,8 +106,8 @@ def _prior_words(frame: Any) -> str:
     """Say what is drawn of the prior."""
     if "sensitivity_prior_lower" in frame:
         return (
-            "; the grey bar behind them is the prior, what was believed of any expert before any answer. Where the two "
-            "look alike, the answers have told little of the expert"
+            "; the grey bar behind each is the prior, which holds before any answer. If the two look alike, the "
+            "answers told little about the expert"
         )
     if np.isfinite(frame["sensitivity_prior"].to_numpy(float)).any():
         return "; a tick is the mean of the prior, before any answer"

@@ -158,14 +158,14 @@ _MOST_NAMED = 3  # files in a title
 # Sizes by other names, and of no reader's count.
 _CALLED, _UNTOLD = {"reports": "rankings", "constraints": "answers"}, {"rows", "entries"}
 
-_BETWEEN = {"items": " of ", "mentions": " of ", "annotators": " by "}  # sizes
+_BETWEEN = {"items": " of ", "mentions": " of ", "annotators": " by ", "documents": " in "}  # sizes
 
 # What is asked of data, in a newcomer's words.
 _ASKED = {
     "vote": "the label that most annotators gave each item", "report": "how plausible each class is for each item",
     "annotation": "what label each item has, and how sure that is",
     "rating": "the mean of each item, and on which side of {threshold:g} it lies",
-    "mention": "which mentions (words or phrases that name something) name the same thing and so make one chain",
+    "mention": "which mentions (words or phrases) refer to the same thing and so form one chain",
 }  # fmt: skip
 
 _ENDINGS = {

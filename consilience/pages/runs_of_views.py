@@ -36,12 +36,13 @@ def agreement_of_runs(fit: Any) -> str:
     """Say whether it is a worry how the runs of the sampler went."""
     trips, apart = _ladders(fit), _apart(fit)
     if not np.isfinite(apart):
-        return "These are draws of a sampler; whether its runs agree is said under “What was run”."
+        return "These are draws of a sampler; “What was run” says whether its runs agree."
     most = f"{apart:.2f} at most" if apart >= 0.005 else "less than 0.01"
-    differ = f"on how probably two experts share a view they differ by {most}"
+    differ = f"their probabilities that two experts share a view differ by {most}"
     if apart <= _AGREE:
-        return f"The {len(trips)} runs of the sampler began apart and agree: {differ}. This is a good sign, no proof."
-    return f"The {len(trips)} runs of the sampler disagree: {differ}. That is a worry: ask for more draws."
+        runs = f"The {len(trips)} runs of the sampler started apart and agree"
+        return f"{runs}: {differ}. This is a good sign, not proof."
+    return f"The {len(trips)} runs of the sampler disagree: {differ}. Ask for more draws before you use these results."
 
 
 def how_chains_moved(fit: Any) -> str:
@@ -50,13 +51,14 @@ def how_chains_moved(fit: Any) -> str:
     if not len(trips):
         return ""
     number = int(trips.sum())
-    begun = f"{counted(number, 'times')} a grouping" if number else "No grouping"
+    reached = f"A grouping from a first chain reached the last {counted(number, 'times')}" if number else (
+        "No grouping from a first chain reached the last"
+    )  # fmt: skip
     return (
         f"The sampler ran {counted(len(trips), 'rows')} of chains. The first chain of a row ignores the answers and "
-        "tries any grouping of the experts. Each next one believes the answers more, and the last in full. Neighbours "
-        f"swap their groupings, so that new ones can reach the last. {begun} that began in a first chain came to the "
-        "last. Few do where the grouping is sure. Then it tells more whether the rows agree, which begin at random or "
-        "where the best of several searches ended."
+        "tries any grouping of the experts; each later chain uses the answers more, and the last uses them fully. "
+        f"Neighbours swap groupings, so that new ones can reach the last chain. {reached}. Few do if the grouping is "
+        "clear; then it matters more whether the rows agree, which start at random or at the best of several searches."
     )
 
 
@@ -72,7 +74,12 @@ def missed(fit: Any) -> str:
         return ""
     number = len(_ladders(fit))
     agree = f"The {number} runs of the sampler agree, but the" if _apart(fit) <= _AGREE else "The"
-    return f"{agree} search for other numbers of views never reached one, so it may have missed some. "
+    return f"{agree} search for other numbers of views failed, so it may have missed some. "
+
+
+def if_none_missed(fit: Any) -> str:
+    """Say on which condition probabilities hold where the search may have missed views; else nothing."""
+    return ", if the sampler missed no other way to sort the items" if passes(fit) == 0 else ""
 
 
 def why_missed(fit: Any) -> list[str]:
@@ -80,9 +87,9 @@ def why_missed(fit: Any) -> list[str]:
     if passes(fit) != 0:
         return []
     return [
-        "Other numbers of views are looked for by chains that ignore the answers, whose groupings are handed on to "
-        "chains that believe them more and more. None came all the way to the last, which believes them in full, so "
-        "the sampler may have missed other numbers. “What was run” has more of that."
+        "The sampler looks for other numbers of views with chains that ignore the answers and pass their groupings to "
+        "chains that use the answers more and more. No grouping reached the last chain, which uses the answers fully, "
+        "so the sampler may have missed other numbers. See “What was run”."
     ]
 
 
@@ -92,14 +99,14 @@ def restart_words(restarts: Any) -> str:
     near = int((restarts["gap"] <= _WITHIN).sum())
     same = int(restarts["same_grouping"].sum())
     words = (
-        f"Coordinate ascent began {number} times, and each start raised a bound, a logarithm of how well what it found "
-        f"explains the answers. {near} of {number} restarts, with the best one, came within {_WITHIN:.0f} nat (a "
-        f"factor of 2.7) of the best bound; {same} of {number} group the experts as the best one does. Numbers of the "
-        "whole page are of the best restart alone, and know nothing of the others. "
+        f"Coordinate ascent started {number} times, and each start raised a bound on how well its result explains the "
+        f"answers (a logarithm). {near} of {number} restarts came within {_WITHIN:.0f} nat (a factor of 2.7) of the "
+        f"best bound, the best one included; {same} of {number} group the experts in the same way. All numbers on this "
+        "page come from the best restart alone. "
     )
     if near > 1:
-        return words + "That several starts end at the same bound is a good sign, and no proof that there is no better."
-    return words + "None of the others came near: a better one may exist, and more restarts may find it."
+        return words + "Several starts ended at the same bound, which is a good sign but not proof."
+    return words + "No other start came near: more restarts may find a better result."
 
 
 def views_verdict(found: Any, held: list[int]) -> str:
@@ -114,17 +121,17 @@ def views_verdict(found: Any, held: list[int]) -> str:
     if any(note.level is Level.error for note in fit.findings()):
         return ""
     if disagree(fit):
-        return "The runs of the sampler disagree on who shares a view: ask for more draws before you use this."
+        return "The runs of the sampler disagree on who shares a view: ask for more draws before you use these results."
     who = "The expert has" if fit.data.num_experts == 1 else f"The {fit.data.num_experts:,} experts have"
     views = f"{who} {counted(found.most, 'views')}"
     if high > low:
-        views = f"How many views the experts have is open ({low:,.0f} to {high:,.0f})"
+        views = f"The number of views is uncertain ({low:,.0f} to {high:,.0f})"
     elif found.most == 1 and fit.data.num_experts > 1:
-        views = f"One way to sort the items fits the {fit.data.num_experts:,} experts"
+        views = f"One way to sort the items fits all {fit.data.num_experts:,} experts"
     number = fit.truth.num_units
-    items = "every item has a sure cluster" if not found.open else (
-        f"{number - found.open:,} of {counted(number, 'items')} have a sure cluster"
-    )  # fmt: skip
+    items = "every item" if not found.open else f"{number - found.open:,} of {counted(number, 'items')}"
     in_all = " in every view" * (len(held) > 1)
-    others = "; the search for other ways was inconclusive" * (high == low and passes(fit) == 0)
-    return f"{views}, and {items}{in_all}, by the model{others}: check some items against what you know."
+    check = "Check some items against what you know."
+    if high == low and passes(fit) == 0:
+        check = "The search for other ways was inconclusive, so check some items against what you know."
+    return f"{views}, and the model clearly assigns {items} to a cluster{in_all}. {check}"

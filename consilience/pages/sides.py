@@ -19,9 +19,10 @@ from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import LEVEL, ends
 from consilience.pages import SURE
 from consilience.pages.offsets import Offsets, offsets_of
+from consilience.printing import joined
 from consilience.rounding import probability
 
-OF_OTHERS = "for other annotators of the same kind"
+OF_OTHERS = "for other annotators like these"
 
 SURE_LEVEL = 2 * SURE - 1
 """Of intervals that do not hold the threshold where the side is sure."""
@@ -30,6 +31,7 @@ _DRAWS = 4000  # of all means together, of few items
 _MOST_DRAWN = 1 << 24  # means in these draws
 
 _MOST_NAMED = 40  # items of a side
+_NEAR, _MOST_NEAR = 0.01, 2  # of what counts as sure, a certainty; and such items that are named
 _QUANTILES = 200  # of how far all means may be off together
 _STEPS, _CLOSE = 20, 1e-6  # of Newton's method, by which ends of intervals are found: at most, and the last one
 
@@ -216,7 +218,20 @@ def sides_by_name(names: np.ndarray, above: np.ndarray, threshold: float) -> lis
         if own := [str(names[place]) for place in order.tolist() if which[place]]:
             more = f" and {len(own) - _MOST_NAMED:,} more" * (len(own) > _MOST_NAMED)
             told.append(f"{words}: {', '.join(own[:_MOST_NAMED])}{more}.")
-    return [" ".join([*told, f"An item is open where its side is less than {100 * SURE:.0f} % certain."])]
+    return [" ".join([*told, f"An item is open if its side is less than {100 * SURE:.0f} % certain."])]
+
+
+def close_calls(names: np.ndarray, above: np.ndarray) -> str:
+    """Name the items whose certainty is next to what counts as sure, with a space in front; empty of none."""
+    certainty = np.maximum(above, 1 - above)
+    near = np.flatnonzero(np.abs(np.round(certainty, 3) - SURE) <= _NEAR + 1e-9)
+    near = near[np.argsort(np.abs(certainty[near] - SURE), kind="stable")]
+    if not len(near):
+        return ""
+    named = joined(f"“{names[one]}” ({certainty[one]:.3f})" for one in near[:_MOST_NEAR])
+    number = "1 item is a close call" if len(near) == 1 else f"{len(near):,} items are close calls"
+    first = f", first {named}" if len(near) > _MOST_NEAR else f": {named}"
+    return f" {number}, within {_NEAR:g} of a certainty of {SURE:g}{first}."
 
 
 def counts_of_sides(above: np.ndarray) -> tuple[int, int, int]:

@@ -39,7 +39,7 @@ class Spread:
         if self.found is None:
             return {}
         value, *ends = within(*self.found.single(offsets=not self.taken))
-        of = f"of the variance of single ratings{', offsets taken off,' * self.taken} is between items: the intraclass "
+        of = f"share of variance between items{', without offsets' * self.taken}: intraclass "
         return {f"{of}correlation ICC({3 if self.taken else 2},1) ({' to '.join(ends)}, 95 %)": value}
 
     @property
@@ -78,8 +78,8 @@ class Spread:
         single, offsets_off = (found.single(offsets=one) for one in (True, False))
         before = ", here before the offsets were taken off" * self.taken
         words = (
-            f"A rating{before} is the sum of three parts that vary by themselves: what its item has, how much higher "
-            "or lower its annotator rates, and the rest, which is error and the taste of one annotator in one item. "
+            f"A rating{before} is the sum of three independent parts: the item, the offset of the annotator, and the "
+            "rest (error and the taste of one annotator in one item). "
             f"The share of the items is the intraclass correlation ICC(2,1), {_interval(single)}: how well one rating "
             "by any annotator tells items apart. With the offsets of annotators taken off it is ICC(3,1), "
             f"{_interval(offsets_off)}."

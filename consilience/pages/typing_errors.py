@@ -37,11 +37,11 @@ class Typos(NamedTuple):
         """Say so, as the gain of comparing by similarity; empty of none."""
         if not self.number:
             return ""
-        are, errors = ("is", "a typing error") if self.number == 1 else ("are", "typing errors")
+        differ, errors = ("differs", "a typing error") if self.number == 1 else ("differ", "typing errors")
         one, other = self.example
         return (
-            f"{self.number:,} of {counted(self.of, 'pairs')} in doubt {are} equal but for {errors}, such as “{one}” "
-            f"and “{other}”"
+            f"{self.number:,} of {counted(self.of, 'pairs')} in doubt {differ} only by {errors}, such as “{one}” and "
+            f"“{other}”"
         )
 
 

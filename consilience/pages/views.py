@@ -13,7 +13,7 @@ import numpy as np
 from consilience import first_figures, views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
-from consilience.pages import SURE, Action, Heading, Page, Section, Table, gains
+from consilience.pages import SURE, Action, Heading, Page, Section, Table, capital, gains
 from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert, tile_of_most
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, is_found, most_otherwise
 from consilience.pages.clusters_together import shares_together, together_blocks
@@ -34,6 +34,7 @@ from consilience.pages.runs_of_views import (
     NUMBER_TITLE,
     agreement_of_runs,
     how_chains_moved,
+    if_none_missed,
     missed,
     passes,
     restart_words,
@@ -75,21 +76,21 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         findings=[
             f"{_how_many(found)}. {missed(fit)}{_without_view(found)}".strip(),
             " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
-            + f" {counted(len(held) - _MOST_FOUND, 'views')} more below." * (len(held) > _MOST_FOUND)
-            + f" Sure means a probability of {SURE} or more, by the model.",
+            + f" {counted(len(held) - _MOST_FOUND, 'more views')} below." * (len(held) > _MOST_FOUND)
+            + f" Clearly assigned means with a probability of {SURE} or more, by the model.",
             f"{clusters_allowed(fit)}.",
             " ".join([*_mute(found), *_contrary(found), gains.surer(found.asked, found.open)][:2]),
         ],
         actions=[
             *_more_draws(fit),
             *_ask_again(found),
-            Action("Write the clusters of items:", "consilience table RUN views --csv clusters.csv"),
+            Action("Save the clusters of items:", "consilience table RUN views --csv clusters.csv"),
             *_check(found),
             *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
             *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
               if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= gains.WORTH)),
             *_other_clusters(fit),
-                        Action("See which items belong together", section=f"View {numbered(0)}"),
+            Action("See which items belong together", section=f"View {numbered(0)}"),
             Action("See how reliable each expert is", section="How reliable each expert is"),
         ],
         method=how_chains_moved(fit),
@@ -103,7 +104,7 @@ def _first_figure(found: _Found) -> Any:
     if _views_are_first(found):
         return _views_of_experts(found, np.lexsort([-found.experts["weight"], found.experts["view"]]))
     shares = shares_together(fit, held[0]) if len(held) == 1 else None
-    return None if shares is None else first_figures.said_together(shares)
+    return None if shares is None else first_figures.said_together(*shares)
 
 
 class _Found:
@@ -138,17 +139,17 @@ def _numbers(found: _Found) -> dict[str, Any]:
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
     sure = int((~not_sure(found.experts["probability"])).sum())
     named = counted(found.most, "views").partition(" ")[2]
-    meant = f"({'one way' if found.most == 1 else 'ways'} to sort the items into clusters)"
+    meant = f"({'one way' if found.most == 1 else 'ways'} to sort the items)"
     numbers: dict[str, Any] = {f"{named} {meant}, {_how_surely(found)}{spread}": f"{found.most:,}"}
-    most = "" if is_found(fit) else f", given at most {fit.truth.most_clusters} clusters of a view"
+    most = "" if is_found(fit) else f", given at most {fit.truth.most_clusters} clusters a view"
     if sure == number and not found.open and len(held) == 1:
         sizes = [size for size, _ in sizes_of_clusters(fit.truth, held[0]).values()]
-        what = f"items in the {counted(len(sizes), 'clusters')}, all with a sure cluster{most}"
+        what = f"items in {counted(len(sizes), 'clusters')}, all clearly assigned{most}"
         numbers[what] = " + ".join(f"{size:,}" for size in sizes) if len(sizes) <= _MOST_SIZES else f"{sum(sizes):,}"
         numbers |= tile_of_most(found.of_whom)
     else:
-        numbers[f"of {counted(number, 'experts')} with a sure view (probability {SURE} or more)"] = sure
-        sure_items = f"of {counted(fit.truth.num_units, 'items')} with a sure cluster{_in_all(held)}{most}"
+        numbers[f"of {counted(number, 'experts')} with a clear view (probability {SURE} or more)"] = sure
+        sure_items = f"of {counted(fit.truth.num_units, 'items')} clearly assigned{_in_all(held)}{most}"
         numbers[sure_items] = fit.truth.num_units - found.open
     against = f"{'≥ ' if len(found.against) == _LOOKED_AT else ''}{found.worth or len(found.against):,}"
     return numbers | {f"of {counted(fit.data.num_constraints, 'answers')} {_called(found)}": against}
@@ -159,7 +160,7 @@ def _ask_again(found: _Found) -> list[Action]:
     if not most_contrary(found.of_whom):
         return []
     who, number = found.of_whom[["expert", "against the clusters"]].iloc[0]
-    words = f"Ask {who} about the {number:,} rows of {who} in this file: was the question understood?"
+    words = f"Ask {who} whether the question was clear; this file has the {number:,} answers in question, and others:"
     return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
 
 
@@ -167,7 +168,7 @@ def _check(found: _Found) -> list[Action]:
     """Return the advice to check clusters by what is known, where more answers would tell next to nothing."""
     if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= gains.WORTH):
         return []
-    words = "Compare the clusters with a grouping that you know, with the columns item and cluster in KNOWN.csv"
+    words = "Compare the clusters with a grouping that you know; KNOWN.csv has the columns item and cluster"
     return [Action(f"{words}:", "consilience score KNOWN.csv clusters.csv --columns record=item")]
 
 
@@ -186,23 +187,23 @@ def _how_surely(found: _Found) -> str:
     """Say how probable that number is; only in which share of draws, where no chain went all the way."""
     share = _share_of(found)
     if passes(found.fit) != 0:
-        return f"with probability {in_words(share)}"
+        return f"probability {in_words(share)}"
     sign, _, number = share.rpartition(" ")
     more = {">": "more than ", "<": "less than "}.get(sign, "")
-    return f"in {more}{100 * float(number):.3g} % of the sampler's draws"
+    return f"in {more}{100 * float(number):.3g} % of draws"
 
 
 def _called(found: _Found) -> str:
     """Say what of the answers against the others is counted: those worth asking again, where there are any."""
     if found.worth:
         return "may be worth asking again"
-    return f"{'goes' if len(found.against) == 1 else 'go'} against the clusters"
+    return f"{'contradicts' if len(found.against) == 1 else 'contradict'} the clusters"
 
 
 def _how_many(found: _Found) -> str:
     """Say how many views there are."""
     (low, high), number = found.count.interval, found.fit.data.num_experts
-    spread = "" if low == high else f" (in 95 % of draws {low:,.0f} to {high:,.0f})"
+    spread = "" if low == high else f" ({low:,.0f} to {high:,.0f} in 95 % of draws)"
     who = "The expert has" if number == 1 else f"The {number:,} experts have"
     return f"{who} {counted(found.most, 'views')}, {_how_surely(found)}{spread}"
 
@@ -213,10 +214,10 @@ def _without_view(found: _Found) -> str:
     if frame.empty:
         return ""
     named = zip(frame["expert"], frame["view"], frame["probability"], strict=True)
-    texts = [f"{name}, view {numbered(view)} with {one:.2f}" for name, view, one in named]
+    texts = [f"{name} (view {numbered(view)}, {one:.2f})" for name, view, one in named]
     who = f"{counted(len(frame), 'experts')} {'has' if len(frame) == 1 else 'have'}"
-    more = f"; and {len(texts) - _MOST_FOUND:,} more" if len(texts) > _MOST_FOUND else ""
-    return f"{who} an uncertain view (probability below {SURE}): {'; '.join(texts[:_MOST_FOUND])}{more}. "
+    more = f" and {len(texts) - _MOST_FOUND:,} more" if len(texts) > _MOST_FOUND else ""
+    return f"{who} an uncertain view (probability below {SURE}): {', '.join(texts[:_MOST_FOUND])}{more}. "
 
 
 def _contrary(found: _Found) -> list[str]:
@@ -227,7 +228,7 @@ def _contrary(found: _Found) -> list[str]:
     if not (who := most_contrary(found.of_whom)):
         return []
     of = counted(found.fit.data.num_constraints, "answers")
-    return [f"{len(found.against):,} of {of} go against the clusters; {who}.", *[found.without] * bool(found.without)]
+    return [f"{len(found.against):,} of {of} contradict the clusters; {who}.", *[found.without] * bool(found.without)]
 
 
 def _other_clusters(fit: Any) -> list[Action]:
@@ -242,7 +243,7 @@ def _other_clusters(fit: Any) -> list[Action]:
     if not other or own_priors(fit):
         return []
     command = _again(fit, clusters=other)
-    return [Action(f"See how at most {other} clusters sort the items:", f"{command} -o other-clusters")]
+    return [Action(f"See how up to {other} clusters sort the items:", f"{command} -o other-clusters")]
 
 
 def _more_draws(fit: Any) -> list[Action]:
@@ -267,7 +268,7 @@ def _again(fit: Any, **given: Any) -> str:
 def _mute(found: _Found) -> list[str]:
     """Say whose answers may tell nothing."""
     names = maybe_mute(found.experts)
-    return [f"{names} may tell nothing: the 95 % interval of the weight includes 0."] if names else []
+    return [f"{names} may carry no information: the 95 % interval of the weight includes 0."] if names else []
 
 
 def views_sections(fit: Any) -> list[Section]:
@@ -290,8 +291,8 @@ def _sections(found: _Found) -> list[Section]:
 def _number(found: _Found) -> Section:
     fit, count, restarts = found.fit, found.count, found.fit.table("restarts")
     words = (
-        "Counted are the views that some expert has, in each draw of the posterior; the share of draws is the "
-        "probability, as far as the model holds and the sampler missed no other number."
+        "Each posterior draw counts the views that some expert has. The share of draws is the probability, if the "
+        "model is right and the sampler missed no other number."
     )
     low, high = count.interval
     blocks: list[Any] = [words if low == high else f"{_how_many(found)}. {words}", *why_missed(fit)]
@@ -308,7 +309,7 @@ def _number(found: _Found) -> Section:
         blocks.append(f"{clusters_allowed(fit)}. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
     else:
         blocks += evidence(fit)
-    gist = f"{found.most:,} {_how_surely(found)}"
+    gist = f"{counted(found.most, 'views')}, {_how_surely(found)}"
     return Section(NUMBER_TITLE, [*blocks, *([drawn] if drawn else [])], gist)
 
 
@@ -320,39 +321,39 @@ def _grouping(found: _Found, order: np.ndarray) -> Section:
     shown = _shown_views(truth)
     words = _without_view(found)
     if fit.method == "cavi":
-        words += "Coordinate ascent is surer of views than it should be where experts gave few answers."
+        words += "Coordinate ascent is too certain of views if experts gave few answers."
     blocks: list[Any] = [words.strip()] if words else []
     if nobodys := np.setdiff1d(truth.used_views(), _held(truth)).tolist():
         blocks.append(
-            f"Of the views whose use is more probable than not, nobody most probably has {_listed_views(nobodys)}: "
-            "the answers do not tell which views there are, and such a view has no section."
+            f"{capital(_listed_views(nobodys))} probably {'exists' if len(nobodys) == 1 else 'exist'}, but no expert "
+            "most probably has it: the answers do not show which views there are, and a view like this has no section."
         )
     if apart := np.setdiff1d(shown, [*_held(truth), *nobodys]).tolist():
         who = truth.names("expert", truth.num_experts)[truth.view_probability[:, apart].max(axis=1) >= 0.005]
         named = ", ".join(map(str, who[:_MOST_FOUND])) + (", …" if len(who) > _MOST_FOUND else "")
         listed = _listed_views(apart)
         blocks.append(
-            f"Nobody most probably has {listed}, and so {'it has' if len(apart) == 1 else 'they have'} no section: "
-            f"{'it stands' if len(apart) == 1 else 'they stand'} for the few draws in which {named} "
-            f"{'has' if len(who) == 1 else 'have'} a view of {'its' if len(who) == 1 else 'their'} own."
+            f"No expert most probably has {listed}, so {'it has' if len(apart) == 1 else 'they have'} no section: "
+            f"{'it covers' if len(apart) == 1 else 'they cover'} the few draws in which {named} "
+            f"{'has' if len(who) == 1 else 'have'} a separate view."
         )
     if _views_are_first(found):
-        blocks.append("The figure at the top has how probably each expert has each view; cells below 0.005 are empty.")
+        blocks.append("The figure at the top shows how probable each view is for each expert; empty: below 0.005.")
     elif len(shown) > 1:
         blocks.append("How probably each expert has each view; cells below 0.005 are empty.")
         if len(order) > MOST_EXPERTS:
             least = np.argsort(frame["probability"].to_numpy(), kind="stable")[:MOST_EXPERTS]
             order = order[np.isin(order, least)]
-            blocks.append(f"Shown are the {MOST_EXPERTS} of {len(frame):,} experts whose view is least certain.")
+            blocks.append(f"The {MOST_EXPERTS} of {len(frame):,} experts with the least certain view are shown.")
         blocks.append(_views_of_experts(found, order))
     else:
         known = in_words(probability(float(frame["probability"].min()), 2, found.draws))
         blocks.append(
-            f"View {numbered(shown[0])} is that of {'every' if len(frame) > 1 else 'the'} expert, with a probability "
-            f"{known}; no other view has one of 0.005 or more."
+            f"{'Every' if len(frame) > 1 else 'The'} expert has view {numbered(shown[0])} with a probability "
+            f"{known}{if_none_missed(fit)}; no other view reaches 0.005."
         )
     sure = len(frame) - int(not_sure(frame["probability"]).sum())
-    gist = f"{sure:,} of {counted(len(frame), 'experts')} with a sure view"
+    gist = f"{sure:,} of {counted(len(frame), 'experts')} with a clear view"
     return Section("Which experts share a view", [*blocks, *common_pairs(fit)], gist)
 
 
@@ -387,9 +388,9 @@ def _views(found: _Found) -> list[Section]:
     fit, used = found.fit, _held(found.fit.truth)
     sections = []
     for number, view in enumerate(used[:_MOST_VIEWS]):
-        words = f"{_named(fit, view)}: the experts in brackets most probably have it."
+        words = f"{_named(fit, view)}: the experts in brackets most probably have this view."
         if number == 0 and len(used) > _MOST_VIEWS:
-            words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
+            words = f"The {_MOST_VIEWS} of {len(used)} views with most experts are shown. {words}"
         trust = trust_of(fit, view, measured=number == 0)
         blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust]
         blocks += [*picture(fit, view, found.draws), *feature_table(fit, view), *less_sure(fit, view, found.draws)]
@@ -408,7 +409,7 @@ def _named(fit: Any, view: int) -> str:
     """Return the number of a view with the experts whose view it most probably is."""
     own = np.flatnonzero(fit.truth.view_probability.argmax(axis=1) == view)
     names = ", ".join(map(str, fit.truth.names("expert", fit.truth.num_experts)[own[:10]]))
-    return f"View {numbered(view)} ({names}{f', …, {len(own)} in all' if len(own) > 10 else ''})"
+    return f"View {numbered(view)} ({names}{f', …, {len(own)} experts' if len(own) > 10 else ''})"
 
 
 def _sizes_of(fit: Any, view: int) -> str:
@@ -416,10 +417,10 @@ def _sizes_of(fit: Any, view: int) -> str:
     truth = fit.truth
     number = len(np.unique(truth.consensus(view)))
     unsure = int(not_sure(truth.cluster_probability[:, view].max(axis=1)).sum())
-    have = "has" if unsure == 1 else "have"
-    without = f"{counted(unsure, 'items')} {have} no sure cluster" if unsure else "every item has a sure cluster"
+    are = "is" if unsure == 1 else "are"
+    without = f"{counted(unsure, 'items')} {are} not clearly assigned" if unsure else "all clearly assigned"
     return (
-        f"{counted(truth.num_units, 'items')} in {counted(number, 'clusters')} ({sizes_in_words(truth, view)}); "
+        f"{counted(truth.num_units, 'items')} in {counted(number, 'clusters')} ({sizes_in_words(truth, view)}), "
         f"{without}"
     )
 
@@ -430,15 +431,15 @@ def _sizes_of(fit: Any, view: int) -> str:
 def _contradictions(found: _Found) -> Section:
     table, number = found.against, found.fit.data.num_constraints
     again = found.again
-    title = "Answers worth asking again" if found.worth else "Answers against the clusters"
+    title = "Answers worth asking again" if found.worth else "Answers that contradict the clusters"
     if not len(table):
-        return Section("Contradictions", ["No answer goes against what all answers together say."])
+        return Section("Contradictions", ["No answer contradicts the clusters."])
     least = "At least " if len(table) == _LOOKED_AT else ""
     words = (
         f"{least}{len(table):,} of {counted(number, 'answers')} ({percent(len(table) / number)}) "
-        f"{'goes' if len(table) == 1 else 'go'} against what all answers together make more probable. If that is "
-        "right, so many are errors. “Probability” is how probably this expert, who errs at times, gives this answer; "
-        "“together” is how probably the two items are in one cluster of this expert's view."
+        f"{'contradicts' if len(table) == 1 else 'contradict'} what all answers together make more probable. If the "
+        "clusters are right, these answers are errors. “Probability” is how probably this expert, who sometimes errs, "
+        "gives this answer; “together” is how probably the two items are in one cluster of this expert's view."
     )
     listed, first = table, list[Any]()
     if most_contrary(found.of_whom):
@@ -447,16 +448,16 @@ def _contradictions(found: _Found) -> Section:
         which = f"{_the('least probable', listed['probability'], 'probability')}:"
         first = [which, _shown_pairs(found, listed.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")]
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
-    gist = f"{len(table):,} of {number:,}, " + (f"of which {found.worth:,} may be worth asking again" if found.worth
-                                                else "none of which would change a cluster if asked again")  # fmt: skip
+    gist = f"{len(table):,} of {number:,}, " + (f"{found.worth:,} may be worth asking again" if found.worth
+                                                else "and asking again would change no cluster")  # fmt: skip
     if not found.worth:
         return Section(title, [words, *whose, *first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
     gain = (
-        f"“Gain” is how much another answer is expected to tell of the pair; {gains.SCALE}. It "
-        f"is that of the best expert of the view, as if asked anew, with an error of its own. Of {looked} answers "
-        f"{found.worth:,} {'has' if found.worth == 1 else 'have'} a gain of {gains.in_per_cent(gains.WORTH)} or more; "
-        "where it is less the others have all but settled the matter. "
+        f"“Gain” is how much another answer is expected to tell about the pair; {gains.SCALE}. It assumes that the "
+        f"best expert of the view answers again, independently. Of {looked} answers, {found.worth:,} "
+        f"{'has' if found.worth == 1 else 'have'} a gain of {gains.in_per_cent(gains.WORTH)} or more; for the rest, "
+        "the other answers have almost settled the question. "
         f"{_the('with the largest gain', again['gain'] / gains.EVEN, 'gain')}:"
     )
     most = _shown_pairs(found, again.head(_FEW_ROWS), "Those with the largest gain.")
@@ -469,7 +470,7 @@ def _of_one(found: _Found, who: Any) -> list[Any]:
     apart = own["together"] > 0.5
     words = f"{kinds_in_words(found.fit, found.against, who)}. {spread_in_words(found.fit, who)}".strip()
     blocks: list[Any] = [words, *[f"{found.without} {HOW}"] * bool(found.without)]
-    for which, name in ((~apart, "together, of different clusters"), (apart, "apart, of one cluster")):
+    for which, name in ((~apart, "together, in different clusters"), (apart, "apart, in one cluster")):
         if which.any():
             shown = own[which].head(_FEW_ROWS // 2).drop(columns="gain")
             caption = f"The least probable answers of {who} that say {name}: {len(shown)} of {int(which.sum()):,}."
@@ -483,7 +484,7 @@ def _the(which: str, values: Any, what: str) -> str:
         return f"The one {which}"
     number = min(len(values), _FEW_ROWS)
     alike = int((values.iloc[number:].round(3) == round(values.iloc[number - 1], 3)).sum())  # as it is written
-    more = f"; {alike:,} more {'has' if alike == 1 else 'have'} the {what} of the last one shown" if alike else ""
+    more = f"; {alike:,} more {'has' if alike == 1 else 'have'} the same {what} as the last one shown" if alike else ""
     return f"The {number} {which}{more}"
 
 
@@ -494,15 +495,15 @@ def _questions(found: _Found) -> list[Section]:
         return []  # the findings say so
     shown = _without_repeats(table[table["gain"] >= gains.LEAST])
     words = (
-        "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
-        "are in one cluster of this view, and “gain” how much the answer is expected to tell of that; "
-        f"{gains.SCALE}. Random pairs were looked at, and not all. Of {counted(len(table), 'pairs')} that "
-        f"were found {'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} in which no item "
-        "comes twice in a view, since an answer to one pair tells of others. All: “consilience table RUN questions”, "
-        f"with the gain in nats ({gains.EVEN:.2f} nats are 100 %)."
+        "The pairs for which one more answer is expected to tell most, and the expert to ask. “Together” is how "
+        "probably the two items are in one cluster of this view, and “gain” is how much the answer is expected to tell "
+        f"about that; {gains.SCALE}. Only random pairs were examined. Of {counted(len(table), 'pairs')} found, "
+        f"{'this is the best' if len(shown) == 1 else f'these are the {len(shown)} best'} with no item twice in a "
+        "view, because one answer also tells about other pairs. All: “consilience table RUN questions”, with the gain "
+        f"in nats ({gains.EVEN:.2f} nats are 100 %)."
     )
     gist = f"the best answer has a gain of {gains.in_per_cent(table['gain'].max())}"
-    return [Section(title, [words, _shown_pairs(found, shown, "Pairs of which an answer tells most.")], gist)]
+    return [Section(title, [words, _shown_pairs(found, shown, "Pairs for which an answer tells most.")], gist)]
 
 
 def _without_repeats(table: Any) -> Any:
@@ -544,7 +545,7 @@ def _silent(fit: Any) -> list[Section]:
     words = (
         f"{len(silent):,} of {counted(truth.num_units, 'items')} {'is' if len(silent) == 1 else 'are'} in no pair. "
         "Their clusters are predicted from the features "
-        f"alone, and are as uncertain as “probability” says; {int(not_sure(table['probability']).sum()):,} of "
+        f"alone, with the uncertainty in “probability”; {int(not_sure(table['probability']).sum()):,} of "
         f"{len(table):,} predictions (one for each item and view) are below {SURE}. The {len(shown)} least certain:"
     )
     texts = {"probability": list(map(probability, shown["probability"]))}

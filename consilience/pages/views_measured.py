@@ -12,14 +12,14 @@ from consilience.printing import counted
 # By `python -m benchmarks views_bars`: items; prior.
 MEASURED_AT = 3    # Clusters at most, as many as there were.
 _CHECKED = (
-    "It was measured on simulated answers of this model's kind alone (40 items, two views of three clusters, at most "
-    f"{MEASURED_AT} fitted): 2,076 of 2,086 items stated at 0.9 or more were in the right cluster, and 95 % intervals "
-    "held 176 of 180 sizes."
+    "This was measured only on answers simulated from this model (40 items, two views of three clusters, at most "
+    f"{MEASURED_AT} fitted): 2,076 of 2,086 items with a probability of 0.9 or more were in the right cluster, and 95 "
+    "% intervals contained 176 of 180 sizes."
 )
 TRUST = (
-    f"Measured on data simulated from the model alone (60 items with three features, six experts, three views of "
-    f"three clusters, at most {MEASURED_AT} fitted): intervals of 90 % held 90 of 100 sensitivities and "
-    "specificities, and pairs of experts stated to share a view with 0.93 on average did so in 92 of 100 cases."
+    f"Measured only on data simulated from this model (60 items with three features, six experts, three views of "
+    f"three clusters, at most {MEASURED_AT} fitted): 90 % intervals contained 90 of 100 sensitivities and "
+    "specificities, and pairs of experts with a mean probability of 0.93 of sharing a view did so in 92 of 100 cases."
 )
 _NOT_CHECKED = "How often such probabilities are right was not measured {}."
 
@@ -38,7 +38,7 @@ def trust_of(fit: Any, view: int, *, measured: bool) -> str:
     if wrong < 1:
         expected = f"less than one of these {len(sure):,} is"
     words = (
-        "An item with a sure cluster can be in the wrong one; by the model's own probabilities "
+        "A clearly assigned item can still be in the wrong cluster; by the model's own probabilities "
         f"{expected} expected to be."
     )
     if fit.method != "gibbs":

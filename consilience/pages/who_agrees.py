@@ -43,12 +43,12 @@ def agreement_with_others(fit: Any, named: Any = None) -> list[Section]:
     passed = 1 - float(special.ndtr(BLIND)) ** len(known)
     frame = pandas.DataFrame({"annotator": names[order], "labels": labels[order], "z": z[order]})
     words = (
-        "How far the labels of each annotator agree with those of the others on the same mentions: z is by how many "
-        f"standard errors that is more than by chance. Were all {len(known):,} to guess, one or more of them would "
-        f"reach {BLIND:g} in about {100 * passed:.0f} % of cases. A z below {BLIND:g} is weak evidence or none that "
-        "the annotator looks at the mentions, and no proof of the opposite. No model has a part in it."
+        "z counts by how many standard errors an annotator agrees with the others on the same mentions more than "
+        f"chance would. If all {len(known):,} annotators guessed, one or more would reach {BLIND:g} in about "
+        f"{100 * passed:.0f} % of cases. A z below {BLIND:g} is weak evidence that the annotator reads the mentions; "
+        "it does not prove guessing. No model is involved."
     )
-    table = Table(frame, "Agreement beyond chance, the least first.", texts={"z": [f"{one:.1f}" for one in z[order]]})
+    table = Table(frame, "Agreement beyond chance, lowest first.", texts={"z": [f"{one:.1f}" for one in z[order]]})
     blocks: list[Any] = [words, table]
     for one in weak[:_LOOKED_AT].tolist():
         blocks.append(_labels(fit, named or fit.truth, one, str(names[one])))
@@ -72,8 +72,8 @@ def _labels(fit: Any, named: Any, who: int, name: str) -> Table:
         "same": np.where(label == lead, "yes", "no")[order],
     })  # fmt: skip
     same = int((label == lead).sum())
-    cut = f", of which {len(order)} are shown" * (len(order) < len(own))
-    caption = f"Labels of {name}{cut}: {same:,} of {len(own):,} are the leading label of the fit."
+    cut = f" ({len(order)} shown)" * (len(order) < len(own))
+    caption = f"Labels of {name}{cut}: {same:,} of {len(own):,} match the leading label of the model."
     return Table(frame, caption)
 
 
@@ -91,7 +91,7 @@ def _to_leave_out(fit: Any, names: list[str]) -> list[Any]:
     if not names:
         return []
     words = "If these labels look like guesses, leave them out and fit again, in Python:" if is_counted(fit) else (
-        "To see what these labels change, fit again without them. The fit learns how often each annotator errs, so "
-        "that the result need not be better. In Python:"
+        "To see what these labels change, fit again without them, in Python. The result need not be better, because "
+        "the model learns how often each annotator errs:"
     )  # fmt: skip
     return [words, Code(left_out(fit, names), "To leave annotators out")]

@@ -10,13 +10,16 @@ import numpy as np
 from consilience.arrays import Bool, Float, Int
 from consilience.evaluation.silver import SilverChains
 from consilience.models.diagnostics import convergence
-from consilience.models.truth.truth import CHAINS, Clusters
+from consilience.models.truth.truth import CHAINS, Clusters, Ranked
 from consilience.pages import SURE, Section, Table
 from consilience.pages.items import worth_of
 from consilience.printing import counted
 from consilience.rounding import probability
 
 _MOST_NAMED = 8  # mentions of a chain
+_MOST_DECIDED = 20  # mentions, the least certain ones
+_LEAST_GAIN = 0.01  # of the probability of a chain
+_ROUNDING = 1e-9  # of a certainty
 _EXACTLY = "probability of exactly these"
 
 
@@ -84,8 +87,47 @@ def exactly_these(truth: Any, entity: Int[np.ndarray, " mention"]) -> Bool[np.nd
     return exact
 
 
+class Decided(NamedTuple):
+    """A mention to decide, and how probable its chain is before, and after if the label it has proves right."""
+
+    mention: int
+    before: float
+    after: float
+
+    def words(self, name: str) -> str:
+        """Say what deciding the mention of that name may gain."""
+        return (
+            f". If the label of “{name}” proves right, the probability of its whole chain rises from {self.before:.2f} "
+            f"to {self.after:.2f}"
+        )
+
+
+def best_to_decide(truth: Any, chains: SilverChains, certainty: Float[np.ndarray, " mention"]) -> Decided | None:
+    """Return the uncertain mention whose label, if it proves right, makes its chain most probable; None of none.
+
+    Parameters
+    ----------
+    truth : draws of labels of mentions.
+    chains : of the most probable links.
+    certainty : of the leading label of each mention.
+    """
+    open_ = np.flatnonzero((certainty < SURE) & (chains.entity >= 0) & (chains.probability >= certainty - _ROUNDING))
+    open_ = open_[np.argsort(certainty[open_], kind="stable")][:_MOST_DECIDED]
+    if not len(open_):
+        return None
+    exact, found = exactly_these(truth.read_as(CHAINS.name), chains.entity), []
+    for block in truth.blocks(Ranked(1)):
+        first = block.units.start
+        for mention in open_[(open_ >= first) & (open_ < block.units.stop)].tolist():
+            same = np.asarray(block.real[mention - first, :, 0]) == chains.label[mention]
+            own = exact[:, chains.entity[mention]]
+            found.append(Decided(mention, float(own.mean()), float(own[same].mean()) if same.any() else 0.0))
+    best = max(found, key=lambda one: one.after - one.before)
+    return best if best.after - best.before >= _LEAST_GAIN else None
+
+
 def whole_chains(
-    named: Any, chains: SilverChains, whole: Whole, digits: int, gold: Sequence[str] = ()
+    named: Any, chains: SilverChains, whole: Whole, digits: int, gold: Sequence[str] = (), every: str = ""
 ) -> Section:  # fmt: skip
     """Tabulate the chains of the text, the least probable ones first.
 
@@ -96,6 +138,7 @@ def whole_chains(
     whole : how probable they are.
     digits : of these, after the point.
     gold : how the nearest gold chain differs from each, where gold chains are known.
+    every : how many of all are gold chains, in words.
     """
     import pandas
 
@@ -118,17 +161,16 @@ def whole_chains(
         frame["nearest gold chain"] = [gold[one] for one in order]
     frame = frame.drop(columns="document") if data.num_documents == 1 else frame
     words = (
-        "How probable each chain of the text is as a whole: the share of draws in which exactly its mentions are one "
-        "entity. One wrong link is enough for another chain, so that long ones "
-        f"are less sure than their links. Counted among {whole.num_draws:,} draws{worth_of(whole, whole.draws.min())}."
+        "The probability of a chain is the share of posterior draws in which exactly its mentions form one chain. One "
+        "wrong link makes another chain, so a long chain is less probable than its links. "
+        f"Counted in {whole.num_draws:,} draws{worth_of(whole, whole.draws.min())}."
     )
-    words += (
-        " The last column has how the gold chain with which it shares most mentions differs, if it does." * bool(gold)
-    )
+    if gold:
+        words += f"{every} The last column shows how the nearest gold chain differs from each, if it does."
     numbers = zip(whole.probability[order].tolist(), whole.draws[order].tolist(), strict=True)
     texts = {_EXACTLY: [probability(one, digits, draws) for one, draws in numbers]}
-    table = Table(frame, "Chains, the least probable first.", texts=texts)
-    gist = f"{whole.unsure:,} of {counted(len(members), 'chains')} with a probability below {SURE} as a whole"
+    table = Table(frame, "Chains, least probable first.", texts=texts)
+    gist = f"{whole.unsure:,} of {counted(len(members), 'chains')} have a probability below {SURE}"
     return Section("Chains", [words, table], gist)
 
 

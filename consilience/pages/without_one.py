@@ -13,7 +13,7 @@ from consilience.pages.run import own_priors
 
 _MOST_ANSWERS = 5_000  # of data that are fitted again for a page
 _SHORT = {"draws": 100, "warmup": 100, "chains": 1}
-HOW = f"This is by a short run of the sampler ({_SHORT['draws']} draws) without these answers."
+HOW = f"This comes from a short run of the sampler ({_SHORT['draws']} draws) without these answers."
 _ROWS = ("expert", "item_a", "item_b", "together", "order")  # columns of answers
 
 
@@ -39,9 +39,9 @@ def without_one(fit: Any, who: Any, view: int) -> str:
     moved = moved_items(one, two)
     judged_too = " that others judged" * (len(judged) < fit.truth.num_units)
     if not moved:
-        return f"Without the answers of {who} all {len(judged):,} items{judged_too} stay in their clusters."
+        return f"Without the answers of {who}, all {len(judged):,} items{judged_too} stay in their clusters."
     change = "changes its cluster" if moved == 1 else "change their clusters"
-    return f"Without the answers of {who} {moved:,} of {len(judged):,} items{judged_too} {change}."
+    return f"Without the answers of {who}, {moved:,} of {len(judged):,} items{judged_too} {change}."
 
 
 def moved_items(one: np.ndarray, other: np.ndarray) -> int:

@@ -1,8 +1,9 @@
 """Pairs for a person to decide, and what a threshold on the probability of a pair would give.
 
-Half of the pairs to decide are the most uncertain ones, which teach most. The other half is drawn from all other
-candidates, equally many of each tenth of probability as far as there are, so that it says how right the probabilities
-are: a pair that was drawn stands for as many as its tenth has for each that was drawn, the others for themselves.
+By default these are the pairs in doubt, which teach most. Of a number of pairs half are the most uncertain ones. The
+other half is drawn from all other candidates, equally many of each tenth of probability as far as there are, so that it
+says how right the probabilities are: a pair that was drawn stands for as many as its tenth has for each that was drawn,
+the others for themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
-from consilience.models.truth.partitions import Pairs, PartitionTruth
+from consilience.models.truth.partitions import IN_DOUBT, Pairs, PartitionTruth
 
 if TYPE_CHECKING:
     import pandas
@@ -31,25 +32,26 @@ _THRESHOLDS = np.array([0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
 
 
 def review(
-    posterior: Posterior, resolved: Resolved, truth: PartitionTruth, *, number: int = 50, seed: int = 0
+    posterior: Posterior, resolved: Resolved, truth: PartitionTruth, *, number: int | None = None, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Return pairs of records for a person to decide, with the values of both and an empty column ``answer``.
 
     Fill in same or different (or together, apart, 1, 0), and give the table to ``link`` as ``labels``, or to
-    ``calibration``. The first half are the most uncertain pairs, the other half is ``sampled`` from all other
-    candidates; ``weight`` says for how many of them a pair stands. Pairs that have an answer already are left out.
-    Values stand in columns ``a.field`` and ``b.field``.
+    ``calibration``. Without a number these are all pairs in doubt (probability above 0.02 and below 0.99). Of a number
+    the first half are the most uncertain pairs, and the other half is ``sampled`` from all other candidates, which
+    ``calibration`` needs; ``weight`` says for how many of them a pair stands. Pairs that have an answer already are
+    left out. Values stand in columns ``a.field`` and ``b.field``.
 
     Parameters
     ----------
-    number : of pairs.
+    number : of pairs; those in doubt by default.
     seed : of the draw.
 
     Raises
     ------
     UnsupportedRequest : ``number`` is no whole number above 0.
     """
-    if not isinstance(number, int | np.integer) or number < 1:
+    if number is not None and (not isinstance(number, int | np.integer) or number < 1):
         raise UnsupportedRequest(f"number={number!r} pairs cannot be reviewed; give a whole number above 0")
     found = truth.pairs()
     if resolved.data.labelled is not None:
@@ -57,8 +59,13 @@ def review(
         new = Pairs(one, other, np.ones(len(one))).of(found.first, found.second) == 0
         found = Pairs(found.first[new], found.second[new], found.probability[new])
     order = np.argsort(np.abs(found.probability - 0.5), kind="stable")
-    uncertain, others = np.split(order, [-(-min(number, len(order)) // 2)])
-    drawn, weight = _stratified(others, found.probability, number - len(uncertain), np.random.default_rng(seed))
+    if number is None:
+        low, high = IN_DOUBT
+        uncertain = order[(found.probability[order] > low) & (found.probability[order] < high)]
+        drawn, weight = order[:0], np.zeros(0)
+    else:
+        uncertain, others = np.split(order, [-(-min(number, len(order)) // 2)])
+        drawn, weight = _stratified(others, found.probability, number - len(uncertain), np.random.default_rng(seed))
     chosen = np.concatenate([uncertain, drawn])
     first, second = found.first[chosen], found.second[chosen]
     return {
@@ -155,7 +162,8 @@ def _share(part: float, whole: float) -> float:
 
 
 REVIEW = Table(
-    name="review", help="Pairs of records for a person to decide: the most uncertain ones, and some drawn at random.",
+    name="review",
+    help="Pairs of records for a person to decide: those in doubt, or the most uncertain ones and some at random.",
     columns=(
         Column("record_a", "record"), Column("record_b", "record"), Column("probability"),
         Column("answer", help="empty; write same or different"),

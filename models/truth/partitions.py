@@ -65,6 +65,9 @@ class MatchingSets(NamedTuple):
     probability: Float[np.ndarray, " record"]
 
 
+IN_DOUBT = 0.02, 0.99
+"""Between these probabilities it is in doubt whether a pair is one entity."""
+
 FEW_FOUND = 0.5
 """Of all links; an interval that holds the doubt about fewer says nothing."""
 

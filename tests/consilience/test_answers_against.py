@@ -10,7 +10,7 @@ from consilience.pages.answers_against import by_expert, most_contrary, table_by
 @pytest.mark.parametrize(
     ("contrary", "answers", "told"),
     [
-        ([6, 12, 37, 9], [150] * 4, "c gave 37 of them, 24.7 % of 150 answers, against 6.0 % of those of all others"),
+        ([6, 12, 37, 9], [150] * 4, "c gave 37 of them (24.7 % of this expert's answers; the other experts: 6.0 %)"),
         ([6, 12, 16, 9], [150] * 4, ""),  # more than the others, and by chance
         ([0, 0, 1, 0], [150, 150, 2, 150], ""),  # a half of two answers
         ([0, 0, 0, 0], [150] * 4, ""),
@@ -31,6 +31,6 @@ def test_the_tile_is_of_the_largest_share_and_not_of_the_largest_number():
     frame = by_expert(experts, pandas.DataFrame({"expert": list("a" * 20 + "b" * 10)}))
     ((name, value),) = tile_of_most(frame).items()
     assert value == "25.0 %"
-    assert name.startswith("of the 40 answers of b go against the clusters, more than of any other expert (")
+    assert name.startswith("of b's answers contradict the clusters (")
     assert name.endswith("14.2 to 40.2 %, 95 %)")  # Wilson's, by hand
     assert tile_of_most(frame[:1]) == {}

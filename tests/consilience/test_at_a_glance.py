@@ -9,6 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience import first_figures
+from consilience.pages.clusters_together import shares_together
 from consilience.pages.common_pairs import common_pairs
 from consilience.pages.more_ratings import MoreRatings, more_ratings
 from consilience.pages.offsets import offsets_of
@@ -57,8 +58,8 @@ def test_the_verdict_on_ratings_counts_sides_with_other_annotators():
     assert high + low + open_ == 40
     assert (high, low) == ((above.round(3) >= 0.9).sum(), (above.round(3) <= 0.1).sum())
     assert ratings_verdict(fit, without.sides, found, without) == (
-        f"{high} of 40 items are above 50 and {low} below at a certainty of 0.9 or more, for other annotators of the "
-        f"same kind; report the other {open_} as open."
+        f"With at least 90 % certainty {high} of 40 items are above 50 and {low} below, for other annotators like "
+        f"these; report the other {open_} as open."
     )
     assert open_ >= (np.round(without.top.items, 3) < 0.9).sum()  # what moves all together makes no side surer
 
@@ -70,9 +71,10 @@ def test_what_certainties_allow_for_is_said(systems):
     fit, offsets = fitted(data), offsets_of(data)
     without = without_offsets(fit, offsets)
     said = sides_words(fit, without.sides, offsets, without, systems=systems)
-    assert said.endswith(f"; certainties allow for that{', scores of systems do not' * systems}.")
+    assert f"; certainties include this{', scores of systems do not' * systems}." in said
+    assert ("close call" in said) is bool((np.abs(without.sides.certainty.round(3) - 0.9) <= 0.0101).any())
     alike = sides_words(fit, sides_of(fit, cs.certainty(fit), None), offsets, None, systems=systems)
-    assert alike.endswith("; certainties do not allow for that.")
+    assert "; certainties do not include this." in alike
 
 
 def test_the_table_of_sides_is_what_the_page_says(tmp_path):
@@ -106,11 +108,11 @@ def test_more_ratings_are_those_that_make_a_mean_sure(mean, taken, expected):
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        ([3, 5, 40, 0], "new annotators to rate the 3 open items: 2 of them would take at most 10 more each, "
-         "the others more than 10, if"),
-        ([3, 5], ": 2 of them would take at most 10 more each, if the means stay where they are"),
-        ([3, 200], ": 1 of them would take at most 10 more each and the others over 100, if"),
-        ([30, np.inf], ": each would take more than 10, if"),
+        ([3, 5, 40, 0], "new annotators to rate the 3 open items: 2 need up to 10 more and 1 needs 11 to 100 more, "
+         "if the means do not move"),
+        ([3, 5], ": 2 need up to 10 more, if the means do not move. In simulations with right means"),
+        ([3, 200], ": 1 needs up to 10 more and 1 needs over 100 more, if"),
+        ([30, np.inf], ": 1 needs 11 to 100 more and 1 needs over 100 more, if"),
     ],
 )  # fmt: skip
 def test_what_more_ratings_would_gain_is_said(number, said):
@@ -120,7 +122,7 @@ def test_what_more_ratings_would_gain_is_said(number, said):
 
 def test_items_are_named_by_their_side():
     (words,) = sides_by_name(np.array(["a", "b", "c", "d"]), np.array([0.95, 0.5, 0.02, 0.99]), 3.5)
-    assert words == "Above 3.5: d, a. Below: c. Open: b. An item is open where its side is less than 90 % certain."
+    assert words == "Above 3.5: d, a. Below: c. Open: b. An item is open if its side is less than 90 % certain."
 
 
 @pytest.mark.parametrize(
@@ -155,8 +157,8 @@ def test_labels_of_who_agrees_weakly_stand_beside_the_leading_ones():
     fit = cs.fit("majority-vote", cs.read_mentions(rows | {"annotation": said.ravel().tolist()}))
     (part,) = agreement_with_others(fit)
     words, _, table, advice, code = part.blocks
-    assert "Were all 3 to guess, one or more of them would reach 2 in about 7 % of cases." in words
-    assert table.caption == "Labels of c: 11 of 16 are the leading label of the fit."
+    assert "If all 3 annotators guessed, one or more would reach 2 in about 7 % of cases." in words
+    assert table.caption == "Labels of c: 11 of 16 match the leading label of the model."
     assert table.frame["same"].tolist() == ["no"] * 5 + ["yes"] * 11
     assert (table.frame["label of c"] == table.frame["leading label"]).tolist() == [False] * 5 + [True] * 11
     assert advice.startswith("If these labels look like guesses, leave them out")
@@ -190,12 +192,13 @@ def answers(wrong, asked=20):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "means"), [((5, 6, 7), "do not clearly pile up"), ((18, 1, 1), "pile up on some"), ((1, 0, 1), "")]
+    ("wrong", "means"),
+    [((5, 6, 7), "do not clearly concentrate"), ((18, 1, 1), "concentrate on some"), ((1, 0, 1), "")],
 )
 def test_whether_errors_of_an_expert_pile_up_is_tested(wrong, means):
     fit, against = answers(wrong)
     assert kinds_in_words(fit, against, "ann") == (
-        f"Of 60 pairs of different clusters ann calls {sum(wrong)} together, and of 2 of one cluster 1 apart"
+        f"ann calls {sum(wrong)} of 60 pairs in different clusters together, and 1 of 2 in one cluster apart"
     )
     said = spread_in_words(fit, "ann")
     assert (means in said) if means else said == ""
@@ -221,9 +224,9 @@ def test_how_often_experts_agree_is_counted_on_the_pairs_that_both_judged():
 @pytest.mark.parametrize(
     ("interval", "unsure", "said"),
     [
-        ((1, 1), 0, "One way to sort the items fits the 4 experts, and every item has a sure cluster"),
-        ((2, 2), 3, "The 4 experts have 2 views, and 7 of 10 items have a sure cluster"),
-        ((1, 3), 0, "How many views the experts have is open (1 to 3), and every item has a sure cluster"),
+        ((1, 1), 0, "One way to sort the items fits all 4 experts, and the model clearly assigns every item"),
+        ((2, 2), 3, "The 4 experts have 2 views, and the model clearly assigns 7 of 10 items"),
+        ((1, 3), 0, "The number of views is uncertain (1 to 3), and the model clearly assigns every item"),
     ],
 )
 def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said, monkeypatch):
@@ -233,10 +236,10 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
     found = SimpleNamespace(fit=fit, count=SimpleNamespace(interval=interval), most=interval[0], open=unsure)
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: False)
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 1)
-    assert views_verdict(found, [0]) == f"{said}, by the model: check some items against what you know."
+    assert views_verdict(found, [0]) == f"{said} to a cluster. Check some items against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 0)
-    ruled = "; the search for other ways was inconclusive" * (interval[0] == interval[1])
-    assert views_verdict(found, [0]) == f"{said}, by the model{ruled}: check some items against what you know."
+    check = "The search for other ways was inconclusive, so check" if interval[0] == interval[1] else "Check"
+    assert views_verdict(found, [0]) == f"{said} to a cluster. {check} some items against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: True)
     assert views_verdict(found, [0]).startswith("The runs of the sampler disagree on who shares a view")
 
@@ -253,9 +256,23 @@ def test_items_have_the_colour_of_what_is_known_of_their_side():
     assert [tuple(line.get_xydata()[0]) for line in axes.lines[:3]] == [(3, 3.0), (2, 2.0), (1, 1.0)]
 
 
-def test_shares_of_together_stand_in_the_cells_that_were_asked():
-    axes = first_figures.said_together(np.array([[0.9, np.nan], [0.5, 0.8]]))
-    assert [text.get_text() for text in axes.texts] == ["90 %", "80 %"]
+def test_shares_of_together_are_drawn_for_the_clusters_that_were_asked():
+    axes = first_figures.said_together(np.array([0.9, np.nan, 0.125]), np.array([10, 0, 16]))
+    assert [text.get_text() for text in axes.texts] == ["90 % of 10", "12 % of 16"]
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names == ["both in cluster 1", "in different clusters"]
+
+
+def test_shares_of_together_are_counted_by_cluster():
+    """Of two clusters of two items; the expert of another view is not counted."""
+    label, view = np.array([0, 0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8]])
+    truth = SimpleNamespace(consensus=lambda view: label, view_probability=view)
+    data = SimpleNamespace(
+        scale=np.array([0.0, 1.0]), together=[1, 0, 1, 0, 1, 0], expert=[0, 0, 0, 0, 0, 1], item_a=[0, 1, 2, 0, 3, 0],
+        item_b=[1, 0, 3, 2, 0, 1],
+    )  # fmt: skip
+    share, number = shares_together(SimpleNamespace(data=data, truth=truth), 0)
+    assert (share.tolist(), number.tolist()) == ([0.5, 1.0, 0.5], [2, 1, 2])
 
 
 def test_the_least_certain_come_first():

@@ -104,7 +104,7 @@ def test_the_report_has_chains_and_systems(folder, printed, tmp_path):
     printed("report", folder / "mpa", "--predictions", folder / "key.conll", "-o", page)
     text = page.read_text()
     assert "Systems against the crowd" in text
-    assert "chains, by the most probable links" in text
+    assert " in the gold labels</dt>" in text
 
 
 @pytest.mark.parametrize(

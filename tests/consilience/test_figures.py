@@ -343,8 +343,8 @@ def test_a_fit_in_five_lines_errors_first(crowd):
     assert lines[4] == "1 note: fit.findings()"
 
 
-@pytest.mark.parametrize(("said", "names"), [(0.5, ["divided"]), (1.0, [])])
+@pytest.mark.parametrize(("said", "names"), [(0.5, ["as many say either"]), (1.0, [])])
 def test_grey_is_in_the_legend_of_pairs_where_it_is_drawn(said, names):
-    axes = drawn(views_figures.pairs_of_items(np.eye(2), np.array([[np.nan, said], [said, np.nan]]), [0, 1], "View 1"))
+    axes = drawn(views_figures.pairs_by_experts(np.array([[1, said], [said, 1]]), [0, 1]))
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert legend == ["together (above: probability)", "said apart", *names]
+    assert legend == ["together", "apart", *names]

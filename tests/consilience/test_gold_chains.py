@@ -13,7 +13,8 @@ from consilience import figures, first_figures
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.reliability import reliability_table
 from consilience.pages import More
-from consilience.pages.beside_a_vote import voted
+from consilience.pages.beside_a_vote import beside_a_vote, voted
+from consilience.pages.by_document import LEAST, share_interval
 from consilience.pages.chains import chain_scores, chain_sections, found_chains, what_to_read
 from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
 from consilience.pages.classes import _by_gold
@@ -27,7 +28,7 @@ from consilience.pages.gold_chains import (
     mark_gold,
     right_by_annotator,
 )
-from consilience.pages.whole_chains import Whole
+from consilience.pages.whole_chains import Decided, Whole
 
 _SIZE = 4  # mentions of a document
 
@@ -85,16 +86,16 @@ def test_scores_against_gold_have_the_interval_of_documents_left_out():
     sd = np.sqrt(8 / 9 * ((apart - apart.mean()) ** 2).sum())
     gap = found.scores["good"]["conll"] - found.scores["bad"]["conll"]
     low, high = (f"{gap + side * half * sd:.3f}".replace("-", "−") for side in (-1, 1))
-    assert f"({low} to {high}, 95 %) on 9 documents" in found.ahead("conll")
+    assert f"({low} to {high}, 95 %)" in found.ahead("conll")
     (tile,) = chain_scores(fit, systems, ["conll"], singletons=True).numbers
     low, high = found.interval("good", "conll")
-    assert tile.startswith(f"CoNLL of “good” against the gold chains ({low:.2f} to {high:.2f}, 95 %), ahead by ")
-    assert "hold about 95 % for documents like these 9" in found.how
+    assert tile.startswith(f"CoNLL of “good” against gold ({low:.2f} to {high:.2f}, 95 %), ahead by ")
+    assert "describe documents like these: each of the 9 is left out once" in found.how
 
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [(1, "1 document gives no interval"), (3, "3 documents, fewer than 5, give no interval")],
+    [(1, "1 document gives no interval"), (3, "3 documents (fewer than 5) give no interval")],
 )
 def test_too_few_documents_give_no_interval_and_that_is_said(number, said):
     fit, systems, _ = crowd(number)
@@ -104,11 +105,9 @@ def test_too_few_documents_give_no_interval_and_that_is_said(number, said):
     page = chain_scores(fit, systems, ["conll"], singletons=True)
     assert page.sections[0].blocks[0].startswith(said)
     other = found.scores["bad"]["conll"]
-    documents = "document" if number == 1 else "documents"
-    told = f"; “bad” has {other:.3f} on {number} {documents}, too few to tell which is better"
-    assert next(iter(page.numbers)).endswith(told)
+    assert next(iter(page.numbers)).endswith(f"; “bad” scores {other:.3f}")
     many = "one document is too little" if number == 1 else f"{number} documents are too few"
-    assert page.verdict == f"{many} to tell which of the two systems you gave is better, “good” or “bad”"
+    assert page.verdict == f"{many} to tell whether system “good” or “bad” is better"
 
 
 def test_annotators_are_scored_on_mentions_with_a_gold_label():
@@ -123,7 +122,7 @@ def test_annotators_are_scored_on_mentions_with_a_gold_label():
     assert frame["right"].to_dict() == {"eve": 1, "ann": 3, "bob": 3}
     assert set(frame["labels"]) == {3}
     assert frame.index[0] == "eve"
-    assert "of 3 mentions with a gold label" in part.blocks[0]
+    assert "right on 3 mentions with a gold label" in part.blocks[0]
     assert part.gist.startswith("right: “eve” 0.3")
     assert [one.title for one in chain_scores(fit, {}, [], singletons=True).sections] == [part.title]
 
@@ -146,7 +145,7 @@ def test_entities_of_the_gold_labels_are_counted_where_all_mentions_have_one(kno
     assert gold_entities(fit) == number
     top = cs.certainty(fit)
     _, numbers = chain_sections(fit, fit.truth, top, {}, found_chains(fit, fit.truth, top))
-    assert any(name.endswith(f"; {number} by the gold labels") for name in numbers) is (number is not None)
+    assert any(name.endswith(f"; {number} in the gold labels") for name in numbers) is (number is not None)
 
 
 def test_scores_against_gold_are_marked_in_the_figure_and_named(monkeypatch):
@@ -167,9 +166,8 @@ def test_scores_against_gold_are_marked_in_the_figure_and_named(monkeypatch):
     page = chain_scores(fit, systems, ["conll"], singletons=True)
     assert page.alerts == []
     assert any("Scores against the crowd's chains have limits." in str(block) for block in page.sections[0].blocks)
-    assert page.findings[0].startswith("Of the 2 systems you gave, “good” scores ")
-    assert ", against the gold chains of 2 documents." in page.findings[0]
-    assert not any("against the gold chains of" in str(block) for block in page.sections[0].blocks)
+    assert page.findings[0].startswith("Against the gold chains, system “good” scores ")
+    assert page.findings[0].endswith(" The model's own chains score 1.000.")
     monkeypatch.setattr("consilience.pages.chains.gold_scores", lambda *_: None)
     (alert,) = chain_scores(fit, systems, ["conll"], singletons=True).alerts
     assert alert.title == "Scores against the crowd's chains have limits."
@@ -194,7 +192,8 @@ def test_a_majority_vote_is_the_baseline_and_its_ties_are_named():
     found = voted(fit)
     assert (found.right, found.wrong, found.tied.tolist(), found.held) == (2, 1, [3, 4], 1)
     assert found.words(fit.truth.names()) == (
-        " A majority vote: 2 right, 1 wrong, 2 tied (the gold label among them in 1). Tied: m3, m4."
+        " A majority vote gets 2 right and 1 wrong and leaves 2 ties (1 with the gold label among the tied labels). "
+        "Tied: m3, m4."
     )
     assert found.clause in gold_section(beside_gold(fit), fit.truth.names()).blocks[0]
     assert voted(cs.fit("majority-vote", data)) is None
@@ -219,9 +218,9 @@ def test_annotators_by_class_stand_beside_the_gold_labels_of_that_class():
     rows = [("ann", "DN", 0.6), ("ann", "DO", 0.7), ("eve", "DN", 0.5), ("eve", "DO", 0.8), ("bob", "PR", 0.4)]
     frame = beside_gold_by_class(fit, pandas.DataFrame(rows, columns=["annotator", "class", "sensitivity"]))
     assert frame.attrs["by_gold"] == ["1 of 1", "1 of 2", "1 of 1", "1 of 2", "–"]
-    assert "right each time" not in _clash(frame)
+    assert "always right" not in _clash(frame)
     clash = frame.assign(**{"right by gold": [1, 1, 0.5, 0.5, np.nan]})
-    assert _clash(clash).endswith("so “ann”, right each time, has 0.70 (DO), and “eve”, who is not, 0.80.")
+    assert _clash(clash).endswith("“ann”, always right, has 0.70 (DO), while “eve”, not always right, has 0.80.")
     used = cs.fit("majority-vote", fit.data, gold="use")
     assert "by_gold" not in beside_gold_by_class(used, pandas.DataFrame(rows)).attrs
 
@@ -250,7 +249,7 @@ def three_annotators():
 def test_what_gold_labels_say_of_annotators_stands_beside_the_doubt_about_them():
     fit = three_annotators()
     assert right_by_annotator(fit, ["eve", "ann"]) == (
-        " By gold 2 of 3 labels of ann are right, 0.67 (0.21 to 0.94, 95 %), 2 of 3 of eve, 0.67 (0.21 to 0.94)."
+        " By the gold labels, 2 of 3 labels of ann are right, 2 of 3 of eve."
     )
     assert right_by_annotator(fit, ["nobody"]) == ""
     labels = {"item": list("aabb"), "annotator": list("xyxy"), "label": list("pqpp"), "gold": list("ppqq")}
@@ -263,15 +262,20 @@ def test_what_gold_labels_say_of_annotators_stands_beside_the_doubt_about_them()
 @pytest.mark.parametrize(
     ("certainties", "said"),
     [
-        ([1, 1, 1, 1], "Read the text: “m2” has another gold label (≠)"),
-        ([1, 0.8, 1, 0.5], "Read the text: “m1” and “m3” are uncertain (dashed), “m2” has another gold label (≠)"),
-        ([0.5, 0.5, 0.5, 1], "Read the text: 3 mentions are uncertain (dashed), “m2” has another gold label (≠)"),
+        ([1, 1, 1, 1], "Read the text: “m2” differs from its gold label (≠)"),
+        ([1, 0.8, 1, 0.5],
+         "Read the text: “m1” and “m3” are uncertain (dashed) and “m2” differs from its gold label (≠)"),
+        ([0.5, 0.5, 0.5, 1],
+         "Read the text: 3 mentions are uncertain (dashed) and “m2” differs from its gold label (≠)"),
     ],
 )
 def test_what_to_read_is_what_is_uncertain_or_wrong(certainties, said):
     fit = three_annotators()
     top = SimpleNamespace(items=np.array(certainties, float))
     assert what_to_read(fit.truth, top, fit.data) == said
+    first = SimpleNamespace(first=Decided(1, 0.6881, 0.8622))
+    gain = ". If the label of “m1” proves right, the probability of its whole chain rises from 0.69 to 0.86"
+    assert what_to_read(fit.truth, top, fit.data, first) == said + gain
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,7 @@ def test_gold_labels_tell_no_more_than_their_number_does(items, right, certainty
     gold = beside_gold(fit)
     score = gold.score._replace(items=items, right=right / items, certainty=certainty, fitted_on=0)
     found = SimpleNamespace(unit="mention", halves=None, fit=fit, by_gold=SimpleNamespace(anchored=None))
-    told = _by_gold(found, gold._replace(score=score, vote=None, voted=None, wrong=[]), fit.truth)
+    told = _by_gold(found, gold._replace(score=score, vote=None, voted=None, wrong=[], ends=None), fit.truth)
     assert said in told
     assert ("this only shows that" in told) is (items >= 20 and certainty < right / items + 0.1)
     assert "hold up" not in told
@@ -322,19 +326,51 @@ def test_how_many_sure_chains_are_gold_chains_is_said_with_an_interval():
     """Of ten chains eight are sure, and of these the first is wrong."""
     whole = Whole(np.array([0.9, *[0.98] * 7, 0.6, 0.85]), np.full(10, 200.0), 1000)
     same = np.array([False, *[True] * 7, True, False])
-    found = ChainsByGold(np.ones(10, bool), same, [""] * 10)
+    found = ChainsByGold(np.ones(10, bool), same, [""] * 10, np.zeros(10, int))
     low, high = wilson(7 / 8, 8)
+    told = "Of the 8 chains with a probability of 0.9 or more, 7 are exactly gold chains; the model expected 7.8."
     assert found.finding(whole) == [
-        f"Of the 8 chains with a probability of 0.9 or more, 7 are exactly gold chains, a share of 0.88 ({low:.2f} to "
-        f"{high:.2f}, 95 % if chains are independent). The model expected 7.8. Of all 10 chains, 8 are exactly gold "
-        "chains."
+        f"{told} If chains were independent, the share of right chains would be {low:.2f} to {high:.2f} (95 %); the "
+        "true interval is wider, because chains in one document depend on each other."
     ]
-    assert found.clause(whole) == ", and of these 7 are exactly gold chains"
+    document = np.arange(10) // 2
+    low, high = share_interval(same[[*range(8)]], document[:8])
+    assert f"would be {low:.2f} to {high:.2f}" in found._replace(document=document).finding(whole)[0]
+    low, high = share_interval(same[[*range(8)]], np.arange(8))
+    assert found._replace(document=np.arange(10)).finding(whole) == [
+        f"{told} The share of right chains is {low:.2f} to {high:.2f} (95 %), allowing for chains that share a "
+        "document."
+    ]
+    assert found.every == " Of all 10 chains, 8 are exactly gold chains."
+    assert found.clause(whole) == ", and 7 of these are exactly gold chains"
     known = np.array([True, True, *[False] * 8])
     assert found._replace(known=known).clause(whole) == (
-        ", and of the 2 of these that have gold labels 1 is exactly a gold chain"
+        ", and 1 of the 2 of these that have gold labels is exactly a gold chain"
     )
     assert found._replace(known=known & (whole.probability < 0.9)).finding(whole) == []
+
+
+@pytest.mark.parametrize("within", [1, 4, 20])
+def test_an_interval_of_mentions_by_document_is_wider_where_they_are_right_together(within):
+    """Forty mentions, of which runs of that length are right or wrong together and are one document."""
+    right = np.repeat(np.arange(40 // within) % 2 == 0, within)
+    low, high = wilson(0.5, 40)
+    own = share_interval(right, np.arange(40) // within)
+    if 40 // within < LEAST:
+        assert own == pytest.approx((low, high))
+    else:
+        assert own[0] <= low
+        assert own[1] >= high
+        assert bool(own[1] - own[0] > 1.5 * (high - low)) is (within == 4)
+
+
+def test_a_majority_vote_stands_beside_the_fit_in_one_finding():
+    score = beside_gold(three_annotators()).score._replace(items=21, right=20 / 21, certainty=0.972)
+    vote = SimpleNamespace(right=15, wrong=2, tied=np.arange(4), held=4)
+    told = "The model's labels match 20 of 21 gold labels; it expected 20.4. A majority vote matches 15"
+    assert beside_a_vote(SimpleNamespace(score=score, voted=vote)) == f"{told} and leaves 4 ties."
+    vote.tied = np.arange(0)
+    assert beside_a_vote(SimpleNamespace(score=score, voted=vote)) == f"{told}."
 
 
 def test_the_figure_marks_the_chains_that_are_gold_chains():
@@ -343,4 +379,4 @@ def test_the_figure_marks_the_chains_that_are_gold_chains():
     right, wrong = axes.lines[:2]
     assert (right.get_xdata().tolist(), wrong.get_xdata().tolist()) == ([0.99], [0.5, 0.92])
     names = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert names == ["exactly a gold chain", "not a gold chain", "counted as certain from 0.9"]
+    assert names == ["exactly a gold chain", "not a gold chain", "certain: 0.9 or more"]

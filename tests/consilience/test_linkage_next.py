@@ -46,7 +46,7 @@ def test_one_command_has_all_options_that_are_spoken_for(fit, monkeypatch, rare,
     else:
         assert commands[0] == "consilience review RUN -o review.csv"
     assert f"consilience link FILES{options} --labels review.csv -o decided" in commands
-    assert split.words.startswith("Write year, month and day of “born” into columns of their own, and link by these.")
+    assert split.words.startswith("Put year, month and day of “born” into separate columns and link on these, so that ")
     assert sum("linked-across" in one for one in commands) == (not rare)
     assert sum("linked-by-similarity" in one for one in commands) == (not number)
 
@@ -89,7 +89,7 @@ def test_pairs_that_only_typing_errors_part_are_counted_with_what_to_do(fit):
     found = typing_errors(with_typos())
     assert found == Typos(3, 6, ("name",), ("Nils", "Niln"))
     assert found.words == (
-        "3 of 6 pairs in doubt are equal but for typing errors, such as “Nils” and “Niln”"
+        "3 of 6 pairs in doubt differ only by typing errors, such as “Nils” and “Niln”"
     )
     for without in ({"similar": "name=string"}, {"fields": ""}, {"fields": "name (date), born (date)"}):
         assert typing_errors(with_typos(**without)) == NONE
@@ -146,7 +146,7 @@ def test_lines_that_part_dates_run_and_what_they_write_is_linked(tmp_path, monke
     own, kinds = weighed(one), kinds_of(one.attributes["fields"])
     assert [chance.field for chance in own.overstated] == ["born"]
     (step,) = split_dates(one, own, kinds)
-    assert step.words.startswith("Split “born” into year, month and day by the lines under Match weights. The ")
+    assert step.words.startswith("Split “born” into year, month and day with the code under Match weights, so that ")
     parts, fields = in_parts(one, own, kinds)
     assert (parts, fields) == ("a-parts.csv 'b c-parts.csv'", " --fields first,last,born_year,born_month,born_day")
     first, second, *others = next_steps(one, own, NONE)
@@ -165,7 +165,7 @@ def test_lines_that_part_dates_run_and_what_they_write_is_linked(tmp_path, monke
         other = dataclasses.replace(one, attributes=one.attributes | without)
         assert lines_that_split(other, own, kinds) == []
         assert in_parts(other, own, kinds) is None
-        assert "into columns of their own" in split_dates(other, own, kinds)[0].words
+        assert "into separate columns" in split_dates(other, own, kinds)[0].words
     exec(code.text, {})
     for name, frame in zip(files, frames, strict=True):
         parts = pandas.read_csv(f"{name}-parts.csv")

@@ -82,7 +82,7 @@ def test_the_tile_of_entities_is_an_interval_and_says_what_is_written(fit):
     name, value = next(iter(page_of(fit).numbers.items()))
     written = len(np.unique(fit.truth.estimate()))
     assert (value, written) == (f"{written}", count.point)
-    assert name == f"entities in the result that is written ({low:.0f} to {high:.0f} in 95 % of the model's draws)"
+    assert name == f"entities in the result ({low:.0f} to {high:.0f}, 95 %)"
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,12 @@ def test_links_within_a_file_are_counted_where_both_may_be(num_files, settings, 
     together = entity[first] == entity[second]
     within = int((together & (source[first] == source[second])).sum())
     pairs = [int((source[first] != source[second]).sum()), int((source[first] == source[second]).sum())]
-    said = f"Between files {together.sum() - within} of {pairs[0]:,} pairs of records are linked, within a file "
-    found = [text for text in page_of(one).findings if text.startswith(f"{said}{within} of {pairs[1]:,}. ")]
+    said = f"{together.sum() - within} of {pairs[0]:,} pairs of records in different files are linked, and "
+    said += f"{within} of {pairs[1]:,} in the same file. "
+    found = [text for text in page_of(one).findings if text.startswith(said)]
     assert len(found) == told
     actions = next_steps(one, weighed(one), typing_errors(one))
-    offered = [action.command for action in actions if action.words.startswith("If no file has an entity")]
+    offered = [action.command for action in actions if action.words.startswith("If no file contains the same entity")]
     assert len(offered) == told
     assert all(one.startswith("consilience link FILES --restriction across") for one in offered)
     assert len(page_of(one).findings) <= 4
@@ -122,9 +123,10 @@ def of_entities(entity, source, probability=0.7):
 
 @pytest.mark.parametrize(
     ("linked_within", "rare", "named"),
-    [(0, True, ""), (1, True, "; this parts r0 and r1 (linked with 0.70)"),
-     (2, False, "; this parts r0 and r1 (linked with 0.70) and r2 and r3 (linked with 0.70)"),
-     (3, False, "; this parts the 3 links within a file")],
+    [(0, True, ""), (1, True, ". This separates r0 and r1 (linked with probability 0.70)"),
+     (2, False,
+      ". This separates r0 and r1 (linked with probability 0.70) and r2 and r3 (linked with probability 0.70)"),
+     (3, False, ". This removes the 3 links within a file")],
 )  # fmt: skip
 def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, rare, named):
     """Of 20 records in each of two files, 12 are in both: 12 of 400 pairs, and as many as given of 2 × 190."""
@@ -135,11 +137,12 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
     assert links_and_pairs(fit) == ((12, 400), (linked_within, 380))
     assert rarely_within(fit) is rare
     (said,) = between_and_within(fit)
-    assert said.startswith("Between files 12 of 400 pairs of records are linked, within a file ")
-    assert f" {linked_within} of 380. Before" in said
+    assert said.startswith("12 of 400 pairs of records in different files are linked, and ")
+    assert f" and {linked_within} of 380 in the same file. " in said
     (step,) = across_files(fit, "consilience link FILES")
-    assert step.words == f"If no file has an entity (such as a person) twice, link only between files{named}:"
-    assert ("so that links within a file are less sure than stated" in said) is rare
+    twice = "If no file contains the same entity (such as a person) twice"
+    assert step.words == f"{twice}, link only between files{named}:"
+    assert ("so the links within a file are less certain than stated" in said) is rare
 
 
 def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
@@ -164,13 +167,13 @@ def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
     one, other = (fit.data.records[codes[least]] for codes in (pairs.first, pairs.second))
     for known in (0, 1, 2):
         surer = np.isin(np.arange(200), doubtful_records(fit)[:known])
-        begun = f"For {number - known} of 200 records it is in doubt which others are of the same entity (certainty "
-        more = ("", *(f"; {text} in links that are surer than stated" for text in ("1 more is", "2 more are")))[known]
-        said = f"{begun}below 0.99){more}. Most in doubt are {one} and {other}, one entity with a probability of "
+        begun = f"For {number - known} of 200 records it is uncertain which others belong to the same entity (certainty"
+        more = ("", *(f"; {text} in links that are safer than stated" for text in ("1 more is", "2 more are")))[known]
+        said = f"{begun} below 0.99){more}. The least certain pair is {one} and {other}: one entity with probability "
         (found,) = in_doubt(fit, surer)
         assert found.startswith(said)
         assert (found == page_of(fit).findings[-1]) is (known == 0)
-        assert (f" ({known} of them in links that are surer" in review_list(fit, surer).gist) is (known > 0)
+        assert (f", {known} of them in links that are safer" in review_list(fit, surer).gist) is (known > 0)
 
 
 def fit_codes(fit):
@@ -200,11 +203,11 @@ def test_a_share_and_its_interval_are_of_the_same_draws(fit):
     (mean, low, high), (of_all, *_) = _shares_of_draws(fit)
     tiles = {name.split(" (")[0]: value for name, value in page_of(fit).numbers.items()}
     made = len(pairs_together(fit.truth.estimate()))
-    assert tiles[f"of the {made} links are correct, expected by the model's draws"] == percent(mean)
-    assert tiles["of all links are found, expected by the model's draws"] == percent(of_all)
+    assert tiles[f"of {made} links expected to be correct"] == percent(mean)
+    assert tiles["of all links expected to be found"] == percent(of_all)
     assert page_of(fit).verdict == (
-        f"Take the {made} links as a draft: the model expects {percent(mean)} of them to be correct, and no known link "
-        "checks that."
+        f"Treat the {made} links as a draft: the model expects {percent(mean)} of them to be correct, but no known "
+        "link confirms that."
     )
     pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
     own = fit.truth.counted().partitions.clusters(slice(None))
@@ -224,7 +227,7 @@ def test_the_threshold_in_the_headline_is_the_even_one(fit):
     table = fit.thresholds().set_index("threshold")
     drawn = _by_threshold(fit, np.array([0.5]))
     share = percent(drawn["precision"][0])
-    assert _thresholds(fit).gist == f"the model expects {share} of pairs above 0.5 to be right"
+    assert _thresholds(fit).gist == f"the model expects {share} of pairs above 0.5 to be correct"
     assert (table["precision"] + table["recall"]).idxmax() != 0.5  # else the test tells nothing
 
 
@@ -238,7 +241,7 @@ def test_links_that_are_no_candidates_are_said_as_links(fit, corrected, said, mo
 
 def test_log_odds_begin_where_no_third_record_is(fit):
     """A cluster of s records weighs m s! μ_s: of three records, their five partitions."""
-    assert "before their fields are compared, if neither belongs with a third one" in in_full(review_list(fit))
+    assert "before their fields are compared, if neither belongs with a third record" in in_full(review_list(fit))
     begun = fit.explain(*fit.data.records[:2])["log_odds"].iloc[0]
     parameters, _ = learned(fit.posterior, fit.resolved)
     one, two, three = parameters.intensity * np.array([1, 2, 6]) * parameters.size_share[:3]
@@ -276,16 +279,16 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     count = cs.num_entities(fit)
     value, (low, high) = mean_number(count), count.interval
     assert sections["Clusters"].gist == (
-        f"{count.point:.0f} entities in the estimate, {low:.0f} to {high:.0f} in 95 % of draws"
+        f"{count.point:.0f} entities in the result, {low:.0f} to {high:.0f} in 95 % of draws"
     )
     assert value != f"{count.point:.0f}"
     assert not any(value in text for text in [*page_of(fit).numbers, *page_of(fit).findings])  # once, where explained
-    assert f" there are {value} entities on average" in sections["Clusters"].blocks[0]
+    assert f" posterior draws have {value} entities on average" in sections["Clusters"].blocks[0]
     pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
     own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
-    told = f"the share of correct links, take the {percent(mean)} of the first screen"
-    assert (told in page_of(fit).method) is (f", {own} are expected" in page_of(fit).method) is (own != percent(mean))
-    assert "To quote, take the first and the last share of the table" in sections["Links made and missed"].blocks[0]
+    told = f"the share of correct links, use the {percent(mean)} of the first screen"
+    assert (told in page_of(fit).method) is (f" give {own}." in page_of(fit).method) is (own != percent(mean))
+    assert "To quote, use the first and last share" in sections["Links made and missed"].blocks[0]
     assert own == percent(mean) or own not in sections["Clusters"].blocks[0]
 
 
@@ -302,9 +305,9 @@ def test_thresholds_above_which_the_same_pairs_are_share_a_row(fit):
 
 def test_log_odds_are_explained_once(fit):
     said = " ".join(block for part in page_of(fit).sections for block in part.blocks if isinstance(block, str))
-    assert said.count("Log odds are the natural logarithm") == 1
+    assert said.count("Log odds of 0 are a probability of 0.5") == 1
     assert [part.title for part in page_of(fit).sections[:2]] == ["Match weights", "Review list"]
-    assert "Log odds are" in page_of(fit).sections[0].blocks[0]
+    assert "Log odds of 0 are" in page_of(fit).sections[0].blocks[0]
 
 
 def with_dates(restriction):
@@ -347,27 +350,28 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert (chance.equal, chance.linked) == (same.sum(), same.sum() - apart.sum())
     assert apart.sum() == 0
     assert said == (
-        f"The model expects {expected:,.0f} pairs of different entities to have the same “born” by chance, but no "
-        f"unlinked pair has it: all {same.sum()} pairs with the same “born” are linked. So these links are safer than "
-        "their probabilities say, and 98 % and 96 % are rough."
+        f"The model expects {expected:,.0f} pairs of different entities to share “born” by chance, but no unlinked "
+        f"pair shares it. The {same.sum()} links that share it are therefore safer than stated, and 98 % and 96 % are "
+        "rough."
     )
-    assert surer_links(own, [])[0].endswith(" safer than their probabilities say, and all shares are rough.")
+    assert surer_links(own, [])[0].endswith(" safer than stated, and all shares are rough.")
     few = own._replace(overstated=[chance._replace(equal=same.sum() + 2)])
-    assert f"but only 2 unlinked pairs have it: {same.sum()} of {same.sum() + 2} pairs with" in surer_links(few, [])[0]
+    others = f"but only 2 unlinked pairs share it. The {same.sum()} links that share it are therefore"
+    assert others in surer_links(few, [])[0]
     records = np.unique([first[unsure & same], second[unsure & same]])
     assert np.flatnonzero(surer_records(one, own)).tolist() == records.tolist()
     page = page_of(one)
     shares = [text for text in page.numbers.values() if text.endswith("%")]
     assert surer_links(own, shares)[0] in page.findings
     (told,) = in_detail(one, own)
-    count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 are equal in it, and surer than that)"
+    count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 share “born”, and safer than stated)"
     assert (count in told) is bool((unsure & same).any())
-    assert f"({chance.share:.4f} of them)" in told
+    assert f" pairs ({chance.share:.4f}) to share " in told
     assert "; 1 over its 40 values is 0.0250. " in told
-    assert "a value that nobody in the files has is not in its dictionary" in told
-    (asked,) = (action for action in page_of(one).actions if "columns of their own" in action.words)
-    gain = f"; {(unsure & same).sum()} of the {unsure.sum()} links below 0.99 are equal in “born” and so surer"
-    assert asked.words.startswith("Write year, month and day of “born” into columns of their own, and link by these. ")
+    assert "It assumes that every entity has one of the values in the files." in told
+    (asked,) = (action for action in page_of(one).actions if "separate columns" in action.words)
+    gain = f". {(unsure & same).sum()} of the {unsure.sum()} links below 0.99 share “born”, which makes their stated "
+    assert asked.words.startswith("Put year, month and day of “born” into separate columns and link on these, so that ")
     assert (gain in asked.words) is bool((unsure & same).any())
     assert asked == page_of(one).actions[0]
     assert (asked.command, lines_that_split(one, own, {"born": "date"})) == ("", [])  # made of no files
@@ -376,7 +380,7 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     ends = table.frame.set_index(["field", "outcome"])[["from", "to"]]
     assert ends.loc[("born", "equal")].isna().all()
     assert ends.loc[("first", "equal")].notna().all()
-    assert "There is none where the model expects far more pairs to be equal by chance than are." in how
+    assert "A field that the model expects to be equal by chance far too often has none." in how
 
 
 @pytest.mark.parametrize(
@@ -421,7 +425,7 @@ def test_all_links_stand_on_the_page_with_where_they_are_written(fit, tmp_path):
         (tmp_path / name).write_text("")
     one = dataclasses.replace(fit, folder=str(tmp_path))
     assert written_files(one) == [str(tmp_path / "entities.csv"), str(tmp_path / "pairs.csv")]
-    assert f"stands in {tmp_path}/entities.csv and {tmp_path}/pairs.csv: " in links_section(one).blocks[0]
+    assert f"is in {tmp_path}/entities.csv and {tmp_path}/pairs.csv: " in links_section(one).blocks[0]
 
 
 def test_the_first_figure_counts_pairs_by_probability(fit):
@@ -431,15 +435,16 @@ def test_the_first_figure_counts_pairs_by_probability(fit):
     for bar in page_of(fit).figure.patches:
         drawn[tuple(bar.get_facecolor())] += bar.get_width()
     shown = pairs.probability >= 0.02
+    left = f"pairs ({(~shown).sum():,} compared pairs below 0.02 not shown)"
+    assert page_of(fit).figure.get_xlabel() == (left if (~shown).any() else "pairs")
     assert list(drawn.values()) == [(told & shown).sum(), (~told & shown).sum()]
 
 
-def test_the_field_that_says_most_is_that_of_a_usual_link(fit):
-    ((one, other),) = middle_link(fit)
-    terms = fit.explain(fit.data.records[one], fit.data.records[other])
-    most = terms[terms["outcome"] != ""].sort_values("log_odds").iloc[-1]
+def test_the_field_that_says_most_is_that_of_the_table(fit):
+    weights = fit.weights()
+    most = weights[weights["outcome"] == "equal"].sort_values("weight").iloc[-1]
     assert fields_section(fit, weighed(fit)).gist == (
-        f"in a usual link “{most['term']}” says most: {_signed(most['log_odds'])} where {most['outcome']}"
+        f"“{most['field']}” counts most: {_signed(most['weight'])} on average where it is equal"
     )
 
 
@@ -476,17 +481,17 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
         assert sum(added) == pytest.approx(total.value, abs=0.006 * len(added))
         assert [row.start for row in terms] == [0.0, *(row.value for row in terms[:-1])]
         assert terms[0].label == "before comparing"
-        one, other = re.match(r"(?:For comparison a usual link, )?(\S+) and (\S+): log odds", block.caption).groups()
+        one, other = re.match(r"(?:For comparison, a typical link: )?(\S+) and (\S+): log odds", block.caption).groups()
         one, other = (np.array([names.index(name)]) for name in (one, other))
         if degree[one[0]] == degree[other[0]] == 1:
             alone += 1
             assert pairs.of(one, other)[0] == pytest.approx(1 / (1 + np.exp(-total.value)), abs=1e-3)
-            assert "by themselves" not in block.caption
+            assert " alone; " not in block.caption
     assert alone
     first_two = {names[place] for place in most_in_doubt(fit)}
     assert set(bars[0].caption.partition(":")[0].split(" and ")) == first_two  # which the first screen names
-    assert section_.gist.endswith(f"; what each field adds, for {len(bars)} pairs")
-    assert bars[-1].caption.startswith("For comparison a usual link, ")
+    assert section_.gist.endswith(f"; {len(bars)} pairs explained field by field")
+    assert bars[-1].caption.startswith("For comparison, a typical link: ")
     one, other = np.divmod(pairs_together(fit.truth.estimate()), fit.data.num_records)
     sure = pairs.of(one, other)
     ((first, second),) = middle_link(fit)
@@ -498,7 +503,7 @@ def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
     assert own.overstated == []
     assert (surer_links(own, []), in_detail(fit, own)) == ([], [])
     assert not surer_records(fit, own).any()
-    assert "There is none" not in fields_section(fit, own).blocks[0]
+    assert "by chance far too often has none" not in fields_section(fit, own).blocks[0]
 
 
 def test_how_errors_were_taken_stands_in_the_details_alone(fit):

@@ -140,7 +140,7 @@ def test_systems_are_scored_against_the_chains_of_gold_labels(known, tmp_path):
     wrong = sum(gold not in ("", label) for label, gold in labels)
     assert wrong > 1
     assert words.count("≠</sub>") == wrong
-    assert f"≠ stands at the {wrong} mentions whose gold label is another." in words
+    assert f"≠ marks the {wrong} mentions whose gold label differs." in words
     if known == "none":
         assert "gold chains" not in words
         return
@@ -151,7 +151,7 @@ def test_systems_are_scored_against_the_chains_of_gold_labels(known, tmp_path):
         for entity in ([0, 0, 0, 1, 2, 1], [0, 0, 1, 2, 2, 2])
     )
     score = cs.score_coreference(gold, system)
-    which = "2 documents" if known == "both" else "1 of 2 documents, of which all mentions have a gold label"
-    assert f"Of the one system you gave: “one” scores {score['muc'].f1:.3f} in F of MUC" in words
-    assert f", against the gold chains of {which}." in words
+    which = "" if known == "both" else ", on the 1 of 2 documents in which every mention has a gold label"
+    assert f"Against the gold chains, system “one” scores {score['muc'].f1:.3f} in F of MUC" in words
+    assert f"{which}. The model's own chains score " in words
     assert f"{score['b3'].f1:.3f}</td>" in words

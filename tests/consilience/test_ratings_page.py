@@ -57,15 +57,15 @@ def test_the_page_of_a_fit_that_was_saved_says_of_whom_its_means_are(apart, tmp_
     *tiles, icc = tiles
     assert all(one.endswith(", by these 5 annotators alone") for one in tiles)
     _, low, high = variance_components(data).single(offsets=False)
-    assert icc.endswith(f" offsets taken off, is between items: the intraclass correlation ICC(3,1) ({low:.2f} to "
+    assert icc.endswith(f" without offsets: intraclass correlation ICC(3,1) ({low:.2f} to "
                         f"{high:.2f}, 95 %)")
     assert "by 5 annotators, whose offsets were taken off: the mean of each item" in html
     assert f"By other annotators all means would be up to {half:.1f} (95 %) higher or lower together." in html
     assert "by these 5 annotators, whose offsets are taken for known (in simulation 94 % held it). " in html
     assert "alike" not in words(section(page, "Items")).replace("are alike in", "")
-    assert "nothing here checks the means, or that the offset of an annotator is the same on every item" in html
-    assert "fit again with their offsets" not in html
-    assert "before offsets were taken off, the highest first." in html
+    assert "nothing here checks the means, or that an annotator has the same offset on every item" in html
+    assert "without their offsets" not in html
+    assert "before offsets were removed, highest first." in html
     assert "cs.read_ratings(…).without_offsets()" in html
 
 
@@ -155,21 +155,28 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("without", "sure", "drawn", "below"),
     [
+<<<<<<< HEAD
         (False, "at a certainty of 0.9 or more, for other annotators of the same kind", "from the posterior “",
          "they are right if the fit is. They are for other annotators of the same kind: "),
         (True, "at a certainty of 0.9 or more, by these 5 annotators alone", "from the posterior “",
          "they are right if the fit is. They are of the mean by these 5 annotators."),
+=======
+        (False, " below, for other annotators like these", "from the posterior “",
+         "Certainties are for other annotators like these: "),
+        (True, " below, by these 5 annotators alone", "from the posterior “",
+         "they hold if it does. They are of the mean by these 5 annotators."),
+>>>>>>> pagesB
     ],
 )  # fmt: skip
 def test_certainties_stand_beside_what_they_take_for_granted(apart, tmp_path, without, sure, drawn, below):
     fit = fitted(apart.without_offsets() if without else apart)
     html = words(cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8"))
     assert all(one in html for one in (sure, drawn, below))
-    assert ("Certainties under other suppositions" in html) is not without
-    assert "Thin lines are single ratings, from which the offsets of annotators are taken off." in html
+    assert ("Certainties under other assumptions" in html) is not without
+    assert "Thin lines are single ratings, with the offsets of annotators removed." in html
     half = offsets_of(apart.without_offsets()).half
-    few = "as there are only 5 annotators; certainties allow for that."
-    told = f" All means may be off together by up to {half:.1f} (95 %), {few}"
+    told = f" With only 5 annotators, all means may be off together by up to {half:.1f} (95 %); certainties include "
+    told += "this."
     assert (told in html) is not without
 
 

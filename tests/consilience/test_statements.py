@@ -308,12 +308,12 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     count = cs.num_entities(fit)
     named = words(html, "dt")
     unsure = bool(count.no_interval or count.links_alone or count.doubt)
-    assert named[0].startswith("entities in the result that is written")
-    assert ("in 95 % of the model's draws" in named[0]) is not unsure
+    assert named[0].startswith("entities in the result")
+    assert named[0].endswith(", 95 %)") is not unsure
     # What is found is a share of all links, or it says of which.
     found, of = found_of_all(fit)
-    assert re.match(r"of the \d+ links are correct, expected by the model", named[1])
-    assert named[2].startswith(f"of {of} are found, expected by the model")
+    assert re.match(r"of \d+ links expected to be correct", named[1])
+    assert named[2].startswith(f"of {of} expected to be found")
     recall = cs.expected_scores(fit).recall
     assert (found < recall) == (of == "all links")
     what = [row for row in re.findall(r"<tr>(.*?)</tr>", section(html, "Links made and missed")) if "<td" in row]
@@ -338,24 +338,24 @@ def test_intervals_of_thresholds_are_those_of_the_draws_one_by_one():
 def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     html = pages["coreference"][2]
     *sizes, conll = words(html, "dt")
-    assert sizes[0].startswith("chains, by the most probable links (")
-    assert sizes[1] == "of 16 mentions uncertain: their most probable label has a probability below 0.9"
+    assert sizes[0].startswith("chains (")
+    assert sizes[1] == "of 16 mentions uncertain (best label below 0.9)"
     (verdict,) = re.findall(r'<p class="verdict">(.*?)</p>', html)
-    sure = r"The model is at least 90 % certain of \d of \d chains, and no gold label checks that"
+    sure = r"The model is at least 90 % certain of \d of \d chains, but no gold label checks that"
     assert re.fullmatch(rf"{sure}\.", words(verdict))  # of one system
     assert "held fixed" not in html.partition("</header>")[0]
-    assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, nominally 95 %: mostly too narrow\)$", conll)
+    assert re.search(r"^CoNLL of “.* \(0\.\d+ to [01]\.\d+, nominal 95 %, mostly too narrow\)$", conll)
     assert "right only for systems that know no more than the crowd. See Systems." in words(html)
     heads = words(section(html, "Systems"), "th")
     assert {"nominal 95 % from", "against the most likely chains"} <= set(heads)
     assert not [head for head in heads if head.startswith("95 %")]  # of intervals that hold less
     held = (
-        "are meant to hold 95 % (nominal), and are mostly too narrow. How often they hold was measured at 90 % alone: "
-        "in simulation the middle 90 % of the draws held the true score of 7 of 40 crowds."
+        "are nominally 95 % and mostly too narrow. In simulations, nominal 90 % intervals contained the true score in "
+        "7 of 40 crowds."
     )
     assert words(section(html, "Systems")).count(held) == 1
     assert "P(best)" not in html
-    assert "How far their intervals hold was measured in 40 simulated crowds" in words(section(html, "Systems"))
+    assert "The simulations were of 40 crowds on LitBank" in words(section(html, "Systems"))
     assert "What the model believed before any data (priors)." in words(section(html, "What was run"))
     assert "sensitivities" in words(section(html, "What was run"), "td")
     assert "The same draws choose the top label and count it" in words(section(html, "Mentions"))
@@ -375,28 +375,28 @@ def test_agreement_that_a_fit_does_not_expect_is_said_first(counts, unexpected, 
 def test_ratings_have_a_scale_and_no_classes(pages):
     _, fit, html = pages["ratings"]
     mean, *others = words(html, "dt")
-    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, for other annotators of the same kind\)", mean)
-    unsure = f"of {fit.data.num_items} items are open: their side of 0, the threshold, is less than 90 % certain"
+    assert re.fullmatch(r"mean of the items \(\S+ to \S+, 95 %, for other annotators like these\)", mean)
+    unsure = f"of {fit.data.num_items} items open (side of 0 less than 90 % certain)"
     assert "exact given priors that were set from the same data" in words(section(html, "What was run"))
     assert offsets_of(fit.data).furthest is None  # else tiles say of whom they are
-    assert others[:2] == [unsure, "mean certainty of the side, over all items"]
+    assert others[:2] == [unsure, "mean certainty of the sides"]
     assert "intraclass correlation ICC(2,1) (" in others[2]
     first = words(html, "li")[0]
     above = fit.means()["mean"] >= 0
-    assert first.startswith(f"By their estimated means {above.sum()} of {len(above)} items ")
-    assert f" above 0 and {(~above).sum()} below. All means may be off together by" in first
+    assert first.startswith(f"{above.sum()} of {len(above)} items ")
+    assert f" of 0 or more, and {(~above).sum()} less. With only " in first
     sure = cs.certainty(fit).items.round(3) >= 0.9
     high, low = (int((sure & one).sum()) for one in (above, ~above))
     assert (
-        f"{high} of {len(above)} items are above 0 and {low} below at a certainty of 0.9 or more, if annotators rate "
+        f"With at least 90 % certainty {high} of {len(above)} items are above 0 and {low} below, if annotators rate "
         f"alike; report the other {(~sure).sum()} as open."
     ) in words(html)
     gist = f"{high} above 0 and {low} below at a certainty of 0.9 or more, {(~sure).sum()} open"
     assert gist in words(section(html, "Items"))
     high, low = (fit.means()["item"][getattr(fit.means()["mean"], end)()] for end in ("idxmax", "idxmin"))
     extremes = words(section(html, "Items"))
-    assert f"The lowest estimate is that of “{low}” (" in extremes
-    assert f", 95 %), the highest that of “{high}” (" in extremes
+    assert f"“{low}” (" in extremes
+    assert f", 95 %) has the lowest estimate, and “{high}” (" in extremes
     assert "nothing here checks the means" in words(html)
     assert {"ratings", "plain mean"} <= set(words(section(html, "Items"), "th"))
     items = section(html, "Items")
@@ -408,10 +408,10 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     ("half", "number", "said"),
     [
         ([1.0, 1.0, 1.0, 1.0], [2, 2, 2, 2], "each has 2 ratings: so the bars are of nearly one width"),
-        ([1.0, 1.01, 0.5, 0.5], [2, 2, 5, 5], "depends on little but the number of ratings"),
+        ([1.0, 1.01, 0.5, 0.5], [2, 2, 5, 5], "depends mainly on the number of ratings"),
         ([1.0, 1.5, 0.5, 0.5], [2, 2, 5, 5], "more ratings, and closer ones, make a narrower bar"),
         ([1.0, 0.9, 0.8, 0.7], [2, 3, 4, 5], "more ratings, and closer ones, make a narrower bar"),
-        ([1.0, 1.5, 0.5, 0.5], [2, 2, 2, 2], "its own; closer ratings make a narrower bar"),
+        ([1.0, 1.5, 0.5, 0.5], [2, 2, 2, 2], "its own ratings; closer ratings make a narrower bar"),
     ],
 )
 def test_why_bars_are_as_wide_as_they_are_is_looked_at(half, number, said):
@@ -472,7 +472,7 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     html = words(page)
     assert html.count(text) == 1
-    assert "mean certainty of the side, over all items" in words(page, "dt")
+    assert "mean certainty of the sides" in words(page, "dt")
     assert "cs.compare(fit, {'a': 'SYSTEM_A.csv', 'b': 'SYSTEM_B.csv'})" in html
     assert "In these commands SYSTEM_A.csv and SYSTEM_B.csv are files of yours." in html
     assert "What the model expects (priors), set from the same data." in html
@@ -481,14 +481,14 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     assert "; the data were given in memory, and … stands for them:" in html
     assert "of many ratings of this item by many annotators of the same kind as these 4 annotators" in html
     assert "files with the columns item and class, the class being above or below" in html
-    columns = "for other annotators of the same kind", "for these annotators alone", "if annotators rated alike"
+    columns = "for other annotators like these", "for these annotators alone", "if annotators rated alike"
     assert set(columns) <= set(words(page, "th"))
     assert {"gap to the others", "offset from the mean of all"} <= set(words(page, "th"))
     assert "The data hold no known truth: nothing here checks the means." in html
     assert fit.resolved.learned_priors == {"mean", "variance"}
-    assert "moved from the mean of its ratings towards that of all items" in html
-    off = "If only the ratings of these 4 annotators matter, fit again in Python with their offsets taken off, which"
-    assert f"{off} would leave {alone} instead of {unsure} items open. Its certainties do not hold for other" in html
+    assert "pulled from the mean of its ratings towards the mean of all items" in html
+    off = "If only the ratings of these 4 annotators matter, fit again in Python without their offsets, which"
+    assert f"{off} would leave {alone} instead of {unsure} items open. These certainties do not apply to other" in html
     lines = without_offsets_code(fit).splitlines()
     names = {"data": fit.data}
     assert "…" not in "".join(lines)  # they run as they are where the data are

@@ -28,27 +28,27 @@ def compared(values, errors, apart, most=3):
 @pytest.mark.parametrize(
     ("values", "errors", "apart", "said", "otherwise", "other"),
     [
-        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 has the most evidence (probability above 0.99)", "", 0),
-        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0], "3 has the most evidence (probability above 0.99)",
+        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0.1], "3 fits best (probability above 0.99)", "", 0),
+        ([-90, -10, -30], [1, 1, 1], [0.2, 0, 0], "3 fits best (probability above 0.99)",
          "; 4 gives the same clusters", 0),
-        ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 are left open: the estimates of their evidence are "
-         "too rough to tell them apart. This page takes 3, whose estimate is the highest",
+        ([-90, -10, -12], [0.1, 0.1, 0.1], [0.2, 0, 0], "3 and 4 all remain possible: the estimates of their evidence "
+         "are too rough to separate them. This page uses 3, which has the highest estimate",
          "; the run with 4 sorts the items into the same clusters", 0),
-        ([-90, -12, -10], [0.1, 9, 9], [0.2, 0, 0], "3 and 4 are left open: the estimates of their evidence are too "
-         "rough to tell them apart. This page takes 3, the fewest that sort the items as 4 do, whose estimate is the "
-         "highest", "; the run with 4 sorts the items into the same clusters", 0),
-        ([-90, -10, -30, -80], [1, 9, 9, 1], [0.2, 0, 0.031, 0.4], "3 and 4 are left open",
-         "; the run with 4 sorts 3.1 % of the pairs of items otherwise", 4),
-        ([-14, -10, -30, -22], [9, 9, 1, 9], [0.2, 0, 0.5, 0.1], "2, 3 and 5 are left open",
-         "; the runs with 2 and 5 sort at most 20.0 % of the pairs of items otherwise", 2),
-        ([-14, -10, -12, -11], [9, 9, 1, 9], [0.0001, 0, 0, 0], "2 to 5 are left open",
-         "; the runs with 2, 4 and 5 sort at most 0.1 % of the pairs of items otherwise", 2),
+        ([-90, -12, -10], [0.1, 9, 9], [0.2, 0, 0], "3 and 4 all remain possible: the estimates of their evidence "
+         "are too rough to separate them. This page uses 3, the smallest number that sorts the items like 4, which has "
+         "the highest estimate", "; the run with 4 sorts the items into the same clusters", 0),
+        ([-90, -10, -30, -80], [1, 9, 9, 1], [0.2, 0, 0.031, 0.4], "3 and 4 all remain possible",
+         "; the run with 4 sorts 3.1 % of the pairs of items differently", 4),
+        ([-14, -10, -30, -22], [9, 9, 1, 9], [0.2, 0, 0.5, 0.1], "2, 3 and 5 all remain possible",
+         "; the runs with 2 and 5 sort at most 20.0 % of the pairs of items differently", 2),
+        ([-14, -10, -12, -11], [9, 9, 1, 9], [0.0001, 0, 0, 0], "2 to 5 all remain possible",
+         "; the runs with 2, 4 and 5 sort at most 0.1 % of the pairs of items differently", 2),
     ],
 )  # fmt: skip
 def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart, said, otherwise, other):
     fit = compared(values, errors, apart)
     text = clusters_allowed(fit)
-    assert text.startswith(f"Of the numbers of clusters that were tried (2 to {len(values) + 1}), {said}")
+    assert text.startswith(f"Among 2 to {len(values) + 1} clusters for each view, {said}")
     assert text.endswith(otherwise)
     assert "nats" not in text
     assert most_otherwise(fit) == other
@@ -56,18 +56,18 @@ def test_numbers_of_clusters_that_are_left_open_are_named(values, errors, apart,
     assert allowed == f"{text}."
     first, why = more.blocks
     shown = table.frame.set_index("clusters at most")
-    assert shown.loc[3, "left open"] == "taken"
+    assert shown.loc[3, "open"] == "used"
     gap = float(shown.loc[2, "less than the highest"].split("\N{NO-BREAK SPACE}±")[0].replace("−", "-"))
     assert gap == pytest.approx(max(values) - values[0])
     most = int(np.argmax(values))
     clear = values[most] - np.array(values) > np.maximum(2 * np.hypot(errors, errors[most]), 3)
-    assert (shown["left open"] == "no").tolist() == clear.tolist()
-    assert shown.loc[2, "pairs otherwise"] == ("20.0 %" if apart[0] == 0.2 else "< 0.1 %")
+    assert (shown["open"] == "no").tolist() == clear.tolist()
+    assert shown.loc[2, "pairs that differ"] == ("20.0 %" if apart[0] == 0.2 else "< 0.1 %")
     # Probabilities stand where they tell anything: of one number alone, or of small errors.
     told = bool((~clear).sum() == 1 or max(errors) < 0.2)
     assert ("probability" in shown) is told
-    assert ("no probability of these numbers is known" in first) is not told
-    assert ("the fewest clusters are taken that sort the items" in why) is bool((~clear).sum() > 1)
+    assert ("The errors are too large to give probabilities" in first) is not told
+    assert ("uses the smallest that sorts the items" in why) is bool((~clear).sum() > 1)
     assert all(len(one.split(".")[1]) == 2 for one in table.texts.get("probability", []))
 
 

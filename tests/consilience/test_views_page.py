@@ -217,10 +217,10 @@ def test_page_of_coordinate_ascent(fit, tmp_path):
     assert [part.title for part in parts] == TITLES
     assert "1 of 6 restarts" in words(section(parts, "How many views"))
     assert "6 of 6 group" in words(section(parts, "How many views"))
-    assert "more restarts may find it" in words(section(parts, "How many views"))
+    assert "more restarts may find a better result" in words(section(parts, "How many views"))
     page = write_page(views_page(fit, {}, risk=None), tmp_path / "page.html").read_text()
     assert "<b>&amp;" not in page
-    assert page.count("<figure") == 7
+    assert page.count("<figure") == 9
 
 
 def test_nothing_is_surer_than_so_few_draws_can_tell(fit):
@@ -267,7 +267,7 @@ def test_every_expert_has_intervals(fit):
 
 def test_intervals_that_are_too_narrow_are_said_to_be(fit):
     title = "How reliable each expert is"
-    assert "held 65 %, and pairs" in words(section(views_sections(fit), title))
+    assert "contained 65 % of the values, and pairs" in words(section(views_sections(fit), title))
     assert "too narrow" not in words(section(views_sections(sampled(fit)), title))
 
 
@@ -291,10 +291,11 @@ def test_answers_that_may_tell_nothing_are_a_finding():
     """Of expert 2 sensitivity and specificity are near a half, so that the interval of the weight has both signs."""
     known = {site: np.tile([30.0, 4.0], (5, 1)) for site in ("sensitivity", "specificity")}
     half = {site: np.where(np.arange(5)[:, None] == 2, 20.0, value) for site, value in known.items()}
-    for one, found in ((made(**half), ["The answers of _hidden may tell nothing"]), (made(**known), [])):
+    for one, found in ((made(**half), ["The answers of _hidden may carry no information"]), (made(**known), [])):
         page = views_page(one, {}, risk=None)
-        assert [text.partition(":")[0] for text in page.findings if "may tell nothing" in text] == found
-        assert ("may tell nothing" in words(section(page.sections, "How reliable each expert is"))) == bool(found)
+        assert [text.partition(":")[0] for text in page.findings if "may carry no information" in text] == found
+        reliable = words(section(page.sections, "How reliable each expert is"))
+        assert ("may carry no information" in reliable) == bool(found)
 
 
 def test_prior_that_is_not_known_is_not_drawn(fit):
@@ -320,7 +321,7 @@ def spammers(num_draws=20):
 def test_words_and_legend_tell_of_no_prior_that_is_not_drawn(fit):
     title = "How reliable each expert is"
     loaded = fitted(fit.data, fit.posterior, 3, 2, known=False)
-    for one, said, width in ((fit, "behind them is the prior", 5.5), (spammers(), "a tick is", 0)):
+    for one, said, width in ((fit, "behind each is the prior", 5.5), (spammers(), "a tick is", 0)):
         part = section(views_sections(one), title)
         assert said in words(part)
         *_, (legend, name) = zip(*legend_of(part.blocks[-3]), strict=True)
@@ -349,15 +350,15 @@ def test_view_that_nobody_most_probably_has_is_no_section():
     assert unsure.truth.used_views().tolist() == [0, 1, 2]
     parts = views_sections(unsure)
     assert [part.title for part in parts if part.title.startswith("View")] == ["View 1"]
-    assert "nobody most probably has views 2, 3" in words(parts[0])
+    assert "Views 2, 3 probably exist, but no expert most probably has it" in words(parts[0])
     assert "views whose use is more probable than not: 3" in repr(unsure.num_views())
 
 
 def test_long_tables_say_how_much_was_cut():
     crowd = made(num_experts=50, num_items=400, judged=60)
     parts = views_sections(crowd)
-    assert "Shown are the 40 of 50 experts" in words(parts[0])
-    assert "Shown are 40 of 50 experts" in words(section(parts, "How reliable each expert is"))
+    assert "The 40 of 50 experts with the least certain view are shown" in words(parts[0])
+    assert "40 of 50 experts are shown" in words(section(parts, "How reliable each expert is"))
     assert len(tables(section(parts, "How reliable each expert is"))[0]) == 40
     silent = section(parts, "Items that nobody judged")
     assert f"{len(crowd.truth.silent)} of 400 items" in words(silent)
@@ -369,7 +370,7 @@ def test_long_tables_say_how_much_was_cut():
     assert tables(again)[1]["gain"].is_monotonic_decreasing
     assert tables(again)[2]["probability"].is_monotonic_increasing
     number = len(crowd.table("contradictions", limit=10_000))
-    assert f"{number:,} of 1,500 answers ({number / 15:.1f} %) go against" in words(again)
+    assert f"{number:,} of 1,500 answers ({number / 15:.1f} %) contradict" in words(again)
 
 
 @pytest.mark.parametrize(
@@ -378,8 +379,8 @@ def test_long_tables_say_how_much_was_cut():
         ([0.1], "The one least probable"),
         ([0.1, 0.2], "The 2 least probable"),
         ([*range(8), 9, 9], "The 8 least probable"),
-        ([*range(7), 8, 8, 9], "The 8 least probable; 1 more has the probability of the last one shown"),
-        ([*range(7), 8, 8, 8.0001, 9], "The 8 least probable; 2 more have the probability of the last one shown"),
+        ([*range(7), 8, 8, 9], "The 8 least probable; 1 more has the same probability as the last one shown"),
+        ([*range(7), 8, 8, 8.0001, 9], "The 8 least probable; 2 more have the same probability as the last one shown"),
     ],
 )
 def test_rows_that_cut_through_ties_say_so(values, said):
@@ -396,22 +397,22 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
     page = views_page(made(num_items=30, view_probability=view, cluster_probability=cluster), {}, risk=None)
     (_, first_tile, second_tile, _), known = page.numbers, list(page.numbers.values())
     if unsure:
-        assert first_tile == "of 5 experts with a sure view (probability 0.9 or more)"
-        assert "with a sure cluster, given at most 3 clusters of a view" in second_tile
+        assert first_tile == "of 5 experts with a clear view (probability 0.9 or more)"
+        assert "clearly assigned, given at most 3 clusters a view" in second_tile
         assert known[1] == 3
         assert known[2] < 30
     else:  # that all is sure would be three tiles of one thing
-        assert first_tile == "items in the 1 cluster, all with a sure cluster, given at most 3 clusters of a view"
+        assert first_tile == "items in 1 cluster, all clearly assigned, given at most 3 clusters a view"
         assert known[1] == "30"
-        assert re.match(r"of the 30 answers of .+ go against the clusters, more than of any other", second_tile)
+        assert re.match(r"of .+'s answers contradict the clusters \(", second_tile)
     assert ("have an uncertain view" in page.findings[0]) == unsure
     first = " ".join([*page.numbers, *page.findings, *words(page.sections[0]).split("\n")])
-    assert first.count("sure view (probability") == unsure
+    assert first.count("clear view (probability") == unsure
     assert "nats" not in first
     assert "one bit" not in first
     asked = [action.section for action in page.actions]
     assert ("Pairs to ask next" in asked) == unsure
-    assert ("More answers would make clusters surer: of the pairs" in " ".join(page.findings)) == unsure
+    assert ("More answers would make the clusters more certain." in " ".join(page.findings)) == unsure
     assert " ".join([*page.findings, *map(words, page.sections)]).count("would hardly change the clusters") <= 1
     assert sum(action.words.startswith("Compare the clusters with") for action in page.actions) == (not unsure)
 
@@ -419,22 +420,24 @@ def test_what_is_sure_is_counted_and_nothing_is_asked_for_where_all_is(unsure):
 def test_pairs_of_items_are_drawn_by_cluster_beside_what_was_said():
     one = made(num_features=0)
     part = section(views_sections(one), "View 1")
-    axes = next(block for block in part.blocks if hasattr(block, "get_title") and "pairs of" in block.get_title("left"))
+    model, experts = next(block for block in part.blocks if isinstance(block, list))
     data, label = one.data, one.truth.consensus(0)
     own = one.truth.view_probability.argmax(axis=1)[np.asarray(data.expert)] == 0
     same = (label[np.asarray(data.item_a)] == label[np.asarray(data.item_b)])[own]
     said = np.asarray(data.together)[own]
     for which, name in ((same, "one cluster"), (~same, "different clusters")):
-        text = f"f {which.sum()} answers on items of {name} {100 * said[which].mean():.1f} % say together"
+        text = f"in {100 * said[which].mean():.1f} % of {which.sum()} answers about items of {name}"
         assert text in words(part)
-    colour = drawn(axes).images[0].get_array()
+    colour, answered = (drawn(axes).images[0].get_array() for axes in (model, experts))
     order = np.lexsort([-one.truth.cluster_probability[:, 0].max(axis=1), label])
     row, column = 3, 17
     chance = one.truth.pair_probability(order[[row]], order[[column]])[0, 0]
     assert colour[row, column, 3] == pytest.approx(0.6 * chance)
     asked = {frozenset(pair) for pair in zip(np.asarray(data.item_a)[own], np.asarray(data.item_b)[own], strict=True)}
     below = [(i, j) for i in range(len(order)) for j in range(i)]
-    assert all((colour[i, j, 3] > 0) == (frozenset((order[i], order[j])) in asked) for i, j in below)
+    assert all((answered[i, j, 3] > 0) == (frozenset((order[i], order[j])) in asked) for i, j in below)
+    for one_of in (colour, answered):
+        np.testing.assert_allclose(one_of, np.swapaxes(one_of, 0, 1))
 
 
 def test_clusters_without_items_are_counted_and_not_listed():
@@ -458,8 +461,8 @@ def test_answers_are_called_worth_asking_again_only_where_that_tells_something(m
     monkeypatch.setattr(Fit, "table", table)
     page = views_page(one, {}, risk=None)
     assert any("may be worth asking again" in name for name in page.numbers) is told
-    title = "Answers worth asking again" if told else "Answers against the clusters"
-    assert ("none of which would change a cluster if asked again" in section(page.sections, title).gist) is not told
+    title = "Answers worth asking again" if told else "Answers that contradict the clusters"
+    assert ("and asking again would change no cluster" in section(page.sections, title).gist) is not told
 
 
 def test_answers_against_the_others_are_counted_by_expert(fit):
@@ -480,7 +483,7 @@ def test_questions_ask_of_every_view_and_of_no_item_twice():
 def test_many_views_are_not_all_drawn():
     parts = views_sections(made(num_experts=16, num_views=8))
     assert sum(part.title.startswith("View") for part in parts) == 6
-    assert "Shown are 6 of 8 views" in words(section(parts, "View 1"))
+    assert "The 6 of 8 views with most experts are shown" in words(section(parts, "View 1"))
 
 
 def test_one_expert_two_clusters_one_feature(tmp_path):
@@ -488,7 +491,7 @@ def test_one_expert_two_clusters_one_feature(tmp_path):
     fit = made(num_experts=1, num_views=1, clusters=2, num_features=1, num_items=30, num_restarts=1)
     titles = [part.title for part in views_sections(fit)]
     assert "View 2" not in titles
-    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 4
+    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure") == 5
 
 
 def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
@@ -506,9 +509,10 @@ def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
         assert row._5.removesuffix(", …").split(", ") == own["item"].tolist()[:3]
     assert len(clusters) == 3
     assert "are empty" not in words(part)
-    assert part.gist.endswith(f"; {(sure.round(2) < 0.9).sum()} items have no sure cluster")
-    assert "can be in the wrong one" in words(part)
-    drawn_at = [place for place, block in enumerate(part.blocks) if hasattr(block, "get_title")]
+    assert part.gist.endswith(f", {(sure.round(2) < 0.9).sum()} items are not clearly assigned")
+    assert "can still be in the wrong cluster" in words(part)
+    is_drawn = [isinstance(block, list) or hasattr(block, "get_title") for block in part.blocks]
+    drawn_at = np.flatnonzero(is_drawn).tolist()
     listed_at = [place for place, block in enumerate(part.blocks) if isinstance(block, Table)]
     assert drawn_at[0] < listed_at[0]
     # Without features the second picture is of the items whose cluster is least certain.

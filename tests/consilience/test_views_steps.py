@@ -16,16 +16,16 @@ def fit():
 
 
 def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
-    for said in ("", "eve gave 37 of them, 24.7 % of 150 answers, against 6.0 % of those of all others"):
+    for said in ("", "eve gave 37 of them (24.7 % of this expert's answers; the other experts: 6.0 %)"):
         monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
         page = views_page(fit, {}, risk=None)
         asked = [one for one in page.actions if one.words.startswith("Ask ")]
-        again = [one for one in asked if " in this file: was" in one.words]
+        again = [one for one in asked if " whether the question was clear" in one.words]
         assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
             said != ""
         )
         worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
-        assert all(one.words.startswith(f"Ask {worst} about the ") for one in again)
+        assert all(one.words.startswith(f"Ask {worst} whether ") for one in again)
         shown = [
             block for part in page.sections for block in part.blocks
             if isinstance(block, Table) and block.caption.startswith("The least probable answers")
@@ -39,15 +39,15 @@ def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
 @pytest.mark.parametrize(
     ("said", "names"),
     [
-        ([1.0, 0.0, np.nan], ["together (above: probability)", "said apart"]),
-        ([0.5, 2 / 3, 1.0], ["together (above: probability)", "said apart", "most say together", "divided"]),
-        ([0.25, 0.0, np.nan], ["together (above: probability)", "said apart", "most say apart"]),
+        ([1.0, 0.0, np.nan], ["together", "apart", "nobody was asked"]),
+        ([0.5, 2 / 3, 1.0], ["together", "apart", "most say together", "as many say either"]),
+        ([0.25, 0.0, np.nan], ["together", "apart", "most say apart", "nobody was asked"]),
     ],
 )
 def test_every_colour_of_pairs_is_in_the_legend(said, names):
-    answers = np.full((3, 3), np.nan)
-    answers[np.tril_indices(3, -1)] = said
-    axes = drawn(views_figures.pairs_of_items(np.eye(3), answers, np.array([0, 0, 1]), "pairs"))
+    answers, below = np.eye(3), np.tril_indices(3, -1)
+    answers[below] = answers[below[::-1]] = said
+    axes = drawn(views_figures.pairs_by_experts(answers, np.array([0, 0, 1])))
     legends = axes.figure.legends or [axes.get_legend()]
     assert [text.get_text() for text in legends[0].get_texts()] == names
 
@@ -55,7 +55,7 @@ def test_every_colour_of_pairs_is_in_the_legend(said, names):
 @pytest.mark.parametrize("num_features", [0, 3])
 def test_what_was_measured_with_features_is_told_of_features(num_features):
     parts = views_sections(sampled(made(num_features=num_features)))
-    assert ("Measured on data simulated" in words(section(parts, "How many views"))) is (num_features > 0)
+    assert ("Measured only on data simulated" in words(section(parts, "How many views"))) is (num_features > 0)
 
 
 @pytest.mark.parametrize(("clusters", "measured"), [(3, True), (4, False)])
@@ -66,9 +66,9 @@ def test_what_was_measured_is_told_where_it_was_measured(clusters, measured):
 
 
 @pytest.mark.parametrize(("unsure", "said"), [
-    (0, "All 30 items have their cluster with a probability above 0.99"),
-    (2, "28 of 30 items have their cluster with a probability above 0.99"),
-    (20, "The 15 least sure of the others:"),
+    (0, "All 30 items are in their cluster with a probability above 0.99"),
+    (2, "28 of 30 items are in their cluster with a probability above 0.99"),
+    (20, "The 15 least certain of the others:"),
 ])  # fmt: skip
 def test_items_that_are_as_sure_as_most_are_told_in_a_line(unsure, said):
     judged = len(made(num_views=1, num_items=30, num_features=0, judged=30).truth.judged)
@@ -97,7 +97,7 @@ def test_the_least_sure_of_very_many_items_are_listed():
     one = made(num_features=0, num_items=700, judged=600, num_experts=30)
     part = section(views_sections(one), "Items of view 1")
     listed, sure = tables(part)[0], one.truth.cluster_probability[:, 0].max(axis=1)
-    assert f"The 500 least sure of {len(sure):,} items" in words(part)
+    assert f"The 500 least certain of {len(sure):,} items" in words(part)
     np.testing.assert_array_equal(np.sort(listed["probability"]), np.sort(sure)[:500])
 
 
@@ -108,9 +108,9 @@ def test_a_number_of_views_that_no_chain_was_free_to_leave_is_no_probability(fit
     hidden = {} if trips is None else {"ladder_trips": np.array(trips)}
     one = fitted(base.data, Draws(base.posterior.chains, hidden), 3, 2, "gibbs")
     page = views_page(one, {}, risk=None)
-    known = "in more than " if doubted else "with probability above 0."
-    assert (" % of the sampler's draws" in page.findings[0]) is doubted
+    known = "in more than " if doubted else "probability above 0."
+    assert (" % of draws" in page.findings[0]) is doubted
     assert f", {known}" in next(iter(page.numbers))
     assert f" views, {known}" in page.findings[0]
-    assert ("never reached one, so it may have missed some." in page.findings[0]) is doubted
+    assert ("other numbers of views failed, so it may have missed some." in page.findings[0]) is doubted
     assert known in section(page.sections, "How many views").gist

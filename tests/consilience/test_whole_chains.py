@@ -14,7 +14,7 @@ from consilience.models.truth.chains import DrawnChains
 from consilience.pages.chains import _spans, chain_scores, chain_sections, found_chains, mentions_verdict, worded
 from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
 from consilience.pages.who_agrees import agreement_with_others
-from consilience.pages.whole_chains import Whole, exactly_these, of_whole_chains, whole_chains
+from consilience.pages.whole_chains import Whole, best_to_decide, exactly_these, of_whole_chains, whole_chains
 from tests.consilience.test_statements import words as html_words
 from tests.golden.cases import mentions
 
@@ -64,7 +64,7 @@ def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
     unsure = int((table.frame["probability of exactly these"].round(3) < 0.9).sum())
     assert not any("as a whole" in name for name in numbers)
     scored = chain_scores(fit, {}, [], singletons=True)
-    sure = f"certain of {chains.num_entities - unsure} of {chains.num_entities} chains, and no gold label checks that."
+    sure = f"certain of {chains.num_entities - unsure} of {chains.num_entities} chains, but no gold label checks that."
     assert mentions_verdict(fit, top, found, None, scored).endswith(sure)
 
 
@@ -87,6 +87,21 @@ def test_runs_that_disagree_leave_a_chain_with_few_draws():
     whole = of_whole_chains(truth, SimpleNamespace(entity=np.array([0, 0])), 400.0)
     assert whole.probability == pytest.approx([0.5])
     assert whole.draws[0] < 10
+
+
+@pytest.mark.parametrize(
+    ("certainty", "found"), [([0.9, 0.5, 0.75], (1, 0.5, 1.0)), ([0.9, 0.95, 0.75], (2, 0.75, 1.0)), ([1, 1, 1], None)]
+)
+def test_the_mention_to_decide_is_the_one_whose_chain_gains_most(certainty, found):
+    """The chain of m0 and m1 is whole in two of four draws, those in which m1 links to m0; m2 is new in three."""
+    drawn = np.array([[0, 0, 1], [0, 0, 1], [0, 1, 2], [0, 1, 1]])
+    label = np.array([[0, 1, 2], [0, 1, 2], [0, 3, 2], [0, 3, 4]])
+    block = SimpleNamespace(units=slice(0, 3), real=label.T[:, :, None])
+    truth = SimpleNamespace(read_as=lambda kind: of_draws(drawn), blocks=lambda question: [block])
+    probability = np.array([1, 0.5, 0.75])
+    chains = SimpleNamespace(entity=np.array([0, 0, 1]), label=np.array([0, 1, 2]), probability=probability)
+    certainty = np.where(np.array(certainty) < 0.9, probability, certainty)
+    assert best_to_decide(truth, chains, certainty) == found
 
 
 def test_chains_that_are_in_all_draws_are_as_sure_as_the_draws_can_show():
@@ -146,7 +161,7 @@ def test_probabilities_of_readings_are_written_with_the_digits_that_are_asked_fo
 def test_the_first_system_is_ahead_of_the_second_and_nothing_says_how_surely(fit):
     board = cs.compare(fit, mentions().systems, metric="conll").table
     found = chain_scores(fit, mentions().systems, [], singletons=True)
-    said = r" It is ahead of “poor” by (0\.(\d+)); no interval of that is known to hold\."
+    said = r" It leads “poor” by (0\.(\d+)); no reliable interval of this lead is known\."
     gap, digits = re.search(said, found.findings[0]).groups()
     assert gap == f"{board['value'][0] - board['value'][1]:.{len(digits)}f}"
     shown = next(one.frame for one in found.sections[0].blocks if getattr(one, "caption", "").startswith("CoNLL of"))
@@ -171,8 +186,8 @@ def test_to_leave_out_who_may_agree_by_chance_is_a_line_that_runs(tmp_path):
     data = cs.read_mentions(rows | {"annotation": said.ravel().tolist()})
     fit = cs.fit("mpa", data, coreference="links", method="cavi")
     html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
-    told = "Fit again without the labels of c, which may agree with others by chance alone, to see what changes. "
-    line = html_words(html).partition(told)[2].partition(": ")[2].partition(" Read the text")[0]
+    told = "Fit again without c, who may agree with the others only by chance, and see what changes. "
+    line = html_words(html).partition(told)[2].partition(": ")[2].partition(" Ask for one more label")[0]
     assert html_words(html).count(line) == 2  # and beside the evidence
     again = eval(line, {"cs": cs, "data": data})
     assert list(again.data.annotators) == ["a", "b"]

@@ -37,9 +37,9 @@ def test_items_that_move_are_counted_whatever_clusters_are_called(one, other, mo
 
 def test_the_others_are_fitted_alone_and_only_what_they_judged_is_compared(fit):
     (view,) = _held(fit.truth)
-    assert without_one(fit, "a", view) == "Without the answers of a all 24 items stay in their clusters."
+    assert without_one(fit, "a", view) == "Without the answers of a, all 24 items stay in their clusters."
     said = without_one(fit, "d", view)
-    assert said == "Without the answers of d all 18 items that others judged stay in their clusters."
+    assert said == "Without the answers of d, all 18 items that others judged stay in their clusters."
     rest = _without(fit.data, "d")
     assert rest.num_constraints == len(rest.expert) == (np.asarray(fit.data.expert) != 3).sum()
     assert 3 not in set(np.asarray(rest.expert).tolist())
@@ -48,9 +48,9 @@ def test_the_others_are_fitted_alone_and_only_what_they_judged_is_compared(fit):
 def test_clusters_that_change_are_counted(fit, monkeypatch):
     (view,) = _held(fit.truth)
     monkeypatch.setattr("consilience.pages.without_one.moved_items", lambda one, other: len(one) - 22)
-    assert without_one(fit, "a", view) == "Without the answers of a 2 of 24 items change their clusters."
+    assert without_one(fit, "a", view) == "Without the answers of a, 2 of 24 items change their clusters."
     monkeypatch.setattr("consilience.pages.without_one.moved_items", lambda one, other: 1)
-    assert without_one(fit, "a", view) == "Without the answers of a 1 of 24 items changes its cluster."
+    assert without_one(fit, "a", view) == "Without the answers of a, 1 of 24 items changes its cluster."
 
 
 def test_nothing_is_said_of_few_experts_or_of_many_answers(fit, monkeypatch):

@@ -250,6 +250,16 @@ def test_review_is_half_uncertain_and_half_drawn(linked, people):
         linked.review(number=0)
 
 
+def test_review_asks_for_the_pairs_in_doubt_by_default(linked):
+    asked, every = linked.review(), linked.pairs()
+    doubt = every[(every["probability"] > 0.02) & (every["probability"] < 0.99)]
+    assert 0 < len(doubt) < len(every)
+    assert set(map(tuple, asked[["record_a", "record_b"]].values)) == set(map(tuple, doubt.values[:, :2]))
+    assert np.abs(asked["probability"] - 0.5).is_monotonic_increasing
+    assert not asked["sampled"].any()
+    assert (asked["weight"] == 1).all()
+
+
 def test_labels_of_all_candidates_give_the_true_scores(linked, people):
     labels, every = answered(linked, people, number=10**6), linked.pairs()
     table = linked.thresholds(labels).set_index("threshold")
@@ -335,7 +345,9 @@ def test_figures_draw_their_tables(linked, people, similar, name, tmp_path):
         "thresholds": lambda: linkage_figures.threshold_curves(linked.thresholds()),
         "candidates": lambda: linkage_figures.pairs_by_key(linked.candidates()),
         "explain": lambda: linkage_figures.explained_pair(linked.explain(*pairs.iloc[0, :2])),
-        "calibration": lambda: linkage_figures.calibration_of_pairs(linked.calibration(answered(linked, people))),
+        "calibration": lambda: linkage_figures.calibration_of_pairs(
+            linked.calibration(answered(linked, people, number=50))
+        ),
     }[name]()
     drawn.figure.savefig(tmp_path / "figure.png")
     assert drawn.get_title(loc="left")
