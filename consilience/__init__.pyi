@@ -341,7 +341,7 @@ class BlockLinkageFit(Fit):
         """The pairs of records that may be of one entity, the most probable first."""
 
     def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
-        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
+        """Pairs of records for a person to decide: those in doubt, or the most uncertain ones and some at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -404,7 +404,7 @@ class DirichletEntityFit(Fit):
         """Pairs of records that may belong together; all others have next to no probability."""
 
     def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
-        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
+        """Pairs of records for a person to decide: those in doubt, or the most uncertain ones and some at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -431,7 +431,7 @@ class HitMissFit(Fit):
         """The pairs of records that may be of one entity, the most probable first."""
 
     def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
-        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
+        """Pairs of records for a person to decide: those in doubt, or the most uncertain ones and some at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""

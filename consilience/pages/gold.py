@@ -27,11 +27,7 @@ from consilience.models.crowd.dependence import DEFAULT
 from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS, against_gold, hits
 from consilience.notes import Level
-<<<<<<< HEAD
-from consilience.pages import Alert, More, Section, Table, capital
-=======
-from consilience.pages import Alert, More, Section, Table, by_document
->>>>>>> pagesB
+from consilience.pages import Alert, More, Section, Table, by_document, capital
 from consilience.pages.beside_a_vote import Voted, voted
 from consilience.pages.looked import Choices, Looked, choices, looked
 from consilience.pages.one_gold_label import Decisive, unnamed_gold
@@ -39,7 +35,7 @@ from consilience.pages.run import fit_word, is_vote
 from consilience.pages.told_apart import mean_interval, sign_test
 from consilience.pages.won import Won, wilson_ends, with_interval, won
 from consilience.printing import article, counted
-from consilience.rounding import decimals, p_value, probability, written
+from consilience.rounding import decimals, p_value, probability, within, written
 
 # Standard errors that a score by gold labels of some of the items is given.
 _SPREADS = 2.0
@@ -69,13 +65,8 @@ class BesideGold(NamedTuple):
     vote : what is right of labels that won a vote, where it is one.
     voted : what a majority vote makes of the same items; None where that is not asked.
     in_table : certainties of the wrong labels that the table of items has, in which their gold labels may have a part.
-<<<<<<< HEAD
-=======
-    sample : what its interval supposes, where not all have a gold label.
-    first : whether those that have are the first of the data.
     ends : of the interval of the share of mentions that is right, by their documents; None of items.
     documents : how many these are.
->>>>>>> pagesB
     """
 
     score: CalibrationScore
@@ -89,13 +80,8 @@ class BesideGold(NamedTuple):
     vote: Won | None = None
     in_table: tuple[float, ...] = ()
     voted: Voted | None = None
-<<<<<<< HEAD
-=======
-    sample: str = ""
-    first: bool = False
     ends: tuple[float, float] | None = None
     documents: int = 0
->>>>>>> pagesB
 
     @property
     def figures(self) -> dict[str, str]:
@@ -103,22 +89,8 @@ class BesideGold(NamedTuple):
         if self.vote is not None:
             return self.vote.figures
         number = self.score.items
-<<<<<<< HEAD
         of = f"gold labels matched; the fit expects {self.score.certainty * number:.1f}"
         return {of: f"{hits(self.score.right * number)} of {number:,}"}
-=======
-        if self.documents:  # of mentions
-            return {f"labels match gold; {self.score.certainty * number:.1f} expected": self._hits}
-        _, low, high = within(self.score.right, *self.interval)
-        held = f"{low} to {high} of all, 95 %{self.sample}; the fit expects {self.score.certainty * number:.1f}"
-        of = f"of the fit's labels are the gold label{self._which} ({held})"
-        return {of: self._hits}
-
-    @property
-    def _hits(self) -> str:
-        """How many labels are the gold label, of how many."""
-        return f"{hits(self.score.right * self.score.items)} of {self.score.items:,}"
->>>>>>> pagesB
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -187,18 +159,10 @@ def beside_gold(fit: Fit) -> BesideGold | None:
     mean = float(truth.lead.certainty.mean())
     vote = won(fit, found) if is_vote(fit) else None
     shown = tuple(truth.lead.certainty[found.item[of_wrong]].tolist())
-<<<<<<< HEAD
-    return BesideGold(
-        score, table, reliability_table(found.certainty, found.right, equal_bins(found.certainty)),
-        truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit),
-=======
     ends, documents = by_document.of_mentions(fit.data, found)
-    sample = " if a random sample" * bool(if_random(fit))
     return BesideGold(
         score, table, reliability_table(found.certainty, found.right, equal_bins(found.certainty)),
-        truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit),
-        sample, of_the_first(fit), ends, documents,
->>>>>>> pagesB
+        truth.certainty_if_independent, fit.data.unit, mean, source, wrong, vote, shown, voted(fit), ends, documents,
     )  # fmt: skip
 
 
@@ -256,15 +220,9 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     score = gold.score
     right = hits(score.right * score.items)
     said = (
-<<<<<<< HEAD
         f"The fit did not use the gold labels of {counted(score.items, f'{gold.unit}s')}. Its label is right for "
         f"{right} of them ({gold.right_text}, 95 % interval), and its certainty averages {score.certainty:.3f} on "
-        f"them{gold.beside}."
-=======
-        f"Of {counted(score.items, f'{gold.unit}s')} whose gold label the fit did not take as known, its label is "
-        f"right for {right} ({gold.right_text} holds 95 %); the certainty stated for them is {score.certainty:.3f} on "
-        f"average{gold.beside}.{gold.of_documents}"
->>>>>>> pagesB
+        f"them{gold.beside}.{gold.of_documents}"
     )
     if "." in right:
         said += " Where labels tie, each counts by its share: as often as one of them, taken at random, is right."

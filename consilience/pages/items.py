@@ -145,15 +145,9 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     # Of few draws none can tell 0.99 from 1.
     sure = f"{below(best, 0.99):,} are below 0.99 and " if effective_draws(fit, best) >= _TELL_99 else ""
     return (
-<<<<<<< HEAD
         f"The certainty of {article(unit)} {unit} is {certain}. For the top {word} it is "
         f"{best.value:.{digits_for(fit, best, truth)}f} on average; of {counted(truth.num_units, f'{unit}s')}, {sure}"
-        f"{below(best):,} {'' if sure else 'are '}below {SURE}."
-=======
-        f"The certainty of {article(unit)} {unit} is {certain}. Of the top {word} it is "
-        f"{best.value:.{digits_for(fit, best, truth)}f} on average; of {counted(truth.num_units, f'{unit}s')} {sure}"
         f"{below(best):,} {'' if sure else 'is ' if below(best) == 1 else 'are '}below {SURE}."
->>>>>>> pagesB
     )
 
 

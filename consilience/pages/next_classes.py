@@ -34,11 +34,6 @@ _MOST_NAMED = 3  # annotators to look at
 
 _SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
 
-<<<<<<< HEAD
-def actions(fit: Fit, found: Any, named: Any = None) -> list[Action]:
-    """Say what can be done next: commands, and links into the page."""
-    unit = fit.data.unit
-=======
 
 def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list[Action]:
     """Say what can be done next: commands, and links into the page.
@@ -49,8 +44,7 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
     named : its truth, as `worded` writes it.
     chains : of a fit of mentions.
     """
-    unit, which = fit.data.unit, "tied" if is_vote(fit) else "least certain"
->>>>>>> pagesB
+    unit = fit.data.unit
     better = "avoids this"
     if is_counted(fit):
         weighs = " and weights annotators by their errors" * (fit.data.rows == "annotation")
@@ -77,22 +71,13 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         *([Action(what_to_read(named, found.top, fit.data, chains), section="Text")] if unit == "mention" else []),
         *_chance_alone(fit, blind),
         *_checked_first(found, named),
-<<<<<<< HEAD
-        Action(what_to_read(named, found.top, fit.data), section="Text") if unit == "mention" else
-        Action(f"Review the {_how_many(fit, found)}", section=f"{unit.capitalize()}s"),
+        *([] if unit == "mention" else [
+            Action(f"Review the {_how_many(fit, found)}", section=f"{unit.capitalize()}s")
+        ]),
         *rankings_agree.actions(fit),
         *_written_labels(fit),
         Action(next_gain(fit, found.next_labels), section="Next labels"),
         *_of_annotators(fit, found.annotators, blind),
-=======
-        *([] if unit == "mention" else [
-            Action(f"Look at the {_how_many(fit, found, which)}", section=f"{unit.capitalize()}s")
-        ]),
-        *rankings_agree.actions(fit),
-        *_written_labels(fit),
-        Action(f"Ask for one more label where it tells most{next_gain(fit, found.next_labels)}", section="Next labels"),
-        Action(_whom(fit, found.annotators, blind, who), section="Annotators"),
->>>>>>> pagesB
     ]  # fmt: skip
     if fit.data.rows == "rating":
         off = to_take_off(fit, found.offsets, found.without_offsets)
@@ -122,15 +107,9 @@ def _chance_alone(fit: Fit, blind: str) -> list[Action]:
     if not blind:
         return []
     if fit.data.unit != "mention":
-<<<<<<< HEAD
         return [Action(f"Review {blind}, whose labels may agree by chance alone", section="Annotators")]
-    words = f"Fit again without the labels of {blind}, which may agree with others by chance alone, to see what changes"
-    words += "" if is_counted(fit) else ". That need not be better, as the fit learns how often each annotator errs"
-=======
-        return [Action(f"Look at {blind}: labels that may agree by chance alone", section="Annotators")]
     words = f"Fit again without {blind}, who may agree with the others only by chance, and see what changes"
     words += "" if is_counted(fit) else ". This need not be better, because the model learns how often annotators err"
->>>>>>> pagesB
     return [Action(f"{words}:", who_agrees.left_out(fit, blind.split(", ")))]
 
 
@@ -218,7 +197,6 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
 
 
-<<<<<<< HEAD
 def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
     """Say which annotators to review; nothing of a vote by which nobody is clearly lower than the others.
 
@@ -229,22 +207,13 @@ def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
     if is_counted(fit) and "accuracy" in annotators:
         lowest = _lowest_of_votes(annotators)
         return [Action(f"Review the labels of {lowest}", section="Annotators")] if lowest else []
-    who = f"who seem to err most{_worst(annotators, blind)}"
-    return [Action(f"Review the annotators {who}", section="Annotators")]
+    worst = _worst(annotators, blind)
+    by_sensitivity = bool(worst) and "sensitivity" in annotators and "accuracy" not in annotators
+    who = "with the lowest sensitivity" if by_sensitivity else "who seem to err most"
+    return [Action(f"Review the annotators {who}{worst}", section="Annotators")]
 
 
 def _worst(annotators: Any, blind: str) -> str:
-=======
-def _whom(fit: Fit, annotators: Any, blind: str, who: str) -> str:
-    """Say which annotators to look at; the parameters are those of `_worst`, and what they have in common."""
-    worst = _worst(fit, annotators, blind)
-    lowest = "sensitivity" in annotators and "accuracy" not in annotators and worst
-    whom = "the annotators with the lowest sensitivity" if lowest else f"annotators {who}"
-    return f"Look at {whom}{worst}"
-
-
-def _worst(fit: Fit, annotators: Any, blind: str) -> str:
->>>>>>> pagesB
     """Name the annotators who err most often, but for those of whom that is said already; empty where none is known.
 
     Parameters
@@ -265,8 +234,7 @@ def _worst(fit: Fit, annotators: Any, blind: str) -> str:
     named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
     if score == "sensitivity":  # whose intervals seldom rank those of mentions
         after = f" after {blind}" * any(name in blind.split(", ") for name in worst)
-<<<<<<< HEAD
-        return f"{after} by their sensitivities: {named}" if named else ""
+        return f"{after}: {named}" if named else ""
     return f", starting with {named}" if named else ""
 
 
@@ -282,7 +250,3 @@ def _lowest_of_votes(annotators: Any) -> str:
     named = clearly_low(annotators["annotator"][known], number[known], right[known])
     who = joined([f"“{one}”" for one in named]) if named else ""
     return f"{who}, which {what} clearly less often than those of the others" * bool(named)
-=======
-        return f"{after}: {named}" if named else ""
-    return f", first {named}" if named else ""
->>>>>>> pagesB

@@ -155,17 +155,10 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("without", "sure", "drawn", "below"),
     [
-<<<<<<< HEAD
         (False, "at a certainty of 0.9 or more, for other annotators of the same kind", "from the posterior “",
          "they are right if the fit is. They are for other annotators of the same kind: "),
         (True, "at a certainty of 0.9 or more, by these 5 annotators alone", "from the posterior “",
          "they are right if the fit is. They are of the mean by these 5 annotators."),
-=======
-        (False, " below, for other annotators like these", "from the posterior “",
-         "Certainties are for other annotators like these: "),
-        (True, " below, by these 5 annotators alone", "from the posterior “",
-         "they hold if it does. They are of the mean by these 5 annotators."),
->>>>>>> pagesB
     ],
 )  # fmt: skip
 def test_certainties_stand_beside_what_they_take_for_granted(apart, tmp_path, without, sure, drawn, below):
