@@ -256,7 +256,7 @@ def dermatologists() -> Study:
         "among the three that a system predicts? The score is the probability that it is, between 0 and 1."
     )
     ties = (
-        "How ties are weighted changes the answer. The authors' published program gives each tied diagnosis the full "
+        "How ties are weighted changes the scores. The authors' published program gives each tied diagnosis the full "
         "weight of its rank; equation 14 of the paper divides that weight among them. The choice moves a score by up "
         f"to {moved}. With the program's weights, scores are within {at_most(gap, 3)} of the printed ones; with those "
         f"of equation 14 they differ by up to {at_most(other, 3)}."
@@ -526,8 +526,8 @@ def ratings() -> Study:
     number = {"Ratings: items whose 95 % interval contains the true mean": inside}
     sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
     finding = (
-        "Ratings: the mean rating is on the wrong side of the threshold for {:,} of the {:,} items of whose side the "
-        "model is at least 0.95 certain, and for {:,} of the {:,} of which it is less than 0.75 certain."
+        "Ratings: the mean rating is on the wrong side of the threshold for {:,} of the {:,} items whose side the "
+        "model is at least 95 % certain of, and for {:,} of the {:,} where it is less than 75 % certain."
     ).format(*sure, *unsure)
     return Study(section, shown, words, number, finding, ran=_ran(fit, "simulated, seed 4"))
 

@@ -234,7 +234,8 @@ HELD_BY_PRIORS = (
 
 HELD_BY_DEFAULT = (
     f"Leaderboard: over {SIMULATIONS} simulations like this one, "
-    f"{100 * HELD[DEFAULT_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % of the 95 % intervals contained the true accuracy. "
+    f"{100 * HELD[DEFAULT_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % of the 95 % intervals of the three systems that "
+    "know only the crowd contained the true accuracy. "
     "Say where predictions come from: a system that knows the truth scores {:.2f} if it is taken to have learned from "
     "the crowd, and {:.2f} if not."
 )
@@ -397,8 +398,8 @@ def truth_among(known: int, count: Any) -> str:
 
 
 COUNT_PEOPLE = (
-    "What to do with this: report the number of people with its interval, not the count of a single linkage, and look "
-    "yourself at pairs that are neither surely one person nor surely two."
+    "What to do with this: report the number of people with its interval, not the count of a single linkage, and "
+    "check by hand the pairs that are neither surely one person nor surely two."
 )
 """The advice of the study of two files."""
 

@@ -273,7 +273,8 @@ def _pairs(colour: np.ndarray, label: np.ndarray, title: str, looks: list[tuple[
     from matplotlib.patches import Patch
 
     number = len(label)
-    ax = axes_of(ax, 4.2, 4.9)
+    ax = axes_of(ax, 4.2, 5.4)  # of three rows of colours below
+    ax.set_anchor("N")  # so that two side by side are level
     ax.imshow(colour, interpolation="nearest", extent=(0, number, number, 0), aspect="equal")
     begins = np.flatnonzero(np.diff(label)) + 1
     for place in begins:

@@ -286,8 +286,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
 
 def _build_review(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("folder", metavar="RUN", help="folder that `consilience link` wrote")
-    line = "of pairs, half of them at random (all pairs in doubt, none at random)"
-    sub.add_argument("--number", type=count, metavar="N", help=line)
+    sub.add_argument("--number", type=count, metavar="N", help="of pairs, half of them at random (all pairs in doubt)")
     sub.add_argument("--seed", type=count, default=0, metavar="N", help="of the draw of that half (0)")
     line = "answers to pairs: how often they are the same by the probability of the fit, in the place of pairs"
     sub.add_argument("--labels", metavar="FILE", help=line)

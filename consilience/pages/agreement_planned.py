@@ -9,6 +9,7 @@ import numpy as np
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement
 from consilience.pages import Action, Section, Table
+from consilience.pages.agreement_first import TENTATIVE
 
 PLANNING = "What more annotations would give"
 
@@ -53,6 +54,11 @@ def planning(found: Agreement) -> Section | None:
 
 def narrower(found: Agreement) -> list[Action]:
     """Return the advice to narrow the interval of the first screen, with what it takes; none where not known."""
+    _, most = found.alpha_interval_of_others or (0.0, 1.0)
+    if most < TENTATIVE:  # no precision would change the verdict
+        words = "Make the guidelines clearer, or train annotators, and measure agreement again. More annotations would "
+        words += f"only narrow the interval of alpha, which is below {TENTATIVE} already"
+        return [Action(words, section=PLANNING)]
     if _both_parts(found):
         low, high = found.interval_of_others or found.interval
         annotators, items = 3 * found.two_way.num_annotators, 3 * found.counts.num_items

@@ -240,7 +240,7 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
     columns |= {} if found is None else {"right, expected": frame["expected"]}
     table = pandas.DataFrame(columns).sort_values("share right", kind="stable")
     texts = {} if found is None else {"right, expected": [f"{one:.1f}" for one in table["right, expected"]]}
-    used = "" if unused_gold(fit.resolved) is None else f", which the {fit_word(fit)} did not use"
+    used = "" if unused_gold(fit.resolved) is None else f", which the {fit_word(fit)} did not use to judge them"
     words = (
         f"How often each annotator's labels match the gold labels{used}. Intervals are 95 % intervals (Wilson); they "
         f"are wide, as each annotator has at most {int(number.max()):,} of these labels."

@@ -506,6 +506,7 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
         beside = f"; a majority vote is right on {vote.right:,}, with {counted(len(vote.tied), 'ties')}"
     used = "" if gold.score.fitted_on else ", which it did not use"
     supposed = "" if found.by_gold.anchored is not None else if_random(found.fit)  # the first finding has it
+    random = ", if they are a random sample" * bool(if_random(found.fit) and not supposed)
     off = ""
     if gold.checked and gold.beside:
         off = f"{gold.checked}: "
@@ -513,7 +514,8 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
         _, low, high = within(gold.score.right, *gold.interval)
         return (
             f"The fit's labels match {gold.counts}{used}. With {counted(gold.score.items, 'gold labels')} this only "
-            f"shows that {low} to {high} of its labels are right (95 %).{supposed * has_first_screen(found.fit)}"
+            f"shows that {low} to {high} of its labels are right (95 %{random})."
+            f"{supposed * has_first_screen(found.fit)}"
         )
     return f"{capital(off)}its labels match {gold.counts}{used}{beside}.{supposed}" if off else (
         f"The fit's labels match {gold.counts}{used}{gold.beside}{beside}.{supposed}"

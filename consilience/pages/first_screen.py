@@ -100,8 +100,9 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
     if gold is not None and gold.score.items >= LEAST_ITEMS:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
-        right = f"The vote is right on {low} to {high} of the {fit.data.unit}s (95 % interval from {number})"
-        return f"{right} but does not say which ones"
+        shares = f"{100 * float(low):.0f} to {100 * float(high):.0f} %"
+        right = f"The vote is right on {shares} of the {fit.data.unit}s (95 % interval from {number}"
+        return f"{right}, if they are a random sample), but does not say which ones"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
 
@@ -145,7 +146,7 @@ def _of_one_system(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str
     if gold.leads:
         return f"“{name}” is right on {gold.right[name]} of {gold.labels} (95 % in brackets)"
     value, low, high = score_of(comparison, fit)
-    wide = "; this interval is too narrow" if too_narrow(comparison, fit) else ", 95 %"
+    wide = "; this interval is probably too narrow" if too_narrow(comparison, fit) else ", 95 %"
     depends = BY_SOURCE * (" to " in in_words(value))
     return f"“{name}” scores {in_words(value)} in {comparison.title} ({low} to {high}{wide}){depends}"
 
@@ -188,7 +189,7 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         held_by = np.array([one.interval for one in right]).T
         first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *held_by)
         return system_figures.scores_at_a_glance(names, first, title)
-    note = "95 % intervals, which are too narrow" if narrow else sure
+    note = "95 % intervals, probably too narrow" if narrow else sure
     if is_open(comparison):
         copied, looked = _by_reading(comparison, places)
         return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)
@@ -208,7 +209,7 @@ def _by_reading(comparison: Comparison, places: Sequence[int]) -> tuple[Scores, 
         np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], low[0], high[0])
     ))  # fmt: skip
     own = (np.where(counts[1], one, np.nan) for one in (low[1:].min(axis=0), high[1:].max(axis=0)))
-    return alone, Scores("system looked at the items itself (range)", np.empty((0, len(places))), *own)
+    return alone, Scores("system looked at the items itself", np.empty((0, len(places))), *own)
 
 
 def _bands(top: Score) -> dict[str, int]:

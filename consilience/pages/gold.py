@@ -219,10 +219,13 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         return _of_a_vote(gold, gold.vote, names, unnamed)
     score = gold.score
     right = hits(score.right * score.items)
+    of = f"the gold labels of {counted(score.items, f'{gold.unit}s')}"
+    used = f"From {of} the fit learned only how far annotators err together" if score.fitted_on else (
+        f"The fit did not use {of}"
+    )
     said = (
-        f"The fit did not use the gold labels of {counted(score.items, f'{gold.unit}s')}. Its label is right for "
-        f"{right} of them ({gold.right_text}, 95 % interval), and its certainty averages {score.certainty:.3f} on "
-        f"them{gold.beside}.{gold.of_documents}"
+        f"{used}. Its label is right for {right} of them ({gold.right_text}, 95 % interval), and its certainty "
+        f"averages {score.certainty:.3f} on them{gold.beside}.{gold.of_documents}"
     )
     if "." in right:
         said += " Where labels tie, each counts by its share: as often as one of them, taken at random, is right."

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from consilience.pages.gold import SystemsByGold
 
 _POWER = 0.8
+_LEAST_LEAD = 0.005  # one of less is none on the page
 SURE, FIND = float(special.ndtri(ends()[1])), float(special.ndtri(_POWER))
 """Standard errors that a lead has to be away from 0 to be told, and those by which it is then told so often."""
 
@@ -89,7 +90,7 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
     names : of the two systems.
     """
     number, apart = len(own), float(np.abs(own - other).sum())
-    shown = round(lead, 2)  # what the page says
+    shown = float(f"{lead:.2g}") if lead >= _LEAST_LEAD else 0.0  # what the page says
     if number >= items or not apart:
         return ""
     discordant = apart / number
@@ -100,9 +101,9 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
         more = counted(max(total - number, 1), "more items")
         return (
             f"Get gold labels for about {more}, chosen at random: {total:,} gold labels would show a lead of "
-            f"{shown:.2f}, as seen here, four times in five, {often}"
+            f"{shown:g}, as seen here, four times in five, {often}"
         )
-    seen = f". The lead of {shown:.2f} seen here may take {about(total):,} gold labels" if shown > 0 else ""
+    seen = f". The lead of {shown:g} seen here may take {about(total):,} gold labels" if shown > 0 else ""
     return (
         f"Get gold labels for more items, chosen at random: {items:,} gold labels would show a lead of "
         f"{_up(least_lead(items, discordant))} or more four times in five, {often}{seen}"

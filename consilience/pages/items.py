@@ -331,7 +331,7 @@ def _table(
     if gold is not None and named is not None:
         labels = np.append(np.asarray(named, object).astype(str), "")
         known, leads = np.asarray(gold)[shown], truth.lead.label[shown]
-        wrong = (known >= 0) & (known != leads) & (~is_vote(fit) | (certainties[0].items[shown] == 1))
+        wrong = (known >= 0) & (known != leads) & ((certainties[0].items[shown] == 1) | (not is_vote(fit)))
         columns["gold"] = [
             f"{own}, not {other}" if apart else own
             for own, other, apart in zip(labels[known], labels[leads], wrong, strict=True)

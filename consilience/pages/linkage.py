@@ -270,8 +270,8 @@ def _by_pairs(fit: Any) -> str:
     if not np.isfinite(low) or own == percent(mean):
         return ""
     return (
-        f"To quote the share of correct links, use the {percent(mean)} of the first screen, which comes from the draws "
-        f"under “Clusters”. The pair probabilities of the estimate give {own}."
+        f"The {percent(mean)} of the first screen comes from the draws under “Clusters”; the pair probabilities of the "
+        f"estimate give {own}. Of the two, the first is the one to quote."
     )
 
 
@@ -309,8 +309,8 @@ def _thresholds(fit: Any) -> Section | None:
     if _known_interval(num_entities(fit)) and (spread := _by_threshold(fit, table["threshold"].to_numpy())):
         table = table.assign(**spread)
         words += (
-            " Both are means of the draws under “Clusters”; bands and brackets cover 95 % of these draws. To quote how "
-            "correct and how complete the links are, use the first screen."
+            " Both are means of the draws under “Clusters”; bands and brackets cover 95 % of these draws. How "
+            "correct and how complete the links are stands on the first screen, with what is known against it."
         )
         texts = {
             name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]

@@ -180,7 +180,7 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     if not is_open(found.comparison):
         return actions, []
     systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)}
-    alone = f"; other metrics than {found.comparison.title} do not change" * (len(found.metrics) > 1)
+    alone = f"; metrics other than {found.comparison.title} do not change" * (len(found.metrics) > 1)
     if found.by_gold.anchored is not None:  # those scores do not depend on it
         return actions, []
     own = own_score(found.comparison, fit)

@@ -172,8 +172,8 @@ def ratings_verdict(fit: Fit, found: Sides, offsets: Offsets, without: Without |
     high, low, open_ = found.counts
     rest = f"; report the other {open_:,} as open" if open_ and high + low else "; report all as open" * bool(open_)
     number = counted(high + low + open_, "items")
-    sure = f"With at least {100 * SURE:.0f} % certainty {high:,} of {number} are above {threshold:g} and {low:,} below"
-    return f"{sure}, {_of_whom(offsets, without)}{rest}."
+    sure = f"with at least {100 * SURE:.0f} % certainty, {low:,} below"
+    return f"Of {number}, {high:,} are each above {threshold:g} {sure}, {_of_whom(offsets, without)}{rest}."
 
 
 def _of_whom(offsets: Offsets, without: Without | None) -> str:

@@ -319,7 +319,7 @@ def _how_it_ended(fit: Fit) -> str:
         return "The votes were counted: there is no posterior, and nothing of the annotators is modelled."
     if fit.method == "exact":
         given = "exact given priors that were set from the same data" if fit.resolved.learned_priors else "exact"
-        return f"The posterior of the fit is {given}: no chain and no optimiser might not have converged."
+        return f"The posterior of the fit is {given}: nothing iterative could have failed to converge."
     problems = _said(fit, Level.error)
     if problems:
         return "Diagnostics: " + "; ".join(problems) + "."

@@ -74,7 +74,7 @@ def missed(fit: Any) -> str:
         return ""
     number = len(_ladders(fit))
     agree = f"The {number} runs of the sampler agree, but the" if _apart(fit) <= _AGREE else "The"
-    return f"{agree} search for other numbers of views failed, so it may have missed some. "
+    return f"{agree} search for other numbers of views was inconclusive, so it may have missed some. "
 
 
 def if_none_missed(fit: Any) -> str:

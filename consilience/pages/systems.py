@@ -216,7 +216,7 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     if together is not None:
         caption = "Systems by gold labels and annotations together, the highest first"
         caption += "; which of the first two is better is open" * is_close(together)
-    narrow = "are too narrow" * bool(too_narrow(comparison, fit)) or "may be too narrow" * is_approximate(fit)
+    narrow = "are probably too narrow" * bool(too_narrow(comparison, fit)) or "may be too narrow" * is_approximate(fit)
     whose = f" by the {fit_word(fit)}" * gold.leads
     return f"{caption}{f'. Intervals{whose} {narrow}' * bool(narrow)}."
 
@@ -361,7 +361,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
         if why := too_narrow(comparison, fit):
             best = "with probability" in opening(comparison, fit)
             sure = " and the probability of being the best is too sure" * best
-            brackets = f"The 95 % intervals of systems on this page are too narrow{sure}, because {why}."
+            brackets = f"The 95 % intervals of systems on this page are probably too narrow{sure}, because {why}."
         return [words, brackets] if why else [f"{words} {brackets}"]
     value, low, high = score_of(comparison, fit)
     meant = "is the most plausible class" if fit.data.rows == "report" else "is right"
@@ -423,7 +423,7 @@ def _what_brackets_are(comparison: Comparison, fit: Fit, begins: str) -> str:
     held = f"{100 * comparison.level:g} %"
     if why := too_narrow(comparison, fit):
         sure = " and the probability of being the best is too sure" * ("with probability" in begins)
-        return f"The interval in brackets is too narrow{sure}, because {why}."
+        return f"The interval in brackets is probably too narrow{sure}, because {why}."
     if is_approximate(fit):
         return f"The {held} intervals in brackets may be too narrow, because {TOO_LITTLE_SPREAD}."
     return f"The brackets are {held} intervals."

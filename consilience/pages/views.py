@@ -449,7 +449,7 @@ def _contradictions(found: _Found) -> Section:
         first = [which, _shown_pairs(found, listed.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")]
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
     gist = f"{len(table):,} of {number:,}, " + (f"{found.worth:,} may be worth asking again" if found.worth
-                                                else "and asking again would change no cluster")  # fmt: skip
+                                                else "and none seems worth asking again")  # fmt: skip
     if not found.worth:
         return Section(title, [words, *whose, *first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"

@@ -110,14 +110,14 @@ def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str
         return f"{capital(by_both)} {scored}{held}."
     second, other = others[0]
     ahead = ahead_by(found)
-    rounded = "before rounding " * (_number(text) - _number(other) != _number(ahead))
+    if (_number(text) - _number(other)).quantize(_number(ahead)) != _number(ahead):  # by rounding: so with more digits
+        ahead = f"{found.pairs.iloc[0]['difference']:.3f} {ahead.partition(' ')[2]}"
     if told:
-        before = f" {rounded}".rstrip()
         return (
             f"Quote the accuracies that use gold labels and annotations together: {text} for “{name}” and {other} for "
-            f"“{second}”, a lead of {ahead}{before} (95 % intervals in brackets)."
+            f"“{second}”, a lead of {ahead} (95 % intervals in brackets)."
         )
-    rest = f"{by_both} {scored} and “{second}” on {other}, {rounded}a difference of {ahead}{held}."
+    rest = f"{by_both} {scored} and “{second}” on {other}, a difference of {ahead}{held}."
     if is_close(found):
         return f"{capital(which_is_better(found))} is open: {rest}"
     return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
-from consilience.models.truth.against_gold import AgainstGold
+from consilience.models.truth.against_gold import AgainstGold, hits
 from consilience.printing import counted
 from consilience.rounding import within
 
@@ -48,8 +48,8 @@ class Won(NamedTuple):
     @property
     def figures(self) -> dict[str, str]:
         """Key figure of the page: ties count by their share, as in what a fit prints first."""
-        value, low, high = within(self._share, *wilson_ends(self._share, self._number))
-        return {f"share right on {counted(self._number, 'gold labels')} [{low}, {high}]": value}
+        tied = ", ties in part" * bool(self.by_chance)
+        return {f"gold labels matched{tied}": f"{hits(self._won + self.by_chance)} of {self._number:,}"}
 
     @property
     def _share(self) -> float:

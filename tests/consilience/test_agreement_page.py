@@ -113,7 +113,7 @@ def test_labels_are_to_be_told_apart_only_where_they_meet_beyond_chance(confused
     by_frequency = np.triu(np.outer(share, share), 1)
     np.testing.assert_allclose(met.share, both[met.first, met.second] / both.sum())
     np.testing.assert_allclose(met.by_frequency, (by_frequency / by_frequency.sum())[met.first, met.second])
-    steps = [one for one in agreement_page(found).actions if "guidelines" in one.words]
+    steps = [one for one in agreement_page(found).actions if one.words.startswith("Say in the guidelines")]
     assert len(steps) == confused
     part = next(part for part in agreement_page(found).sections if part.title == "Agreement by label")
     tables = [block for block in part.blocks if hasattr(block, "frame")]
@@ -194,7 +194,7 @@ def test_plans_are_for_as_many_annotations_as_now():
     assert step.section == part.title
 
 
-def test_plans_for_annotators_like_these_have_more_of_them_and_of_items_alike():
+def test_plans_for_annotators_like_these_have_more_of_them_and_of_items_alike(monkeypatch):
     """With f times as many annotators, items and annotations the variance is one f-th."""
     found = cs.agreement(crowd().data)
     low, high = found.interval_of_others
@@ -209,11 +209,16 @@ def test_plans_for_annotators_like_these_have_more_of_them_and_of_items_alike():
         assert row[5] == np.ceil((times - 1) * found.counts.num_annotations)
         number = found.two_way.num_annotators
         assert row[2] == f"{_about(np.ceil(times * number))}, in place of {number}"
-    (step,) = narrower(found)
+    with monkeypatch.context() as higher:
+        higher.setattr(type(found), "alpha_interval_of_others", (0.5, 0.7))
+        (step,) = narrower(found)
     cost = _about(3 * found.counts.num_annotations)
     assert step.words.startswith(f"Collect about {cost} more annotations, by {_about(3 * number)} more annotators on ")
     assert step.words.endswith(f" to halve the interval (now ± {(high - low) / 2:.2g})")
-    assert agreement_page(found).actions[-1] == step
+    (instead,) = narrower(found)
+    assert found.alpha_interval_of_others[1] < 0.667
+    assert instead.words.endswith("only narrow the interval of alpha, which is below 0.667 already")
+    assert agreement_page(found).actions[-1] == instead
 
 
 @pytest.mark.parametrize(

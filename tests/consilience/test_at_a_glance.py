@@ -58,7 +58,7 @@ def test_the_verdict_on_ratings_counts_sides_with_other_annotators():
     assert high + low + open_ == 40
     assert (high, low) == ((above.round(3) >= 0.9).sum(), (above.round(3) <= 0.1).sum())
     assert ratings_verdict(fit, without.sides, found, without) == (
-        f"With at least 90 % certainty {high} of 40 items are above 50 and {low} below, for other annotators like "
+        f"Of 40 items, {high} are each above 50 with at least 90 % certainty, {low} below, for other annotators like "
         f"these; report the other {open_} as open."
     )
     assert open_ >= (np.round(without.top.items, 3) < 0.9).sum()  # what moves all together makes no side surer

@@ -184,7 +184,8 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     assert " “first” leads “both” by " in finding
     assert finding.endswith(", whether both systems looked or neither did.")
     assert words(html, "li")[1].startswith(
-        "The 95 % intervals of systems on this page are too narrow and the probability of being the best is too sure, "
+        "The 95 % intervals of systems on this page are probably too narrow and the probability of being the best is "
+        "too sure, "
         "because they leave out errors that an annotator makes on many items."
     )
     told = words(section(html, "Leaderboard"))

@@ -266,7 +266,7 @@ def test_the_default_prior_expects_as_much_agreement_as_there_is(studies):
     assert abs(agreement - by_prior["default prior"]) < 0.02
     assert by_prior["flat prior"] < agreement - 0.1
     assert TOO_HIGH["flat prior"] < -0.03 < TOO_HIGH["default prior"]
-    assert " 95 % of the 95 % intervals contained the true accuracy. " in studies["leaderboard"].finding
+    assert " 95 % of the 95 % intervals of the three systems that know only " in studies["leaderboard"].finding
 
 
 @pytest.mark.slow
@@ -388,8 +388,8 @@ def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):
     first, *_, last = table.itertuples(index=False)
     wrong = [round(row[1] * (1 - row[3])) for row in (first, last)]
     finding = studies["ratings"].finding
-    assert f"for {wrong[0]} of the {first[1]} items of whose side the model is at least 0.95 certain, " in finding
-    assert finding.endswith(f"for {wrong[1]} of the {last[1]} of which it is less than 0.75 certain.")
+    assert f"for {wrong[0]} of the {first[1]} items whose side the model is at least 95 % certain of, " in finding
+    assert finding.endswith(f"for {wrong[1]} of the {last[1]} where it is less than 75 % certain.")
     share = re.search(r"94\.2 % \(([\d.]+) to ([\d.]+) %", studies["ratings"].words).groups()
     np.testing.assert_allclose(np.array(share, float), [88.4, 97.1])  # Wilson's of 113 of 120, by hand
     assert (table["95 % from"] < table["mean rating on the right side"]).all()

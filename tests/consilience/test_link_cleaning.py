@@ -99,7 +99,7 @@ def test_the_ledger_of_a_fit_is_kept_and_shown(fitted, tables, tmp_path):
     fitted.save(tmp_path / "fit")
     pd.testing.assert_frame_equal(cs.load_fit(tmp_path / "fit").cleaning(), table)
     page = html.unescape(cs.report(fitted, path=tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "How the columns of each file were read" in page
+    assert "How each column was read" in page
     assert "cleaning" not in fitted.describe()  # a table, no line of what was run
     with pytest.raises(UnsupportedRequest, match="only `link` cleans tables"):
         cs.fit("block-linkage", fitted.data, draws=10).cleaning()

@@ -286,7 +286,7 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     assert f" posterior draws have {value} entities on average" in sections["Clusters"].blocks[0]
     pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
     own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
-    told = f"the share of correct links, use the {percent(mean)} of the first screen"
+    told = f"The {percent(mean)} of the first screen comes from the draws"
     assert (told in page_of(fit).method) is (f" give {own}." in page_of(fit).method) is (own != percent(mean))
     assert "To quote, use the first and last share" in sections["Links made and missed"].blocks[0]
     assert own == percent(mean) or own not in sections["Clusters"].blocks[0]

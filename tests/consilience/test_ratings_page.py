@@ -155,9 +155,9 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("without", "sure", "drawn", "below"),
     [
-        (False, "at a certainty of 0.9 or more, for other annotators of the same kind", "from the posterior “",
-         "they are right if the fit is. They are for other annotators of the same kind: "),
-        (True, "at a certainty of 0.9 or more, by these 5 annotators alone", "from the posterior “",
+        (False, " below, for other annotators like these", "from the posterior “",
+         "Certainties are for other annotators like these: "),
+        (True, " below, by these 5 annotators alone", "from the posterior “",
          "they are right if the fit is. They are of the mean by these 5 annotators."),
     ],
 )  # fmt: skip

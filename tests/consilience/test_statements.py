@@ -388,7 +388,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     sure = cs.certainty(fit).items.round(3) >= 0.9
     high, low = (int((sure & one).sum()) for one in (above, ~above))
     assert (
-        f"With at least 90 % certainty {high} of {len(above)} items are above 0 and {low} below, if annotators rate "
+        f"Of {len(above)} items, {high} are each above 0 with at least 90 % certainty, {low} below, if annotators rate "
         f"alike; report the other {(~sure).sum()} as open."
     ) in words(html)
     gist = f"{high} above 0 and {low} below at a certainty of 0.9 or more, {(~sure).sum()} open"

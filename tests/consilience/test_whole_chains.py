@@ -187,7 +187,7 @@ def test_to_leave_out_who_may_agree_by_chance_is_a_line_that_runs(tmp_path):
     fit = cs.fit("mpa", data, coreference="links", method="cavi")
     html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     told = "Fit again without c, who may agree with the others only by chance, and see what changes. "
-    line = html_words(html).partition(told)[2].partition(": ")[2].partition(" Ask for one more label")[0]
+    line = html_words(html).partition(told)[2].partition(": ")[2].partition(" Get one more label")[0]
     assert html_words(html).count(line) == 2  # and beside the evidence
     again = eval(line, {"cs": cs, "data": data})
     assert list(again.data.annotators) == ["a", "b"]
