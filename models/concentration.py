@@ -63,7 +63,9 @@ class CountsOfClasses(NamedTuple):
 
 
 def _different(numbers: Int[np.ndarray, " number"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different ones, increasing, and how often each is there; without a sort."""
+    """Return the different ones, increasing, and how often each is there."""
+    if numbers.max(initial=0) > 10 * len(numbers) + 1_000:  # as many counters as the largest would be far too many
+        return np.unique(numbers, return_counts=True)
     often = np.bincount(numbers)
     there = np.flatnonzero(often)
     return there, often[there]

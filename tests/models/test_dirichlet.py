@@ -171,6 +171,9 @@ def test_what_is_learned_does_not_depend_on_the_reliability_and_not_on_broken_we
     assert first == second > 0.1
     broken = Annotations.from_counts(np.asarray([[2.5, 1.0], [1.0, 2.0]]))
     assert cs.fit("dirichlet", broken).posterior.plausibility.unnamed == 0.1
+    some, heavy = (Annotations.from_counts(np.array([[size, 2 * size]] * 3)) for size in (10**3, 10**12))
+    unnamed = [cs.fit("dirichlet", one).posterior.plausibility.unnamed for one in (some, heavy)]
+    assert 1 < unnamed[0] == pytest.approx(unnamed[1], rel=0.01)  # and no array of a trillion counters
     with pytest.raises(InvalidPrior, match=r"least of Learned\(least\)"):
         Learned(least=0.0)
 
