@@ -355,7 +355,7 @@ def test_link_takes_similar_fields(fit, tmp_path):
     assert fit.attributes["similar"] == "name (string)"
     assert fit.data.similar.tolist() == [True, False, False]
     page = cs.report(fit, path=tmp_path / "report.html").read_text()
-    assert "by similarity name (string)" in page
+    assert "except by similarity: name (string)" in page
     assert "similar={'name': 'string'}" in html.unescape(page)
 
 
