@@ -33,9 +33,13 @@ LONG: dict[str, dict[str, list[str]]] = {
         "test_the_table_holds_every_figure_with_its_bar": [],
         "test_members_pass": ["dirichlet-{}-0"],
         "test_a_posterior_that_is_too_wide_or_too_narrow_fails_both_tests": ["0.5"],
+        "test_the_command_prints_the_figures": [],
     },
     "consilience/test_cli.py": {
         "test_a_process_that_is_stopped_can_be_resumed": ["SIGKILL"],
+    },
+    "consilience/test_command_outputs.py": {
+        "test_written_where_nothing_is_and_by_force": ["report run --predictions system.csv -o"],
     },
     "consilience/test_gold_needed.py": {
         "test_a_page_of_rankings_says_whether_the_fit_expects_their_agreement": [],
@@ -138,6 +142,7 @@ LONG: dict[str, dict[str, list[str]]] = {
         "test_ids_do_not_matter_to_numbers": ["yes-no"],
         "test_arviz_has_the_users_ids": ["glad"],
         "test_exact_moments_are_those_of_brute_force": ["prirn"],
+        "test_what_is_declared_is_consistent": ["mace", "one-coin"],
     },
     "laws/test_padding.py": {
         "test_a_padded_sampler_draws_what_the_exact_one_does": ["one-coin"],
