@@ -19,7 +19,7 @@ from consilience.pages import SURE, capital
 from consilience.pages.gold import BesideGold, SystemsByGold
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, is_vote
-from consilience.pages.systems import held, in_words, opening, score_of, too_narrow
+from consilience.pages.systems import held, how_narrow, in_words, opening, score_of, too_narrow
 from consilience.pages.told_apart import BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
 from consilience.printing import counted
@@ -146,7 +146,7 @@ def _of_one_system(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str
     if gold.leads:
         return f"“{name}” is right on {gold.right[name]} of {gold.labels} (95 % in brackets)"
     value, low, high = score_of(comparison, fit)
-    wide = "; this interval is probably too narrow" if too_narrow(comparison, fit) else ", 95 %"
+    wide = f"; this interval is {how_narrow(fit)}" if too_narrow(comparison, fit) else ", 95 %"
     depends = BY_SOURCE * (" to " in in_words(value))
     return f"“{name}” scores {in_words(value)} in {comparison.title} ({low} to {high}{wide}){depends}"
 
@@ -189,7 +189,7 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         held_by = np.array([one.interval for one in right]).T
         first = Scores("right on gold labels, 95 %", np.array([[one.share for one in right]]), *held_by)
         return system_figures.scores_at_a_glance(names, first, title)
-    note = "95 % intervals, probably too narrow" if narrow else sure
+    note = f"95 % intervals, {how_narrow(fit)}" if narrow else sure
     if is_open(comparison):
         copied, looked = _by_reading(comparison, places)
         return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)

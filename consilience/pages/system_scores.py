@@ -73,7 +73,7 @@ def score_blocks(
             " All these scores assume that predictions were made from the annotations. The leaderboard differs, as it "
             f"allows for systems that looked at the items{', in top-1 accuracy only' * (len(metrics) > 1)}."
         )
-    words += " The intervals are probably too narrow." * narrow
+    words += " The intervals are too narrow." * narrow
     table = Table(frame, "All metrics of all systems.", texts=rounded(frame, digits, *floats(frame)))
     title, narrower = "Scores of each system", _why_narrower(comparison)
     if len(metrics) == 1:

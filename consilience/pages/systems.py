@@ -216,7 +216,7 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     if together is not None:
         caption = "Systems by gold labels and annotations together, the highest first"
         caption += "; which of the first two is better is open" * is_close(together)
-    narrow = "are probably too narrow" * bool(too_narrow(comparison, fit)) or "may be too narrow" * is_approximate(fit)
+    narrow = f"are {how_narrow(fit)}" if too_narrow(comparison, fit) else "may be too narrow" * is_approximate(fit)
     whose = f" by the {fit_word(fit)}" * gold.leads
     return f"{caption}{f'. Intervals{whose} {narrow}' * bool(narrow)}."
 
@@ -339,6 +339,11 @@ def too_narrow(comparison: Comparison, fit: Fit | None = None) -> str:
     return left_out if TOO_NARROW in comparison.notes else ""
 
 
+def how_narrow(fit: Fit) -> str:
+    """Say how surely intervals are too narrow, where there is a reason: a vote leaves out what is there for sure."""
+    return f"{'' if is_vote(fit) else 'probably '}too narrow"
+
+
 def _of_one_kind(comparison: Comparison) -> bool:
     """Return whether P(best) supposes that all systems are of one provenance, which nobody said."""
     return is_open(comparison) and of_one_kind(comparison.provenance)
@@ -361,7 +366,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
         if why := too_narrow(comparison, fit):
             best = "with probability" in opening(comparison, fit)
             sure = " and the probability of being the best is too sure" * best
-            brackets = f"The 95 % intervals of systems on this page are probably too narrow{sure}, because {why}."
+            brackets = f"The 95 % intervals of systems on this page are {how_narrow(fit)}{sure}, because {why}."
         return [words, brackets] if why else [f"{words} {brackets}"]
     value, low, high = score_of(comparison, fit)
     meant = "is the most plausible class" if fit.data.rows == "report" else "is right"
@@ -423,7 +428,7 @@ def _what_brackets_are(comparison: Comparison, fit: Fit, begins: str) -> str:
     held = f"{100 * comparison.level:g} %"
     if why := too_narrow(comparison, fit):
         sure = " and the probability of being the best is too sure" * ("with probability" in begins)
-        return f"The interval in brackets is probably too narrow{sure}, because {why}."
+        return f"The interval in brackets is {how_narrow(fit)}{sure}, because {why}."
     if is_approximate(fit):
         return f"The {held} intervals in brackets may be too narrow, because {TOO_LITTLE_SPREAD}."
     return f"The brackets are {held} intervals."

@@ -89,12 +89,11 @@ def test_the_page_begins_with_gold_labels(files):
             "“knows” alone is right on 10 of them, and “copies” alone on 0, which is more than chance would explain "
             "(p = 0.002)",
             "By the vote, on all 60 items, “copies” scores",
-            "The interval in brackets is probably too narrow, because the vote treats every label as certain except "
-            "ties.",
+            "The interval in brackets is too narrow, because the vote treats every label as certain except ties.",
             "The gold labels say otherwise.",
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, at least",
-            "Intervals by the vote are probably too narrow.",
+            "Intervals by the vote are too narrow.",
             "Against the gold labels right 50 of 60; 0 tied, 10 wrong",
             "Of 60 gold labels, the vote matches 50; 0 tied, 10 wrong. Of the 60 items whose vote is not tied, 50 are "
             "right (0.833 [0.720, 0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.",

@@ -70,7 +70,7 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
     assert shown.count(corrected) == (word == "vote")  # in one box, that of the vote
     if word == "vote":
         assert shown.index(corrected) < shown.index("gold labels matched")
-        assert "Intervals by the vote are probably too narrow." in shown
+        assert "Intervals by the vote are too narrow." in shown
         assert "Fit dawid-skene instead, which says how sure it is of each label and weights annotators by " in shown
         assert "Please cite" not in shown
     else:
