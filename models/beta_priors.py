@@ -11,9 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from scipy import special
 
 from consilience.arrays import Array, Float
 from consilience.errors import InvalidPrior
+
+# Annotators that tell a and b well enough, and steps towards these.
+_ENOUGH, _STEPS = 10_000, 500
 
 
 def check_positive(name: str, value: Any) -> None:
@@ -68,6 +72,23 @@ class BetaPrior:
         return np.stack(np.broadcast_arrays(np.asarray(self.a, float), np.asarray(self.b, float)), axis=-1)
 
 
+def towards_most_probable(
+    found: Any, counts: Float[Any, "annotator 2"], hyper: Float[Any, " 4"], digamma: Callable[[Any], Any]
+) -> Any:
+    """Take a fixed-point step (Minka 2000) towards the most probable a and b of a Beta distribution, of any array type.
+
+    Parameters
+    ----------
+    found : a and b as they are.
+    counts : of each annotator, what a and what b stands for.
+    hyper : shape and rate of the Gamma prior of a, and those of the prior of b.
+    digamma : of the array type.
+    """
+    gained = (digamma(found + counts) - digamma(found)).sum(axis=0)
+    total = (digamma(found.sum() + counts.sum(axis=1)) - digamma(found.sum())).sum()
+    return (found * gained + hyper[::2] - 1) / (total + hyper[1::2])
+
+
 @dataclass(frozen=True)
 class LearnedBeta:
     """Beta(a, b) of all annotators, with a and b learned from them.
@@ -91,6 +112,18 @@ class LearnedBeta:
     def numbers(self, data: Any) -> np.ndarray:
         """Return a and b at which learning starts: the means of their priors."""
         return np.array([shape / rate for shape, rate in self._pairs])
+
+    def most_probable(
+        self, right: Float[np.ndarray, " annotator"], wrong: Float[np.ndarray, " annotator"]
+    ) -> Float[np.ndarray, " 2"]:
+        """Return the most probable a and b, on the host, from what annotators did; of many annotators, some thousands."""
+        counts = np.stack([right, wrong], axis=1)[:: len(right) // _ENOUGH + 1]
+        found, hyper = self.numbers(None), np.asarray(self.hyper)
+        for _ in range(_STEPS):
+            last, found = found, towards_most_probable(found, counts, hyper, special.digamma)
+            if np.allclose(found, last, rtol=1e-4, atol=0):
+                break
+        return found
 
     @staticmethod
     def of(site: str) -> Callable[[Any], np.ndarray]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -112,35 +112,60 @@ CHANNEL = Channel(
 _UNSAID = 1.0
 
 
-def _says(account: Account) -> Iterator[Note]:
-    """Say where the prior has more of a say about accuracies than the annotators' own labels.
+class _Weight(NamedTuple):
+    """How accurate the prior expects annotators to be, with the weight of how many labels, and how many they gave."""
+
+    expected: float
+    weight: float
+    number: float
+
+
+def _outweighed(posterior: Posterior, resolved: Resolved) -> _Weight | None:
+    """Return what the prior has to say about accuracies where that is more than the annotators' own labels do.
 
     Rows of a confusion matrix are independent, and each has the weight of its concentrations: of many labels all rows
     together claim to know an annotator's accuracy well, and to know it to be the prior's.
     """
-    if account.method == "em" or account.resolved.given is None:
-        return
+    if posterior.form == "estimate" or resolved.given is None:
+        return None
     try:
-        prior = account.resolved.concentration("confusion")
+        prior = resolved.concentration("confusion")
     except NotConjugate:
-        return
-    prior = np.broadcast_to(prior, (account.resolved.data.num_labels, prior.shape[-1]))
-    number = annotation_counts(account.resolved.data)
+        return None
+    prior = np.broadcast_to(prior, (resolved.data.num_labels, prior.shape[-1]))
+    number = annotation_counts(resolved.data)
     expected, weight = float((prior.diagonal() / prior.sum(axis=1)).mean()), float(prior.sum())
-    accuracy = _accuracies(account.posterior, account.resolved)[number > 0]
+    accuracy = _accuracies(posterior, resolved)[number > 0]
     number = number[number > 0]
     # What her own labels say is as far from what is said of her as the prior's weight takes it.
     moved = np.abs(accuracy - expected) * weight / number
     error = np.sqrt(np.maximum(accuracy * (1 - accuracy), 1e-3) / (number + weight))
-    if number.size and np.median(moved / error) > _UNSAID:
-        yield Note(
-            Level.warning,
-            f"accuracies lean towards the prior, and so do their intervals: before any data it expects {expected:.2f} "
-            f"of the labels to be right, and weighs as much as {weight:.0f} labels of each annotator, who gave "
-            f"{np.median(number):,.0f} (the median). The model one-coin learns from all annotators together how "
-            "accurate to expect each",
-            title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
-        )
+    if not number.size or np.median(moved / error) <= _UNSAID:
+        return None
+    return _Weight(expected, weight, float(np.median(number)))
+
+
+def _leans(posterior: Posterior, resolved: Resolved) -> bool:
+    """Return whether accuracies are counted; by a prior of the user's own they are what it makes of them."""
+    return isinstance(getattr(resolved.given, "confusion", None), Diagonal) and bool(_outweighed(posterior, resolved))
+
+
+def _says(account: Account) -> Iterator[Note]:
+    """Say where the prior has more of a say about confusion matrices than the annotators' own labels."""
+    found = _outweighed(account.posterior, account.resolved)
+    if found is None:
+        return
+    counted = _leans(account.posterior, account.resolved)
+    leaning = "confusion matrices lean" if counted else "accuracies and confusion matrices lean"
+    yield Note(
+        Level.warning,
+        f"{leaning} towards the prior, and so do their intervals: before any data it expects {found.expected:.2f} of "
+        f"the labels to be right, and weighs as much as {found.weight:.0f} labels of each annotator, who gave "
+        f"{found.number:,.0f} (the median)."
+        + " Accuracies are therefore counted from the labels of each annotator." * counted
+        + " The model one-coin learns from all annotators together how accurate to expect each",
+        title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
+    )
 
 
 def _accuracies(posterior: Posterior, resolved: Resolved) -> np.ndarray:
@@ -166,7 +191,7 @@ MODEL = crowd_member(
   doi     = {10.2307/2346806}
 }""",
     channel=CHANNEL, settings=Settings, priors=Priors, hidden="responsibility", canonical=canonical,
-    says=_says,
+    says=_says, leans=_leans,
     sites=(
         Site("prevalence", event=("class",), family=dist.Dirichlet),
         Site(

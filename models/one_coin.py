@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.scipy.special import digamma
 
-from consilience.models.beta_priors import BetaPrior, LearnedBeta
+from consilience.models.beta_priors import BetaPrior, LearnedBeta, towards_most_probable
 from consilience.models.crowd.channel import Channel
 from consilience.models.crowd.channel import CrowdSettings as Settings
 from consilience.models.crowd.evidence import Lifted
@@ -53,11 +53,9 @@ def _counts(right: Any, logs: Any, given: Any, key: Any) -> dict[str, Any]:
 
 def _pooled(prior: Any, counts: Any, hyper: Any) -> dict[str, Any]:
     """Take three fixed-point steps towards the most probable a and b."""
-    found, shape, rate, number = prior["accuracy"][0], hyper[::2], hyper[1::2], counts["accuracy"]
+    found = prior["accuracy"][0]
     for _ in range(3):
-        gained = (digamma(found + number) - digamma(found)).sum(axis=0)
-        total = (digamma(found.sum() + number.sum(axis=1)) - digamma(found.sum())).sum()
-        found = (found * gained + shape - 1) / (total + rate)
+        found = towards_most_probable(found, counts["accuracy"], hyper, digamma)
     return {**prior, "accuracy": jnp.broadcast_to(found, prior["accuracy"].shape)}
 
 

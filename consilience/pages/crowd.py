@@ -59,28 +59,26 @@ def accuracies(fit: Fit, frame: Any) -> dict[str, str]:
         return {}
     known = frame[value][frame["annotations"] > 0]
     low, high = f"{known.min():.2f}", f"{known.max():.2f}"  # as the table rounds them
-    drawn = ", drawn towards what the model expects" if value == "share_right" else ""
-    return {f"{_MEASURES[value]}, lowest to highest{drawn}": f"{low} to {'> 0.99' if high == '1.00' else high}"}
+    return {f"{_MEASURES[value]}, lowest to highest": f"{low} to {'> 0.99' if high == '1.00' else high}"}
 
 
 SHARE_WON = "share_won"
 """What a vote has for accuracies, which they are not."""
 
 _MEASURES = {
-    "accuracy": "accuracy of annotators", "share_right": "share of an annotator's labels that are right",
+    "accuracy": "accuracy of annotators",
     SHARE_WON: "share of an annotator's labels that won the vote, the own one counted",
-}  # fmt: skip
+}
 _OF_EACH = {
     "accuracy": ("Accuracy of each annotator", "accuracy"),
-    "share_right": ("Own labels that are right", "share right"),
     SHARE_WON: ("Labels that won the vote", "share of own labels that won the vote"),
 }
 """The title of the figure of a measure, and its name in the line of the section."""
 
 
 def _measure(fit: Fit) -> str:
-    """Return the column that tells how right annotators are: the accuracy, unless that is mostly the prior's."""
-    return "share_right" if _leans(fit) else SHARE_WON if is_counted(fit) else "accuracy"
+    """Return the column that tells how right annotators are."""
+    return SHARE_WON if is_counted(fit) else "accuracy"
 
 
 def _named(fit: Fit, frame: Any) -> Any:
@@ -90,7 +88,7 @@ def _named(fit: Fit, frame: Any) -> Any:
 
 
 def _leans(fit: Fit) -> bool:
-    """Return whether accuracies are more what the prior expects than what annotators did, which another model mends."""
+    """Return whether confusion matrices are more what the prior expects than what annotators did."""
     return any(note.about == ERRORS and note.model for note in fit.findings())
 
 
@@ -202,11 +200,7 @@ def shown_annotators(frame: Any, value: str, ends: tuple[str, str], amount: str,
 def _accuracy(fit: Fit, frame: Any) -> Section:
     value, frame = _measure(fit), _named(fit, frame)
     title, short = _OF_EACH[value]
-    stated = frame
-    if _leans(fit):
-        frame = frame.drop(columns=["accuracy", "lower", "upper"])
-        frame = frame.rename(columns={"share_lower": "share_right_lower", "share_upper": "share_right_upper"})
-    frame = frame.rename(columns={"lower": f"{value}_lower", "upper": f"{value}_upper"})
+    stated, frame = frame, frame.rename(columns={"lower": f"{value}_lower", "upper": f"{value}_upper"})
     series = {value.replace("_", " "): value}
     series |= {"competence (knows the label)": "competence"} if "competence" in frame else {}
     truth: Any = fit.truth
@@ -248,9 +242,8 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
         )
     elif _leans(fit):
         words = (
-            "“Share right” is the share of the annotator's own labels that are right, by the fit; its 95 % intervals "
-            "may be too narrow. The accuracy on any item is not shown, because it depends more on what the model "
-            "expects before any data than on the annotators."
+            "Accuracy is the probability that another label of the annotator is right. What the model expects before "
+            "any data outweighs what this crowd did (see the alert). The 95 % intervals may be too narrow."
         )
     else:
         words = (
@@ -276,11 +269,12 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             "prior."
         )
     if {"accuracy", "share_right"} <= set(frame):
-        words += (
-            " “Share right” is the share of the annotator's own labels that are right, by the fit. Accuracy is about "
-            "any item; with few annotations it stays closer to the prior, which is what the model expects of "
-            "annotators before any data."
-        )
+        words += " “Share right” is the share of the annotator's own labels that are right, by the fit."
+        if not _leans(fit):
+            words += (
+                " Accuracy is about any item; with few annotations it stays closer to the prior, which is what the "
+                "model expects of annotators before any data."
+            )
     if "competence" in frame:
         words += (
             " Competence is how often the annotator knows the label; accuracy also counts guesses that happen to be "

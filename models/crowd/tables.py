@@ -25,6 +25,7 @@ from consilience.models.crowd.channel import Channel
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.imputation import Imputation
+from consilience.models.crowd.own_labels import counted_accuracy, realised_accuracy
 from consilience.models.crowd.pairs import annotator_pairs
 from consilience.models.crowd.simplices import Tree
 from consilience.models.crowd.votes import MOST_NUMBERS
@@ -41,12 +42,12 @@ from consilience.models.truth.truth import Ranked
 from consilience.notes import Remedy
 
 _IMPUTATIONS = 200
-# Draws of labels that the realised accuracy looks at; a table is no place for all of them.
-_MOST_LABEL_DRAWS = 200
 # Numbers of imputed tables that are held at a time: 2^24 in float64 are 128 MiB.
 _MOST_NUMBERS = 1 << 24
 # Rows of a table of confusion matrices: more are gigabytes that nobody reads.
 _MOST_ROWS = 1 << 25
+
+Leans = Callable[[Posterior, Resolved], bool]
 
 # ---- quantities of annotators
 
@@ -157,70 +158,21 @@ def _of_trees_on_host(channel: Channel, quantity: Quantity, num_labels: int, tre
     return np.stack([of_logs(channel, quantity, num_labels, logs, given) for logs in each])
 
 
-# ---- realised accuracy
-
-
-def realised_accuracy(
-    truth: LabelTruth, data: Annotations, level: float = LEVEL
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which share of each annotator's own labels equals the truth, with the central interval.
-
-    Of labels that are independent given what is known, mean and variance are exact and the interval is that of the Beta
-    distribution that has them, half an annotation wider at both ends since annotations are whole; else it is of label
-    draws. NaN of an annotator without annotations.
-    """
-    columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
-    item, annotator, label, weight = columns
-    number = annotation_counts(data)
-    known = np.where(number > 0, number, np.nan)
-    found = truth.exact(Ranked(1))
-    if found is not None:
-        dense = np.zeros((truth.num_units, truth.num_classes))
-        dense[found.unit, found.code] = found.probability
-        mean, variance = _share_moments(item, annotator, label, weight, dense[item, label], data)
-        of_share = beta_of_moments(mean / known, variance / known**2, level)
-        step = 0.5 / known
-        return of_share.mean, np.maximum(of_share.lower - step, 0.0), np.minimum(of_share.upper + step, 1.0)
-    chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
-    shares = [
-        np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known
-        for own in truth.labels_of(chosen)
-    ]
-    lower, upper = np.quantile(shares, ends(level), axis=0)
-    return np.mean(shares, axis=0), lower, upper
-
-
-def _share_moments(
-    item: np.ndarray, annotator: np.ndarray, label: np.ndarray, weight: np.ndarray, probability: np.ndarray,
-    data: Annotations,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Return mean and variance of the number of right labels; of one item at most one of several labels is right."""
-    pair = annotator.astype(np.int64) * data.num_items + item
-    cell, place = np.unique(pair * data.num_labels + label, return_inverse=True)
-    number, right = np.bincount(place, weight, len(cell)), np.zeros(len(cell))
-    right[place] = probability
-    owners, owner = np.unique(cell // data.num_labels, return_inverse=True)
-    expected = np.bincount(owner, number * right, len(owners))
-    square = np.bincount(owner, number**2 * right, len(owners))
-    annotators = owners // data.num_items
-    mean = np.bincount(annotators, expected, data.num_annotators)
-    return mean, np.bincount(annotators, np.maximum(square - expected**2, 0.0), data.num_annotators)
-
-
 # ---- tables of annotators
 
 
 def annotators_table(
-    parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None
-) -> Callable:
-    """Return the ``make`` of the table of annotators, with further columns of a model."""
+    parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
+    leans: Leans = lambda posterior, resolved: False,
+) -> Callable:  # fmt: skip
+    """Return the ``make`` of the table of annotators; see `tables_of`."""
 
     def annotators(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
     ) -> dict[str, np.ndarray]:
         """Return how much each annotator annotated, how reliable she is, and how often she was right on her items.
 
-        Where labels are so many that confusion matrices list what occurs, ``accuracy`` is that on her own items.
+        Where confusion matrices are mostly what the prior has them to be, ``accuracy`` is counted from her own labels.
 
         Parameters
         ----------
@@ -228,10 +180,11 @@ def annotators_table(
         """
         asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
         share, share_lower, share_upper = realised_accuracy(truth, data, level)
-        # Rows that are mostly prior know no accuracy on other items than her own.
-        of_own = Interval(share, np.full(len(share), np.nan), share_lower, share_upper)
-        found = of_own if asked.parameters.is_listed else asked.summary(_right, asked.prevalence)
-        found = Interval(*(values[: data.num_annotators] for values in found))
+        if asked.parameters.is_listed or leans(posterior, resolved):
+            found = counted_accuracy(np.asarray(truth.untempered), data, level)
+        else:
+            every = asked.summary(_right, asked.prevalence)
+            found = Interval(*(values[: data.num_annotators] for values in every))
         return {
             "annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data),
             "accuracy": found.mean, "lower": found.lower, "upper": found.upper,
@@ -373,15 +326,22 @@ GROUPINGS = Measure(
 
 def tables_of(
     parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
-    extra_columns: tuple[Column, ...] = (),
+    extra_columns: tuple[Column, ...] = (), leans: Leans = lambda posterior, resolved: False,
 ) -> tuple[Table | Measure, ...]:  # fmt: skip
-    """Return the tables that every crowd has; ``extra`` makes further columns of the table of annotators."""
+    """Return the tables that every crowd has.
+
+    Parameters
+    ----------
+    parameters_of : makes the parameters of a fit.
+    extra, extra_columns : further columns of the table of annotators, and the function that makes them.
+    leans : whether accuracies of a fit are more what its prior expects than what annotators did.
+    """
     return (
         LABELS,
         PROBABILITIES,
         Table(
             name="annotators", help="How reliable each annotator is, and how often she was right on her own items.",
-            make=annotators_table(parameters_of, extra),
+            make=annotators_table(parameters_of, extra, leans),
             columns=(
                 Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
                 Column("accuracy", help="share of right labels on items drawn by the prevalence"), *INTERVAL,

@@ -17,7 +17,7 @@ import consilience as cs
 from consilience import estimators
 from consilience.errors import InputError, UnknownName, UnsupportedRequest, WrongKind
 
-pytestmark = pytest.mark.filterwarnings("ignore:accuracies lean towards the prior")  # twenty tasks are few
+pytestmark = pytest.mark.filterwarnings("ignore:confusion matrices lean towards the prior")  # twenty tasks are few
 ESTIMATORS = [getattr(cs, name) for name in cs._HOME[estimators.__name__]]
 CROWDS = [one for one in ESTIMATORS if cs.Annotations in one._model.takes]
 CONFUSED = [cs.DawidSkene, cs.GLAD, cs.MACE, cs.OneCoin]

@@ -6,14 +6,16 @@ import tracemalloc
 import jax
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from numpyro.distributions import Dirichlet
+from scipy.special import betaln, logsumexp
+from scipy.stats import beta
 
 import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models import dawid_skene, one_coin
 from consilience.models.beta_priors import BetaPrior
-from consilience.models.crowd.tables import realised_accuracy
+from consilience.models.crowd.own_labels import counted_accuracy, realised_accuracy
 from consilience.models.posterior import beta_of_moments
 from consilience.models.truth import LabelDraws, LabelProbabilities
 from tests.models.crowd.channels import CHANNELS, random_table
@@ -213,6 +215,56 @@ def test_realised_accuracy_has_the_moments_of_all_labellings():
     found = np.array(realised_accuracy(LabelDraws(draws, 3, None), data, 0.9))
     np.testing.assert_allclose(found[0, :2], shares.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found[1:, :2], np.quantile(shares, [0.05, 0.95], axis=0), rtol=1e-12)
+
+
+def test_counted_accuracy_has_the_moments_of_a_beta_prior_and_of_all_labellings():
+    """Given how many labels are right it is Beta; a and b are those of which no other pair is more probable."""
+    q = np.random.default_rng(0).dirichlet(np.ones(3), 3)
+    data = Annotations.from_codes([0, 1, 2, 0, 1], [0, 0, 0, 1, 1], [0, 1, 1, 2, 0], num_annotators=3, num_labels=3)
+    expected_right = np.array([q[0, 0] + q[1, 1] + q[2, 1], q[0, 2] + q[1, 0], 0.0])
+    wrong = np.array([3.0, 2.0, 0.0]) - expected_right
+    a, b = one_coin.Priors().accuracy.most_probable(expected_right, wrong)
+
+    def log_probability(a, b):
+        hyper = 2 * np.log(a) - a / 2 + np.log(b) - b / 2  # Gamma(3, .5) and Gamma(2, .5)
+        return hyper + (betaln(a + expected_right, b + wrong) - betaln(a, b)).sum()
+
+    others = [log_probability(a * x, b * y) for x, y in itertools.product((0.98, 1, 1.02), repeat=2)]
+    assert np.argmax(others) == 4
+    mean, square = np.zeros((2, 3))
+    for label in map(np.array, itertools.product(range(3), repeat=3)):
+        right = np.bincount(data.annotator, label[data.item] == data.label, 3)
+        own = beta(a + right, b + np.array([3, 2, 0]) - right)
+        probability = q[np.arange(3), label].prod()
+        mean, square = mean + probability * own.mean(), square + probability * (own.var() + own.mean() ** 2)
+    found = counted_accuracy(q, data, 0.9)
+    of_moments = beta_of_moments(mean, square - mean**2, 0.9)
+    for name in ("mean", "sd", "lower", "upper"):
+        np.testing.assert_allclose(getattr(found, name), getattr(of_moments, name), rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["cavi", "gibbs"])
+def test_accuracies_of_many_labels_are_counted(method):
+    """Rows of confusion matrices of ten labels claim .25; a prior of the user's own is left to say what it says."""
+    random = np.random.default_rng(1)
+    accuracy, label = random.beta(6, 3, 8), random.integers(0, 10, 150)
+    item = np.repeat(np.arange(150), 4)
+    annotator = np.concatenate([random.choice(8, 4, replace=False) for _ in range(150)])
+    wrong = (label[item] + random.integers(1, 10, 600)) % 10
+    given = np.where(random.random(600) < accuracy[annotator], label[item], wrong)
+    data = Annotations.from_codes(item, annotator, given)
+    fit = cs.fit("dawid-skene", data, method=method, draws=100, chains=1)
+    (text,) = [note.text for note in fit.findings() if "lean towards the prior" in note.text]
+    assert text.startswith("confusion matrices lean") and "Accuracies are therefore counted" in text
+    table = fit.annotators(level=0.9)
+    assert ((table["lower"] <= accuracy) & (accuracy <= table["upper"])).sum() >= 6
+    rows = fit.confusion().query("true_label == label").groupby("annotator")["probability"].mean()
+    assert (rows.to_numpy() < table["accuracy"] - 0.1).all()
+    ones = np.ones((10, 10)) + 2 * np.eye(10)
+    own = cs.fit("dawid-skene", data, dawid_skene.Priors(confusion=Dirichlet(ones)), method, draws=100, chains=1)
+    (text,) = [note.text for note in own.findings() if "lean towards the prior" in note.text]
+    assert text.startswith("accuracies and confusion matrices lean") and "counted" not in text
+    assert (own.annotators()["accuracy"] < table["accuracy"] - 0.1).all()
 
 
 def test_realised_accuracy_is_of_tempered_labels_and_gold_has_columns():
