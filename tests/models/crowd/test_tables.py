@@ -248,10 +248,9 @@ def test_accuracies_of_many_labels_are_counted(method):
     """Rows of confusion matrices of ten labels claim .25; a prior of the user's own is left to say what it says."""
     random = np.random.default_rng(1)
     accuracy, label = random.beta(6, 3, 8), random.integers(0, 10, 150)
-    item = np.repeat(np.arange(150), 4)
-    annotator = np.concatenate([random.choice(8, 4, replace=False) for _ in range(150)])
-    wrong = (label[item] + random.integers(1, 10, 600)) % 10
-    given = np.where(random.random(600) < accuracy[annotator], label[item], wrong)
+    item, annotator = np.indices((150, 8)).reshape(2, -1)
+    wrong = (label[item] + random.integers(1, 10, item.size)) % 10
+    given = np.where(random.random(item.size) < accuracy[annotator], label[item], wrong)
     data = Annotations.from_codes(item, annotator, given)
     fit = cs.fit("dawid-skene", data, method=method, draws=100, chains=1)
     (text,) = [note.text for note in fit.findings() if "lean towards the prior" in note.text]
