@@ -116,7 +116,7 @@ class LearnedBeta:
     def most_probable(
         self, right: Float[np.ndarray, " annotator"], wrong: Float[np.ndarray, " annotator"]
     ) -> Float[np.ndarray, " 2"]:
-        """Return the most probable a and b, on the host, from what annotators did; of many annotators, some thousands."""
+        """Return the most probable a and b, on the host; of very many annotators from some thousands."""
         counts = np.stack([right, wrong], axis=1)[:: len(right) // _ENOUGH + 1]
         found, hyper = self.numbers(None), np.asarray(self.hyper)
         for _ in range(_STEPS):

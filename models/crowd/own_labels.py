@@ -1,9 +1,9 @@
 """How often annotators are right, by the labels that they gave and how probable each of them is.
 
-`realised_accuracy` is of those labels, and `counted_accuracy` of further ones. The latter is a hierarchical model of its
-own: an annotator's accuracy is Beta(a, b), with a and b learned from all annotators, and how many of her labels are
-right is known as well as the labels of her items are. It stands in for rows of confusion matrices that are mostly their
-prior, which takes rows for independent: of K labels it knows an accuracy K times as well as a row.
+`realised_accuracy` is of those labels, and `counted_accuracy` of further ones. The latter is a hierarchical model of
+its own: an annotator's accuracy is Beta(a, b), with a and b learned from all annotators, and how many of her labels are
+right is known as well as the labels of her items are. It stands in for rows of confusion matrices that are mostly
+their prior, which takes rows for independent: of K labels it knows an accuracy K times as well as a row.
 """
 
 from __future__ import annotations

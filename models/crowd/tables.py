@@ -34,11 +34,10 @@ from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.keys import any_key
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
-from consilience.models.posterior import Interval, Posterior, beta_of_moments
+from consilience.models.posterior import Interval, Posterior
 from consilience.models.rows import numpy_of, padded_size, repeated_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth.labels import LabelTruth
-from consilience.models.truth.truth import Ranked
 from consilience.notes import Remedy
 
 _IMPUTATIONS = 200
