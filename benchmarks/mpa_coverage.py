@@ -85,7 +85,8 @@ def _drawn_scores(labels: Any, response: Chains, singletons: bool) -> tuple[np.n
     """Return the CoNLL score of all documents ``(draw,)`` and of each ``(draw, document)`` over draws of the chains."""
     scoring = METRICS["chains"](labels.read_as("chains"), [response], ["conll"], singletons=singletons)
     sums = np.concatenate([block.values for block in scoring.blocks()], axis=3)
-    return scoring.value("conll", sums.sum(axis=2))[0], scoring.value("conll", sums)[0].T
+    whole = scoring.widened(scoring.value("conll", sums.sum(axis=2)))[0]
+    return whole, scoring.value("conll", sums)[0].T
 
 
 def covered(truth: Chains, response: Chains, labels: Any, singletons: bool) -> dict[str, Any]:

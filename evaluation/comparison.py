@@ -244,7 +244,7 @@ def compare(
         if moments is not None:  # as `evaluate` has them
             found |= {"values": moments.unit.mean(axis=1), "mcse": np.zeros(len(given))}
         else:
-            found["mcse"] = monte_carlo_errors(found["truth_draws"], chains)
+            found["mcse"] = monte_carlo_errors(found["truth_draws"], chains) / scoring.widening
     if responses == "annotator":
         looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
         looked["provenance"] = tuple(origin.values())
@@ -412,6 +412,7 @@ def _drawn(scoring: Scoring, name: str, seed: int) -> dict[str, Any]:
     truth = truth[:, np.isfinite(truth).all(axis=0)]
     if not truth.shape[1]:
         raise UnsupportedRequest(f"{name} is undefined for one of the systems in every draw; choose another metric")
+    truth = scoring.widened(truth)
     both, items, shared = combined_draws(scoring, name, sums, truth, seed, _replicates(scoring))
     return {
         "values": truth.mean(axis=1), "draws": both, "truth_draws": truth, "item_draws": items, "shared_draws": shared,

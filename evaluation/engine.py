@@ -78,6 +78,7 @@ class Scoring:
     first_choice : of a metric that asks whether the first choice is right, that of each system: codes
         ``(system, unit)``, below 0 where it is no class of the truth.
     independent : whether units share no parameters, so that those of one tell nothing of another.
+    widening : of deviations of draws from their mean, a factor: units are wrong together more than draws show.
     bounds : by the name of a metric, what a score lies between; (0, 1) where nothing is said, None without bounds.
     pseudo : the sums ``(system, part, replicate)`` of a unit that is like the mean of all, ``(system, part)``, but has
         a given score, ``(system, replicate)``.
@@ -102,6 +103,7 @@ class Scoring:
     mean_given: Callable[[Marginals], np.ndarray] | None = None
     first_choice: Int[np.ndarray, "system unit"] | None = None
     independent: bool = False
+    widening: float = 1.0
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = parts_alike
     of_means: frozenset[str] = frozenset()
@@ -120,6 +122,12 @@ class Scoring:
         if name not in self.of_means:
             return scores
         return scores + (self.value(name, sums.mean(axis=2, keepdims=True)) - scores.mean(axis=1, keepdims=True))
+
+    def widened(self, draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, "system draw"]:
+        """Return draws of scores that are as far apart as the errors of units together make them."""
+        return draws if self.widening == 1 else (1 - self.widening) * draws.mean(axis=1, keepdims=True) + (
+            self.widening * draws
+        )
 
     def points(self, name: str) -> Float[np.ndarray, " system"] | None:
         """Return the scores against what standard practice takes for the truth."""

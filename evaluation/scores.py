@@ -51,6 +51,8 @@ class Score:
         Monte Carlo errors of the scores of items; None where they are not known.
     notes : tuple[str, ...], optional
         What the interval leaves out, in words.
+    widening : float, default 1.0
+        Factor of ``sd`` and of the interval, where items are wrong together more than draws show.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class Score:
     num_chains: int = 1
     item_mcse: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    widening: float = 1.0
 
     @property
     def value(self) -> float:
@@ -97,7 +100,7 @@ class Score:
             return float("nan")
         if not np.isfinite(self.draws).all():
             return float("nan")
-        return float(np.std(self.draws, ddof=1)) if len(self.draws) > 1 else 0.0
+        return self.widening * float(np.std(self.draws, ddof=1)) if len(self.draws) > 1 else 0.0
 
     @property
     def mcse(self) -> float:
@@ -110,6 +113,8 @@ class Score:
         if len(self.draws):
             # Of a log score, draws may be -inf.
             low, high = np.quantile(self.draws, ends()) if np.isfinite(self.draws).all() else (np.nan, np.nan)
+            if self.widening != 1:
+                low, high = np.clip(self.value + self.widening * (np.array([low, high]) - self.value), 0, 1)
             return float(low), float(high)
         if self.exact_interval is not None:
             return self.exact_interval(ends())

@@ -14,9 +14,10 @@ import consilience as cs
 from consilience.data import Chains, Mentions, Predictions
 from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
-from consilience.evaluation.chains import said_links
+from consilience.evaluation.chains import DOCUMENT_CORRELATION, said_links
 from consilience.evaluation.classes import resolve
 from consilience.evaluation.coreference_scores import CoreferenceScores
+from consilience.evaluation.scores import monte_carlo_errors
 from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights
 from consilience.models.truth import Entries, LabelDraws, PointTruth
 
@@ -232,6 +233,13 @@ def test_a_truth_of_other_labels_has_no_chains():
 # ---- scores against the draws ----
 
 
+def wider(fit):
+    """Return by how much correlated errors of documents widen an interval, from the pairs of these."""
+    mentions = np.bincount(fit.data.document)
+    pairs = np.outer(mentions, mentions) * np.where(np.eye(len(mentions)) > 0, 1, DOCUMENT_CORRELATION)
+    return np.sqrt(pairs.sum() / np.square(mentions).sum())
+
+
 @pytest.mark.parametrize("singletons", [True, False])
 def test_scores_are_those_of_the_chains_of_each_draw(singletons):
     fit = with_draws()
@@ -243,7 +251,9 @@ def test_scores_are_those_of_the_chains_of_each_draw(singletons):
         draws = [value(one, name) for one in scores]
         np.testing.assert_allclose(score.draws, draws, atol=1e-12, err_msg=name)
         assert score.value == pytest.approx(np.mean(draws))
-        assert score.sd == pytest.approx(np.std(draws, ddof=1))
+        assert score.sd == pytest.approx(wider(fit) * np.std(draws, ddof=1))
+        ends = score.value + wider(fit) * (np.quantile(draws, [0.025, 0.975]) - score.value)
+        np.testing.assert_allclose(score.interval, ends.clip(0, 1))
         assert score.point == pytest.approx(value(silver, name))
         assert ("singletons excluded" in score.title) != singletons
         if name in scores[0].by_document:
@@ -423,7 +433,10 @@ def test_systems_are_compared_as_by_a_loop(metric, singletons):
     fit, systems = with_draws(), {"A": system(), "B": other_system()}
     comparison = cs.compare(fit, systems, metric=metric, seed=3, singletons=singletons)
     expected = leaderboard(fit, systems, metric, 3, singletons=singletons)
-    np.testing.assert_allclose(comparison.truth_draws, expected["truth"], atol=1e-12)
+    mean = expected["truth"].mean(axis=1, keepdims=True)
+    wide = mean + wider(fit) * (expected["truth"] - mean)
+    np.testing.assert_allclose(comparison.truth_draws, wide, atol=1e-12)
+    np.testing.assert_allclose(comparison.table["mcse"], monte_carlo_errors(expected["truth"])[comparison.order])
     np.testing.assert_allclose(comparison.item_draws, expected["items"], atol=1e-12)
     np.testing.assert_allclose(comparison.draws, expected["items"] + comparison.shared_draws, atol=1e-12)
     np.testing.assert_allclose(comparison.values, expected["truth"].mean(axis=1))
@@ -438,7 +451,9 @@ def test_the_leaderboard_ranks_by_conll_and_prints_documents(fit):
     table = comparison.table
     assert table["system"].tolist() == ["silver", "A"]
     assert table["point_estimate"][0] == pytest.approx(1)
-    np.testing.assert_allclose(comparison.truth_draws[0], cs.evaluate(fit, system()).draws)
+    alone = cs.evaluate(fit, system())
+    assert comparison.truth_draws[0].std(ddof=1) == pytest.approx(alone.sd)
+    assert table["mcse"][1] == pytest.approx(alone.mcse)
     assert repr(comparison).startswith("CoNLL, mean F of MUC, B³ and CEAF-e, 2 documents\n")
     assert table["p_best"].sum() == pytest.approx(1)
     assert len(comparison.pairs) == 1
