@@ -256,6 +256,7 @@ def _drawn_scores(scoring: Scoring, truth: Any, system: str | None, by: ClassMap
             point=None if points is None else float(points[0]), ids=scoring.ids, label=scoring.label, unit=scoring.row,
             item_mean=not scoring.joint and name not in scoring.of_means, num_chains=truth.num_chains,
             item_mcse=None if errors is None else errors[0], widening=scoring.widening,
+            notes=scoring.assumes,
             groups=None if by is None else _by_group(groups[name], by, truth, items, scoring.place),
         )  # fmt: skip
     return found

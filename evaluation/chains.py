@@ -67,6 +67,11 @@ DOCUMENT_CORRELATION = 0.11
 crowds simulated on LitBank this is the least, in steps of 0.01, by which 18 of the 90 % intervals of all documents held
 (``python -m benchmarks chains``, seeds 0 to 4; of seeds 5 to 9 then 19 of 20 did)."""
 
+_ASSUMED = (
+    "Intervals of several documents assume that errors of their scores are correlated "
+    f"({DOCUMENT_CORRELATION:g}, as in simulated crowds)."
+)
+
 
 class Share(NamedTuple):
     """Recall, precision and F of any number of units, float64; 0 where there is nothing to recall or to be precise in.
@@ -390,14 +395,17 @@ def _scoring(
         num_units=key.num_documents, num_draws=truth.num_draws, joint=True,
         standard=lambda: summed(truth.estimate()[None])[..., 0], place=np.arange(key.num_documents),
         rows=key.num_documents, ids=key.documents, row="document", pseudo=_with_score,
-        widening=_widening(np.asarray(truth.data.document)),
+        **_wrong_together(np.asarray(truth.data.document)),
     )  # fmt: skip
 
 
-def _widening(document: Int[np.ndarray, " mention"]) -> float:
+def _wrong_together(document: Int[np.ndarray, " mention"]) -> dict[str, Any]:
     """Return how much wider correlated errors of documents make an interval, which count by their mentions."""
     mentions = np.bincount(document)
-    return float(np.sqrt(1 + DOCUMENT_CORRELATION * (mentions.sum() ** 2 / np.square(mentions).sum() - 1)))
+    number = mentions.sum() ** 2 / np.square(mentions).sum()
+    if number == 1:
+        return {}
+    return {"widening": float(np.sqrt(1 + DOCUMENT_CORRELATION * (number - 1))), "assumes": (_ASSUMED,)}
 
 
 def _with_score(mean: np.ndarray, score: np.ndarray) -> np.ndarray:

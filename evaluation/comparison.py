@@ -250,6 +250,7 @@ def compare(
         looked["provenance"] = tuple(origin.values())
     else:
         looked, notes = _own_look(fit, truth, scoring, origin, seed)
+    notes += list(scoring.assumes)
     notes += _doubt_dependence(found, truth, scoring, seed)
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),

@@ -79,6 +79,7 @@ class Scoring:
         ``(system, unit)``, below 0 where it is no class of the truth.
     independent : whether units share no parameters, so that those of one tell nothing of another.
     widening : of deviations of draws from their mean, a factor: units are wrong together more than draws show.
+    assumes : what intervals assume, in words.
     bounds : by the name of a metric, what a score lies between; (0, 1) where nothing is said, None without bounds.
     pseudo : the sums ``(system, part, replicate)`` of a unit that is like the mean of all, ``(system, part)``, but has
         a given score, ``(system, replicate)``.
@@ -104,6 +105,7 @@ class Scoring:
     first_choice: Int[np.ndarray, "system unit"] | None = None
     independent: bool = False
     widening: float = 1.0
+    assumes: tuple[str, ...] = ()
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = parts_alike
     of_means: frozenset[str] = frozenset()
