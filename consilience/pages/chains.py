@@ -52,8 +52,9 @@ _HELD = {
 }
 """What was measured, by whether there is a single document: what it says of intervals, and how many held."""
 _LEVELS = (
-    "Intervals against the crowd are nominally 95 % and {}. Only 90 % intervals were checked, on 40 simulated crowds of "
-    "LitBank (fiction with known chains), for the scores of the most likely chains. They contained the true score {}."
+    "Intervals against the crowd are nominally 95 % and {}. Only 90 % intervals were checked, on 40 simulated crowds "
+    "of LitBank (fiction with known chains), for the scores of the most likely chains. They contained the true score "
+    "{}."
 )
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
+from scipy import special, stats
 
 import consilience as cs
 from consilience.linkage_figures import mean_number
@@ -51,6 +52,7 @@ from consilience.pages.record_pairs import (
 from consilience.pages.run import _diagnosis, findings
 from consilience.pages.typing_errors import typing_errors
 from consilience.printing import percent, percents
+from consilience.rounding import probability
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -177,7 +179,8 @@ def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
         (found,) = in_doubt(fit, surer)
         assert found.startswith(said)
         assert (found == page_of(fit).findings[-1]) is (known == 0)
-        assert (f"; {known} of them would reach 0.99 with the lower count in Findings" in review_list(fit, surer).gist) is (known > 0)
+        gist = f"; {known} of them would reach 0.99 with the lower count in Findings"
+        assert (gist in review_list(fit, surer).gist) is (known > 0)
 
 
 def fit_codes(fit):
@@ -512,7 +515,7 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
 def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
     own = weighed(fit)
     assert own.overstated == []
-    assert (surer_links(own, []), in_detail(fit, own)) == ([], [])
+    assert (surer_links(fit, own), in_detail(fit, own)) == ([], [])
     assert not surer_records(fit, own).any()
     assert "by chance far too often has none" not in fields_section(fit, own).blocks[0]
 
