@@ -233,7 +233,7 @@ def mentions_verdict(
     if found.whole is not None:
         many = f"{int(found.whole.sure.sum()):,} of {counted(found.chains.num_entities, 'chains')}"
         close = int((found.whole.sure & found.whole.close).sum())
-        many += f" ({close:,} of them {'a close call' if close == 1 else 'close calls'})" * bool(close)
+        many += f" ({close:,} {'a close call' if close == 1 else 'close calls'})" * bool(close)
     sure = f"The model is at least {100 * SURE:.0f} % certain of {many}"
     if found.whole is not None and found.gold is not None:
         sure += found.gold.clause(found.whole)

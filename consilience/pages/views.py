@@ -487,6 +487,8 @@ def _of_one(found: _Found, who: Any) -> list[Any]:
             listed = _as_written(own[which])
             shown = listed.head(_FEW_ROWS // 2).drop(columns="gain")
             ties = _ties(listed["probability"], len(shown), "probability")
+            if listed["probability"].round(3).nunique() == 1 < len(listed):
+                ties = ", which all tie"
             caption = f"Least probable answers of {who} that say {name}: {len(shown)} of {len(listed)}{ties}."
             blocks.append(_shown_pairs(found, shown, caption))
     return blocks

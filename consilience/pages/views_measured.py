@@ -13,15 +13,15 @@ from consilience.printing import counted
 MEASURED_AT = 3    # Clusters at most, as many as there were.
 _CHECKED = (
     "In simulations from this model, 2,076 of 2,086 items with a probability of 0.9 or more were in the right cluster, "
-    "and 95 % intervals contained 176 of 180 sizes. They had 40 items and two views of three clusters, with at most "
-    f"{MEASURED_AT} fitted. Experts who err otherwise than the model assumes, such as by merging two clusters, can put "
+    "and 95 % intervals contained 176 of 180 sizes. The simulated data had 40 items and two views of three clusters, with "
+    f"at most {MEASURED_AT} fitted. Experts who err otherwise than the model assumes, such as by merging two clusters, can put "
     "more items in the wrong cluster than stated."
 )
 TRUST = (
     "In simulations from this model, 90 % intervals contained 4,308 of 4,800 sensitivities and specificities. Of 725 "
-    "pairs of experts with a mean probability of 0.93 of sharing a view, 91.7 % did. They had 60 items with three "
-    f"features, six experts and three views of three clusters, with at most {MEASURED_AT} fitted. Experts who err "
-    "otherwise than the model assumes were not simulated."
+    "pairs of experts with a mean probability of 0.93 of sharing a view, 91.7 % did. The simulated data had 60 items "
+    f"with three features, six experts and three views of three clusters, with at most {MEASURED_AT} fitted. "
+    "Experts who err otherwise than the model assumes were not simulated."
 )
 _NOT_CHECKED = "How often such probabilities are right was not measured {}."
 

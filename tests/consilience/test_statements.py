@@ -341,7 +341,7 @@ def test_coreference_counts_mentions_and_says_what_an_interval_is_worth(pages):
     assert sizes[0].startswith("chains (")
     assert re.fullmatch(r"of 16 mentions uncertain \(best label below 0\.9(; \d+ close calls?)?\)", sizes[1])
     (verdict,) = re.findall(r'<p class="verdict">(.*?)</p>', html)
-    close = r"( \(\d of them (a close call|close calls)\))?"
+    close = r"( \(\d (a close call|close calls)\))?"
     sure = rf"The model is at least 90 % certain of \d of \d chains{close}, but no gold label checks that"
     assert re.fullmatch(rf"{sure}\.", words(verdict))  # of one system
     assert "held fixed" not in html.partition("</header>")[0]

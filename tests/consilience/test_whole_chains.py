@@ -67,7 +67,7 @@ def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
     scored = chain_scores(fit, {}, [], singletons=True)
     sure = f"certain of {chains.num_entities - unsure} of {chains.num_entities} chains"
     close = int((found.whole.close & found.whole.sure).sum())
-    close_ = f" ({close} of them {'a close call' if close == 1 else 'close calls'})" * bool(close)
+    close_ = f" ({close} {'a close call' if close == 1 else 'close calls'})" * bool(close)
     assert mentions_verdict(fit, top, found, None, scored).endswith(f"{sure}{close_}, but no gold label checks that.")
 
 
