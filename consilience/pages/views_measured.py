@@ -13,9 +13,9 @@ from consilience.printing import counted
 MEASURED_AT = 3    # Clusters at most, as many as there were.
 _CHECKED = (
     "In simulations from this model, 2,076 of 2,086 items with a probability of 0.9 or more were in the right cluster, "
-    "and 95 % intervals contained 176 of 180 sizes. The simulated data had 40 items and two views of three clusters, with "
-    f"at most {MEASURED_AT} fitted. Experts who err otherwise than the model assumes, such as by merging two clusters, can put "
-    "more items in the wrong cluster than stated."
+    "and 95 % intervals contained 176 of 180 sizes. The simulated data had 40 items and two views of three clusters, "
+    f"with at most {MEASURED_AT} fitted. Experts who err otherwise than the model assumes, such as by merging two "
+    "clusters, can put more items in the wrong cluster than stated."
 )
 TRUST = (
     "In simulations from this model, 90 % intervals contained 4,308 of 4,800 sensitivities and specificities. Of 725 "
