@@ -134,6 +134,7 @@ def said_together(share: np.ndarray, number: np.ndarray, ax: Any = None) -> Any:
     ax.set(title="How often experts say “together”", xlabel="% of answers about two items")
     ax.set(xlim=(0, 138), ylim=(len(rows) - 0.4, -0.6))
     ax.set_xticks([0, 50, 100])
+    ax.spines["bottom"].set_bounds(0, 100)  # what is right of it is room for the labels of long bars
     ax.tick_params(axis="y", length=0)
     return ax
 

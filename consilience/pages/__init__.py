@@ -41,6 +41,7 @@ _MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
 _COLOURS = (PALETTE, ON_DARK)
 
 _NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apart on a narrow screen
+_GAP = 2  # pixels between words and the line below them, and between lines
 
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
@@ -511,7 +512,7 @@ def _bars(bars: Bars) -> dict[str, Any]:
 
 
 def _marked(text: Text) -> Any:
-    """Return the words of a text with elements around its spans."""
+    """Return the words of a text with elements around its spans, the line of each below those of the spans in it."""
     from markupsafe import Markup
 
     opens: dict[int, list[Span]] = {}
@@ -519,23 +520,34 @@ def _marked(text: Text) -> Any:
         opens.setdefault(span.start, []).append(span)
     parts: list[Any] = []
     inside: list[tuple[Span, int]] = []  # and where in the parts each begins
+    depth: list[int] = []  # of each: pixels below the words that the lines of spans in it take
     for place, token in enumerate(text.tokens):
         parts.append(Markup(" ") if place else Markup(""))
         for span in opens.get(place, ()):
             if not inside or span.end <= inside[-1][0].end:
                 inside.append((span, len(parts)))
-                look = f"mark{'' if span.sure else ' unsure'}"
-                round_, colour = divmod(span.number - 1, len(PALETTE))  # the next chains of a colour have wider lines
-                style = f"--chain:var(--{list(PALETTE)[colour]});border-bottom-width:{2 + 2 * min(round_, 2)}px"
-                parts.append(Markup('<span class="{}" style="{}" data-tip="{}">').format(look, style, span.tip))
+                depth.append(_GAP)
+                parts.append(Markup(""))
         parts.append(Markup("{}").format(token))
         last, bracket = place == len(text.tokens) - 1, ""
         while inside and (last or inside[-1][0].end <= place):
-            own, begin = inside.pop()
-            parts[begin] += "[" * bool(bracket)
+            (own, begin), below = inside.pop(), depth.pop()
+            width = 2 + 2 * min((own.number - 1) // len(PALETTE), 2)  # the next chains of a colour have wider lines
+            parts[begin] = _opening(own, below, width) + "[" * bool(bracket)
             parts.append(Markup("{}<sub>{}{}</sub></span>").format(bracket, own.number, "≠" * own.wrong))
+            depth[-1:] = [max(one, below + width + _GAP) for one in depth[-1:]]
             bracket = "]"  # of two mentions that end at one word the longer one is in brackets
     return Markup("").join(parts)
+
+
+def _opening(span: Span, below: int, width: int) -> Any:
+    """Return the tag that begins a span, with a line of some width so many pixels below its words."""
+    from markupsafe import Markup
+
+    look = f"mark{'' if span.sure else ' unsure'}"
+    colour = list(PALETTE)[(span.number - 1) % len(PALETTE)]
+    style = f"--chain:var(--{colour});border-bottom-width:{width}px;padding-bottom:{below}px"
+    return Markup('<span class="{}" style="{}" data-tip="{}">').format(look, style, span.tip)
 
 
 def tile(name: str, value: float, low: float, high: float, more: str = "") -> dict[str, str]:

@@ -8,16 +8,18 @@ it has a prior: where few do, a difference speaks less against a link than what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from consilience.errors import UnsupportedRequest
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages.links_found import pairs_of_records
 from consilience.printing import counted, joined
+from consilience.rounding import probability
 
 _TIMES = 2
 """So many times more pairs are expected to be equal by chance than there are, before a page says so."""
@@ -30,6 +32,7 @@ _TIMES_OF_LINKS = 1.2
 
 _SURE = 0.99
 _SHOWN = 0.02  # Pairs that are less probable are no links in doubt.
+_WRONG = 0.1  # of a link; fewer are not told apart
 _MOSTLY = 0.9  # Of a share, what makes it up.
 
 
@@ -56,6 +59,11 @@ class Chance(NamedTuple):
     found: float
     equal: int
     linked: int
+
+    @property
+    def limit(self) -> float:
+        """The most pairs that so few allow to be expected, with 95 % (of a Poisson distribution)."""
+        return float(special.gammaincinv(max(self.found, self.equal - self.linked) + 1, 0.95))
 
 
 class Weighed(NamedTuple):
@@ -121,34 +129,65 @@ def _pairs(fit: Any) -> int:
     return {"none": between + within, "within": within, "across": between}[restriction]
 
 
-def surer_links(own: Weighed, shares: Sequence[str]) -> list[str]:
-    """Say which links are surer than is said, as fewer pairs are equal by chance, and that all numbers are rough.
+def surer_links(fit: Any, own: Weighed) -> list[str]:
+    """Say which links are surer than is said, as fewer pairs are equal by chance, and what that does to the numbers.
 
-    In which direction they are off is not known: links with equal values are surer, and of how much a difference
-    speaks against a link the model has little but its prior.
+    That is to first order: probabilities change, and what is learned does not.
 
     Parameters
     ----------
+    fit : of records.
     own : what fields weigh.
-    shares : the numbers of the page that hang on it, as they are written.
     """
-    rough = joined(shares) if shares else "all shares"
-    return [
-        f"The model expects {one.expected:,.0f} pairs of different entities to share “{one.field}” by chance, but "
-        f"{_unlinked(one)}. The {counted(one.linked, 'links')} that share it are therefore safer than stated, and "
-        f"{rough} {'is' if len(shares) == 1 else 'are'} rough."
-        for one in own.overstated[:1]
-    ]
+    one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
+    if not own.overstated or not len(one):
+        return []
+    chance, stated = own.overstated[0], fit.truth.pairs().of(one, other)
+    more = raised(fit, own, one, other)
+    equal = _are_equal(fit, chance, one, other)
+    least = int(np.argmin(np.where(equal, stated, np.inf)))
+    text = (
+        f"The model expects {chance.expected:,.0f} pairs of different entities to share “{chance.field}” by chance, "
+        f"but {_unlinked(chance)}. Its probabilities for the {counted(chance.linked, 'links')} that share it are "
+        "therefore too low."
+    )
+    if chance.limit < chance.expected:
+        wrong, then = float((1 - stated).sum()), float((1 - more).sum())
+        text += (
+            f" With {chance.limit:.0f} such pairs, the most that this count allows (95 %), the least certain of these "
+            f"links would rise from {probability(stated[least], 2)} to about {probability(more[least], 2)}. The wrong "
+            f"links expected among all {len(one):,}, by the probabilities of pairs, would fall from {wrong:.1f} to "
+            f"{f'{then:.1f}' if then >= _WRONG else f'below {_WRONG}'}."
+        )
+    return [text]
+
+
+def raised(fit: Any, own: Weighed, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return how probable pairs are if as few are equal by chance as their number allows, in fields that overstate it.
+
+    Parameters
+    ----------
+    fit : of records.
+    own : what fields weigh.
+    one, other : the two records of each.
+    """
+    odds = special.logit(np.clip(fit.truth.pairs().of(one, other), 1e-12, 1 - 1e-12))
+    for chance in own.overstated:
+        odds += _are_equal(fit, chance, one, other) * max(np.log(chance.expected / chance.limit), 0.0)
+    return np.asarray(special.expit(odds))
+
+
+def _are_equal(fit: Any, chance: Chance, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    value = np.asarray(fit.data.value)[chance.place]
+    return np.asarray((value[one] == value[other]) & (value[one] >= 0))
 
 
 def surer_records(fit: Any, own: Weighed) -> np.ndarray:
-    """Return which records are in a link that is less sure than others though it is equal in such a field."""
+    """Return which records are in a link that would be sure if as few pairs were equal by chance; see `raised`."""
     one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
-    unsure, value = fit.truth.pairs().of(one, other) < _SURE, np.asarray(fit.data.value)
+    risen = (fit.truth.pairs().of(one, other) < _SURE) & (raised(fit, own, one, other) >= _SURE)
     found = np.zeros(fit.data.num_records, bool)
-    for chance in own.overstated:
-        equal = unsure & (value[chance.place, one] == value[chance.place, other]) & (value[chance.place, one] >= 0)
-        found[one[equal]] = found[other[equal]] = True
+    found[one[risen]] = found[other[risen]] = True
     return found
 
 
@@ -211,15 +250,13 @@ def _unlinked(one: Chance) -> str:
 def _doubted(fit: Any, chance: Chance) -> str:
     """Say in brackets how many of the links that are least sure are equal in a field; empty where none is."""
     said = unsure_but_equal(fit, chance)
-    return f" ({said}, and safer than stated)" if said else ""
+    return f" ({said})" if said else ""
 
 
 def unsure_but_equal(fit: Any, chance: Chance) -> str:
     """Say how many of the links that are least sure are equal, in a field; empty where none is."""
     one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
-    unsure = fit.truth.pairs().of(one, other) < _SURE
-    value = np.asarray(fit.data.value)[chance.place]
-    equal = ((value[one] == value[other]) & (value[one] >= 0))[unsure]
+    equal = _are_equal(fit, chance, one, other)[fit.truth.pairs().of(one, other) < _SURE]
     if not equal.any():
         return ""
     links = counted(len(equal), "links")

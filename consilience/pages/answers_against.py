@@ -67,8 +67,9 @@ def most_contrary(frame: Any) -> str:
     if low <= high or first["against the clusters"] < _FEWEST:
         return ""
     return (
-        f"{first['expert']} gave {first['against the clusters']:,} of them ({percent(first['share'])} of this expert's "
-        f"answers; the other experts: {percent(others)})"
+        f"{first['expert']} gave {first['against the clusters']:,} of the {frame['against the clusters'].sum():,} "
+        f"answers that contradict the clusters ({percent(first['share'])} of this expert's answers; the other experts: "
+        f"{percent(others)})"
     )
 
 

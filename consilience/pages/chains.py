@@ -27,12 +27,13 @@ from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
+from consilience.pages.close_calls import called, close_calls, few_draws
 from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, digits_of, effective_draws, leading_classes
 from consilience.pages.systems import rounded
 from consilience.pages.whole_chains import Decided, Whole, best_to_decide, of_whole_chains, whole_chains
-from consilience.printing import counted
+from consilience.printing import counted, joined
 from consilience.rounding import decimals
 
 Words = Mapping[int, Sequence[str]]  # of the documents that a text has, by their codes
@@ -43,20 +44,17 @@ _SCORES = (
     "CoNLL is the mean of the first three."
 )
 _OF_PARTITIONS = (
-    "They usually understate a system that reads the text itself. The simulations were of 40 crowds on LitBank "
-    "(fiction with known chains), for the scores of the most likely chains{}. To treat a system as another annotator "
-    "that read the text:"
+    "They usually understate a system that reads the text itself. To treat such a system as another annotator:"
 )
-_MEASURED = {
-    True: " of single documents, as here",
-    False: " of all documents together; scores against the crowd were 0.001 to 0.012 too high on average",
-}
 _NARROW = {True: "often too narrow", False: "mostly too narrow"}
-_HELD = {True: "for 79 to 93 % of documents", False: "in 7 of 40 crowds"}
-"""What was measured, by whether there is a single document: of what, what it says of intervals, and how many held."""
+_HELD = {
+    True: "for 79 to 93 % of documents", False: "in 7 of 40 crowds, and scores were 0.001 to 0.012 too high on average"
+}
+"""What was measured, by whether there is a single document: what it says of intervals, and how many held."""
 _LEVELS = (
-    "Intervals against the crowd are nominally 95 % and {}. In simulations, nominal 90 % intervals contained the true "
-    "score {}."
+    "Intervals against the crowd are nominally 95 % and {}. Only 90 % intervals were checked, on 40 simulated crowds "
+    "of LitBank (fiction with known chains), for the scores of the most likely chains. They contained the true score "
+    "{}."
 )
 _WITNESS = "consilience evaluate RUN --predictions SYSTEM.conll --responses annotator"
 _OF_LINKS = (
@@ -101,17 +99,19 @@ class FoundChains(NamedTuple):
     whole : how probable they are as a whole; None where draws of single links do not tell.
     gold : the chains beside gold chains; None where none are known.
     first : the mention to decide first; None where that would not tell, or is not known.
+    few : that draws are few, in words, and what they leave open; nothing where they are enough.
     """
 
     chains: SilverChains
     whole: Whole | None
     gold: ChainsByGold | None
     first: Decided | None = None
+    few: Sequence[str] = ()
 
     @property
     def finding(self) -> list[str]:
-        """Say how many of the sure chains are gold chains; nothing where that is not known."""
-        return [] if self.whole is None or self.gold is None else self.gold.finding(self.whole)
+        """Say how many of the sure chains are gold chains, where that is known, and how well draws tell them."""
+        return [*([] if self.whole is None or self.gold is None else self.gold.finding(self.whole)), *self.few]
 
 
 def found_chains(fit: Any, named: Any, top: Score) -> FoundChains | None:
@@ -127,11 +127,16 @@ def found_chains(fit: Any, named: Any, top: Score) -> FoundChains | None:
         chains = silver_chains(fit)
     except UnsupportedRequest:
         return None
+    draws = effective_draws(fit, top)
+    of_few = truth_of(fit).num_draws, draws
+    close = np.flatnonzero(close_calls(top.items, draws))
+    of_mentions = named.names()[close], top.items[close]
     if chains.together is None or not chains.num_entities:  # Draws of single links tell nothing of whole chains.
-        return FoundChains(chains, None, None)
-    whole = of_whole_chains(truth_of(fit), chains, effective_draws(fit, top))
+        return FoundChains(chains, None, None, few=few_draws(*of_few, 0, *of_mentions))
+    whole = of_whole_chains(truth_of(fit), chains, draws)
     first = best_to_decide(truth_of(fit), chains, top.items)
-    return FoundChains(chains, whole, chains_by_gold(fit, named, chains), first)
+    few = few_draws(*of_few, int(whole.close.sum()), *of_mentions)
+    return FoundChains(chains, whole, chains_by_gold(fit, named, chains), first, few)
 
 
 def chain_sections(
@@ -149,8 +154,8 @@ def chain_sections(
         return [], {}
     chains, number = found.chains, below(top)
     of = counted(len(chains.entity), "mentions")
-    unsure = f"of {of} uncertain (best label below {SURE})"
     draws, together = effective_draws(fit, top), None
+    unsure = f"of {of} uncertain (best label below {SURE}{called(int(close_calls(top.items, draws).sum()))})"
     if found.whole is not None:
         told, every = ((), "") if found.gold is None else (found.gold.told, found.gold.every)
         together = whole_chains(named, chains, found.whole, digits_of(top, named), told, every)
@@ -171,22 +176,28 @@ def chain_sections(
     return parts, numbers
 
 
-def what_to_read(named: Any, top: Score, data: Any, found: FoundChains | None = None) -> str:
+def what_to_read(named: Any, top: Score, data: Any, draws: float, found: FoundChains | None = None) -> str:
     """Say what to look for in the text: mentions that are uncertain, and those whose gold label is another.
 
-    ``found`` has the mention to decide first, and what that may gain.
+    Parameters
+    ----------
+    named, top : as of `found_chains`.
+    data : mentions.
+    draws : effective ones.
+    found : has the mention to decide first, and what that may gain.
     """
-    open_, apart = np.flatnonzero(top.items < SURE), np.fromiter(_by_gold(named, data), int)
+    close, apart = close_calls(top.items, draws), np.fromiter(_by_gold(named, data), int)
     told = [
         f"{_listed(named.names()[own])} {words[len(own) > 1]}"
         for own, words in (
-            (open_, ("is uncertain (dashed)", "are uncertain (dashed)")),
+            (np.flatnonzero((top.items < SURE) & ~close), ("is uncertain (dashed)", "are uncertain (dashed)")),
+            (np.flatnonzero(close), ("is a close call (dashed)", "are close calls (dashed)")),
             (apart, ("differs from its gold label (≠)", "differ from their gold labels (≠)")),
         ) if len(own)
     ]  # fmt: skip
     first = None if found is None else found.first
     gain = "" if first is None else first.words(named.names()[first.mention])
-    return f"Read the text{': ' * bool(told)}{' and '.join(told)}{gain}"
+    return f"Read the text{': ' * bool(told)}{joined(told) if told else ''}{gain}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -221,6 +232,8 @@ def mentions_verdict(
     many = f"{len(found.chains.entity) - below(top):,} of {counted(len(found.chains.entity), 'links')}"
     if found.whole is not None:
         many = f"{int(found.whole.sure.sum()):,} of {counted(found.chains.num_entities, 'chains')}"
+        close = int((found.whole.sure & found.whole.close).sum())
+        many += f" ({close:,} {'a close call' if close == 1 else 'close calls'})" * bool(close)
     sure = f"The model is at least {100 * SURE:.0f} % certain of {many}"
     if found.whole is not None and found.gold is not None:
         sure += found.gold.clause(found.whole)
@@ -307,37 +320,43 @@ def worded(fit: Any, truth: Any, words: Words) -> Any:
 def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: float) -> Section:
     """Show the documents with most uncertain mentions, each mention in the colour of its chain."""
     data, certainty = chains.data, top.items
-    document = np.asarray(data.document)
+    document, close = np.asarray(data.document), close_calls(certainty, draws)
     unsure = np.bincount(document[certainty < SURE], minlength=data.num_documents)
     chosen = np.argsort(-unsure, kind="stable")[: min(_MOST_DOCUMENTS, data.num_documents)]
+    sure = (certainty >= SURE) & ~close
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     blocks: list[Any] = [
-        "Each mention is underlined in the colour of its chain and followed by the number of the chain. A dashed line "
-        f"marks a mention whose most probable label has a probability below {SURE}. From chain {len(PALETTE) + 1} on, "
-        "colours repeat with thicker lines. Point at a mention to see its labels. Chains follow the most probable link "
-        "of each mention, so a wrong link also moves the mentions that link to it."
+        "The line under a mention has the colour of its chain, and the number of the chain follows. A dashed line "
+        f"marks a mention whose most probable label has a probability below {SURE}{_OR_CLOSE * bool(close.any())}. "
+        "Point at a mention to see its labels. Chains follow the most probable link of each mention, so a wrong link "
+        "also moves the mentions that link to it."
     ]
     if not words:
         why = "pass them as text= of the report" if data.start is not None else "mentions have no start and end"
         blocks.append(f"The words of the documents are not known ({why}). The text shows the ids of mentions instead.")
     by_gold = _by_gold(named, data)
+    if max(len(np.unique(chains.entity[document == code])) for code in chosen) > len(PALETTE):
+        blocks[0] += f" From chain {len(PALETTE) + 1} on, colours repeat with thicker lines."
     blocks[0] += _BRACKETS * _end_together(data, words, chosen)
-    blocks[0] += f" ≠ marks the {counted(len(by_gold), 'mentions')} whose gold label differs." * bool(by_gold)
+    blocks[0] += f" ≠ marks {'the mention' if len(by_gold) == 1 else _APART} whose gold label differs." * bool(by_gold)
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
         tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
         ends = (data.start, data.end) if code in words else (_places(len(certainty), own),) * 2
         title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
+        title += called(int(close[own].sum()))
         said = leading_classes(named, own, draws=draws, digits=digits_of(top, named))
         readings = zip(named.names()[own], said, own.tolist(), strict=True)
         told = object_array([f"{name}: {one}{by_gold.get(item, '')}" for name, one, item in readings])
-        blocks.append(Text(title, tokens, _spans(chains, certainty, own, told, ends, len(tokens), by_gold)))
+        blocks.append(Text(title, tokens, _spans(chains, sure, own, told, ends, len(tokens), by_gold)))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
-    gist += f"; {counted(chains.num_entities, 'chains')}"
+    gist += f"{called(int(close.sum()))}; {counted(chains.num_entities, 'chains')}"
     return Section("Text", blocks, gist)
 
 
-_BRACKETS = " Where two mentions end at the same word, brackets enclose the longer one."
+_OR_CLOSE = ", or so close to it that more draws may move it across (a close call)"
+_APART = "mentions"
+_BRACKETS = " If two mentions end at the same word, brackets enclose the longer one, whose line is the lower one."
 
 
 def _end_together(data: Any, words: Words, documents: np.ndarray) -> bool:
@@ -366,7 +385,7 @@ def _places(number: int, own: np.ndarray) -> np.ndarray:
 
 
 def _spans(
-    chains: SilverChains, certainty: np.ndarray, own: np.ndarray, told: np.ndarray, ends: Sequence[Any], length: int,
+    chains: SilverChains, sure: np.ndarray, own: np.ndarray, told: np.ndarray, ends: Sequence[Any], length: int,
     wrong: Container[int],
 ) -> list[Span]:  # fmt: skip
     start, end = (np.asarray(one)[own] for one in ends)
@@ -374,7 +393,7 @@ def _spans(
     _, number = np.unique(chains.entity[own], return_inverse=True)
     rows = zip(start.tolist(), end.tolist(), number.tolist(), own.tolist(), told, strict=True)
     return [
-        Span(first, last, chain + 1, bool(certainty[item] >= SURE), said, item in wrong)
+        Span(first, last, chain + 1, bool(sure[item]), said, item in wrong)
         for first, last, chain, item, said in rows
     ]
 
@@ -436,10 +455,9 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
             f"{named}{meaning if gold is None else ''}{between}, and {point} against the most likely chains.{leads}"
         ]
         blocks = [_LEVELS.format(_NARROW[alone], _HELD[alone]), _by_crowd(board, named, digits, metrics[0], gold)]
-    measured = _OF_PARTITIONS.format(_MEASURED[alone])
     told: list[Any] = [
         f"{_SCORES} Entities of one mention are {'included' if singletons else 'excluded'}.",
-        f"Scores against the crowd are means over draws of its chains. {measured if of_chains else _OF_LINKS}",
+        f"Scores against the crowd are means over draws of its chains. {_OF_PARTITIONS if of_chains else _OF_LINKS}",
         *[Code(_WITNESS, "To count a system as a witness")] * of_chains,
     ]
     caption = f"Systems against the crowd's chains{'' if gold is None else ' and gold'}, by all scores"

@@ -41,8 +41,8 @@ def clusters_allowed(fit: Any) -> str:
     if highest != most:
         why = f"the smallest number that sorts the items like {highest}, which has the highest estimate"
     return (
-        f"{tried} {_listed(near.tolist())} all remain possible: the estimates of their evidence are too rough to "
-        f"separate them. This page uses {most}, {why}; {_others(fit)}"
+        f"{tried} {_listed(near.tolist())} all remain possible: the estimates of their evidence do not separate "
+        f"them. This page uses {most}, {why}; {_others(fit)}"
     )
 
 
@@ -139,7 +139,7 @@ def evidence(fit: Any) -> list[Any]:
     else:
         words += "The errors are too large to give probabilities of these numbers."
     table = Table(shown, "Evidence of each number of clusters.", texts=texts)
-    return [f"{clusters_allowed(fit)}.", table, More("How numbers of clusters are compared", [words, why])]
+    return [table, More("How numbers of clusters are compared", [words, why])]
 
 
 def _with_errors(values: np.ndarray, errors: np.ndarray) -> list[str]:

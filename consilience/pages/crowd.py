@@ -319,13 +319,8 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
     by_gold = frame.attrs.get("by_gold", ())
     words += _clash(frame) if len(by_gold) else ""
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
-    scatter: list[Any] = []
     drawn: list[Any] = []
     hidden: list[str] = []
-    if len(by_class) > 1:
-        x, y = by_class.index[:2]
-        marked = set(frame["annotator"][below & frame["class"].isin([x, y])])
-        scatter.append(annotator_figures.sensitivity_scatter(frame, x, y, below=marked))
     for name in by_class.index[:_MOST_CLASSES]:
         of_class = frame[frame["class"] == name]
         shown = shown_annotators(of_class, "sensitivity", ("sensitivity_lower", "sensitivity_upper"), "decisions")
@@ -342,7 +337,7 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
     profiles = Table(table, "Annotators by class, lowest sensitivity first.", of="annotators", texts=texts)
     gist = f"sensitivity {frame['sensitivity'].min():.2f} to {frame['sensitivity'].max():.2f}"
     gist = f"{int(below.sum()):,} of {len(frame):,} profiles below chance" if both else gist
-    return Section("Annotators", [words, *scatter, *hidden, drawn, profiles], gist)
+    return Section("Annotators", [words, *hidden, drawn, profiles], gist)
 
 
 def _clash(frame: Any) -> str:

@@ -15,7 +15,6 @@ from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability
 
 _MOST_DRAWS = 200
-_MOST_LESS_SURE = 15    # Items that are listed where they are less sure than most.
 _MOST_ITEMS, _FEW_ITEMS = 500, 3  # Of a view that are listed, and of a cluster that are named as its surest ones.
 _MOST_NAMED = 100  # Of a cluster, of the surest.
 _WHERE_ALL = "“consilience table RUN views --csv clusters.csv” writes all, with views and clusters numbered as here."
@@ -56,7 +55,7 @@ def sizes_of_clusters(truth: Any, view: int) -> dict[int, tuple[int, str]]:
 def sizes_in_words(truth: Any, view: int) -> str:
     """Write how large the clusters of a view are: ranges where draws differ."""
     found = [size for _, size in sizes_of_clusters(truth, view).values()]
-    which = f" in {percent(ends()[1] - ends()[0])} of draws" if any(" to " in size for size in found) else ""
+    which = f" in {100 * (ends()[1] - ends()[0]):.0f} % of draws" if any(" to " in size for size in found) else ""
     return f"{' + '.join(found)}{which}"
 
 
@@ -68,29 +67,6 @@ def _drawn(truth: Any, view: int) -> np.ndarray:
 def title_of_items(view: int) -> str:
     """Return the title of the section that lists the items of a view."""
     return f"Items of view {numbered(view)}"
-
-
-def less_sure(fit: Any, view: int, draws: float) -> list[Any]:
-    """Say how sure the surest items of a view are, and tabulate those that are less so; nothing where all differ.
-
-    Parameters
-    ----------
-    draws : effective ones: nothing surer is written.
-    """
-    label, sure = _labels(fit.truth, view)
-    texts, surest = _surest(sure, draws)
-    which = "All" if surest.all() else f"{int(surest.sum()):,} of"
-    words = (
-        f"{which} {counted(len(sure), 'items')} {'is' if surest.sum() == 1 else 'are'} in their cluster with a "
-        f"probability {in_words(texts[surest][0])}{if_none_missed(fit)}."
-    )
-    rest = np.flatnonzero(~surest)
-    if not len(rest):
-        return [words]
-    shown = rest[np.argsort(sure[rest], kind="stable")][:_MOST_LESS_SURE]
-    which = "The others" if len(shown) == len(rest) else f"The {len(shown)} least certain of the others"
-    caption = f"Items of view {numbered(view)} with lower probability."
-    return [f"{words} {which}:", _items(fit.truth, shown, label, sure, draws, caption)]
 
 
 def _empty_clusters(truth: Any, drawn: np.ndarray, label: np.ndarray) -> list[str]:

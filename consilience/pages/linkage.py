@@ -60,13 +60,11 @@ def linkage_page(
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
     own, typos, known = weighed(fit), typing_errors(fit), _by_known(fit)
-    numbers = _numbers(fit)
-    shares = [text for text in numbers.values() if text.endswith("%")] if expected_words(fit) else []
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of_links(fit),
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)],
-        verdict=known or _account(fit), numbers=numbers, figure=first_figure(fit),
-        findings=[*surer_links(own, shares), *between_and_within(fit), *in_doubt(fit, surer_records(fit, own))],
+        verdict=known or _account(fit), numbers=_numbers(fit), figure=first_figure(fit),
+        findings=[*surer_links(fit, own), *between_and_within(fit), *in_doubt(fit, surer_records(fit, own))],
         actions=next_steps(fit, own, typos), method=_by_pairs(fit),
     )  # fmt: skip
 
@@ -309,8 +307,7 @@ def _thresholds(fit: Any) -> Section | None:
     if _known_interval(num_entities(fit)) and (spread := _by_threshold(fit, table["threshold"].to_numpy())):
         table = table.assign(**spread)
         words += (
-            " Both are means of the draws under “Clusters”; bands and brackets cover 95 % of these draws. How "
-            "correct and how complete the links are stands on the first screen, with what is known against it."
+            " Both are means of the draws under “Clusters”; bands and brackets cover 95 % of these draws."
         )
         texts = {
             name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]

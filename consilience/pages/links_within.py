@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from consilience.models.truth.partitions import pairs_together
 from consilience.pages import Action, capital
@@ -31,9 +32,31 @@ def between_and_within(fit: Any) -> list[str]:
         f"{between:,} of {counted(of_between, 'pairs')} of records in different files {_are(between)} linked, and "
         f"{within:,} of {of_within:,} in the same file. The model starts by assuming that both are equally likely"
     )
-    if _is_rare(*counts):
-        said += ", so the links within a file are less certain than stated"
-    return [f"{said}."]
+    return [f"{said}.{_dropped(fit, linked, counts) if _is_rare(*counts) else ''}"]
+
+
+def _dropped(fit: Any, linked: tuple[np.ndarray, np.ndarray], counts: tuple[tuple[int, int], ...]) -> str:
+    """Say how probable links within a file are if pairs there are linked as rarely as their number allows; or nothing.
+
+    Parameters
+    ----------
+    fit : of records.
+    linked : the two records of each link.
+    counts : links and pairs of records, between files and within one.
+    """
+    (between, of_between), (within, of_within) = counts
+    most = float(special.gammaincinv(within + 1, 0.95))
+    moved = np.log(most / of_within) - np.log((between + within) / (of_between + of_within)) if within else 0.0
+    if moved >= 0:
+        return ""
+    source = np.asarray(fit.data.source)
+    own = fit.truth.pairs().of(*(ends[source[linked[0]] == source[linked[1]]] for ends in linked)).max()
+    after = special.expit(special.logit(min(own, 1 - 1e-12)) + moved)
+    which = "that link" if within == 1 else "the most certain of these links"
+    return (
+        f" If pairs in the same file are linked at the highest rate that {within:,} of {of_within:,} allows (95 %), "
+        f"{which} falls from {probability(own, 2)} to {probability(float(after), 2)}."
+    )
 
 
 def across_files(fit: Any, link: str) -> list[Action]:
@@ -108,7 +131,7 @@ def in_doubt(fit: Any, surer: np.ndarray) -> list[str]:
     number = len(doubtful) - known
     one, other = (np.array([record]) for record in most_in_doubt(fit))
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
-    more = f"; {known:,} more {_are(known)} in links that are safer than stated" * bool(known)
+    more = f"; {known:,} more would reach {DOUBTFUL} with the lower count above" * bool(known)
     return [
         f"For {number:,} of {counted(fit.data.num_records, 'records')} it is uncertain which others belong to the same "
         f"entity (certainty below {DOUBTFUL}){more}. The least certain pair is {names[one[0]]} and {names[other[0]]}: "

@@ -58,7 +58,8 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
         rise = f"the fewest effective draws from {worst.size:,.0f} to about {round(times * worst.size, -1):,.0f}"
-        draws = f"Ask for {times} times as many draws of each run, which should raise {rise}:"
+        many = "twice" if times == 2 else f"{times} times"
+        draws = f"Ask for {many} as many draws of each run, which should raise {rise}:"
         words = draws if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
@@ -68,7 +69,7 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
     blind = without_evidence(fit)[1]
     actions = [
         *others,
-        *([Action(what_to_read(named, found.top, fit.data, chains), section="Text")] if unit == "mention" else []),
+        *([_to_read(fit, found, named, chains)] if unit == "mention" else []),
         *_chance_alone(fit, blind),
         *_checked_first(found, named),
         *([] if unit == "mention" else [
@@ -94,6 +95,12 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Add gold labels for 20 items or more, in a column gold, to check the probabilities"))
     return actions + longer
+
+
+def _to_read(fit: Fit, found: Any, named: Any, chains: Any) -> Action:
+    """Say what to look for in the text of mentions; the parameters are those of `actions`."""
+    draws = effective_draws(fit, found.top)
+    return Action(what_to_read(named, found.top, fit.data, draws, chains), section="Text")
 
 
 def _chance_alone(fit: Fit, blind: str) -> list[Action]:

@@ -90,7 +90,7 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     blocks = [words, shown, *([more] if left_out else []), *told, *bars]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} in doubt (certainty below {DOUBTFUL})"
     known = 0 if surer is None else int(surer[doubtful].sum())
-    gist += f", {known:,} of them in links that are safer than stated" * bool(known)
+    gist += f"; {known:,} of them would reach {DOUBTFUL} with the lower count in Findings" * bool(known)
     gist += f"; {counted(len(bars), 'pairs')} explained field by field" * bool(bars)
     return Section("Review list", blocks, gist)
 

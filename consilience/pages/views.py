@@ -23,7 +23,6 @@ from consilience.pages.items import effective_draws
 from consilience.pages.items_of_views import (
     clusters_table,
     items_section,
-    less_sure,
     sizes_in_words,
     sizes_of_clusters,
 )
@@ -33,18 +32,20 @@ from consilience.pages.run import changed, line_of, own_priors
 from consilience.pages.runs_of_views import (
     NUMBER_TITLE,
     agreement_of_runs,
+    disagree,
     how_chains_moved,
     if_none_missed,
     missed,
     passes,
     restart_words,
+    search_again,
     views_verdict,
     why_missed,
 )
 from consilience.pages.systems import in_words
 from consilience.pages.views_measured import MEASURED_AT, TRUST, not_sure, trust_of
 from consilience.pages.without_one import HOW, without_one
-from consilience.printing import counted, numbered, percent
+from consilience.printing import counted, joined, numbered, percent
 from consilience.rounding import probability
 
 _MOST_VIEWS = 6
@@ -82,7 +83,8 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
             " ".join([*_mute(found), *_contrary(found), gains.surer(found.asked, found.open)][:2]),
         ],
         actions=[
-            *_more_draws(fit),
+            *(longer := _more_draws(fit)),
+            *([] if longer and disagree(fit) else _search_again(fit)),
             *_ask_again(found),
             Action("Save the clusters of items:", "consilience table RUN views --csv clusters.csv"),
             *_check(found),
@@ -227,8 +229,7 @@ def _contrary(found: _Found) -> list[str]:
     """
     if not (who := most_contrary(found.of_whom)):
         return []
-    of = counted(found.fit.data.num_constraints, "answers")
-    return [f"{len(found.against):,} of {of} contradict the clusters; {who}.", *[found.without] * bool(found.without)]
+    return [f"{who}.", *[found.without] * bool(found.without)]
 
 
 def _other_clusters(fit: Any) -> list[Action]:
@@ -255,6 +256,17 @@ def _more_draws(fit: Any) -> list[Action]:
     if own_priors(fit):  # a command may not know them
         return [Action(f"Ask for more draws, by draws={draws} in the lines of Python", section="What was run")]
     return [Action("Ask for more draws:", f"{_again(fit)} --draws {draws} -o longer")]
+
+
+def _search_again(fit: Any) -> list[Action]:
+    """Offer the command that settles how many views there are, where the search for others left that open."""
+    if fit.method != "gibbs" or (wanted := search_again(fit)) is None:
+        return []
+    words, options = wanted
+    if own_priors(fit):  # a command may not know them
+        named = joined(f"{name}={value}" for name, value in options.items())
+        return [Action(f"{words}: {named} in the lines of Python", section="What was run")]
+    return [Action(f"{words}:", f"{_again(fit, **options)} -o searched-again")]
 
 
 def _again(fit: Any, **given: Any) -> str:
@@ -306,7 +318,7 @@ def _number(found: _Found) -> Section:
         blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT and fit.data.num_features > 0)
     blocks.append(Heading("How many clusters a view may have"))
     if len(fit.table("evidence")) < 2:
-        blocks.append(f"{clusters_allowed(fit)}. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
+        blocks.append("No other limit was tried. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
     else:
         blocks += evidence(fit)
     gist = f"{counted(found.most, 'views')}, {_how_surely(found)}"
@@ -393,7 +405,7 @@ def _views(found: _Found) -> list[Section]:
             words = f"The {_MOST_VIEWS} of {len(used)} views with most experts are shown. {words}"
         trust = trust_of(fit, view, measured=number == 0)
         blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust]
-        blocks += [*picture(fit, view, found.draws), *feature_table(fit, view), *less_sure(fit, view, found.draws)]
+        blocks += [*picture(fit, view, found.draws), *feature_table(fit, view)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
         sections.append(items_section(fit, view, found.draws))
     return sections
@@ -420,7 +432,7 @@ def _sizes_of(fit: Any, view: int) -> str:
     are = "is" if unsure == 1 else "are"
     without = f"{counted(unsure, 'items')} {are} not clearly assigned" if unsure else "all clearly assigned"
     return (
-        f"{counted(truth.num_units, 'items')} in {counted(number, 'clusters')} ({sizes_in_words(truth, view)}), "
+        f"{counted(truth.num_units, 'items')} in {counted(number, 'clusters')} ({sizes_in_words(truth, view)}); "
         f"{without}"
     )
 
@@ -441,7 +453,7 @@ def _contradictions(found: _Found) -> Section:
         "clusters are right, these answers are errors. “Probability” is how probably this expert, who sometimes errs, "
         "gives this answer; “together” is how probably the two items are in one cluster of this expert's view."
     )
-    listed, first = table, list[Any]()
+    listed, first = _as_written(table), list[Any]()
     if most_contrary(found.of_whom):
         first = _of_one(found, found.of_whom["expert"].iloc[0])
     else:
@@ -469,13 +481,25 @@ def _of_one(found: _Found, who: Any) -> list[Any]:
     own = found.against[found.against["expert"] == who]
     apart = own["together"] > 0.5
     words = f"{kinds_in_words(found.fit, found.against, who)}. {spread_in_words(found.fit, who)}".strip()
-    blocks: list[Any] = [words, *[f"{found.without} {HOW}"] * bool(found.without)]
+    blocks: list[Any] = [words, *[f"The comparison without {who}, above, {HOW}"] * bool(found.without)]
     for which, name in ((~apart, "together, in different clusters"), (apart, "apart, in one cluster")):
         if which.any():
-            shown = own[which].head(_FEW_ROWS // 2).drop(columns="gain")
-            caption = f"The least probable answers of {who} that say {name}: {len(shown)} of {int(which.sum()):,}."
+            listed = _as_written(own[which])
+            shown = listed.head(_FEW_ROWS // 2).drop(columns="gain")
+            ties = _ties(listed["probability"], len(shown), "probability")
+            if listed["probability"].round(3).nunique() == 1 < len(listed):
+                ties = ", which all tie"
+            caption = f"Least probable answers of {who} that say {name}: {len(shown)} of {len(listed)}{ties}."
             blocks.append(_shown_pairs(found, shown, caption))
     return blocks
+
+
+def _as_written(table: Any) -> Any:
+    """Order answers by their probability as it is written, and ties by the names of the items."""
+    keys = ["probability", "item_a", "item_b"]
+    return table.sort_values(
+        keys, key=lambda column: column.round(3) if column.name == "probability" else column.astype(str), kind="stable"
+    )
 
 
 def _the(which: str, values: Any, what: str) -> str:
@@ -483,9 +507,13 @@ def _the(which: str, values: Any, what: str) -> str:
     if len(values) < 2:
         return f"The one {which}"
     number = min(len(values), _FEW_ROWS)
+    return f"The {number} {which}{_ties(values, number, what)}"
+
+
+def _ties(values: Any, number: int, what: str) -> str:
+    """Say how many rows below the first of a sorted table tie with the last of these; empty of none."""
     alike = int((values.iloc[number:].round(3) == round(values.iloc[number - 1], 3)).sum())  # as it is written
-    more = f"; {alike:,} more {'has' if alike == 1 else 'have'} the same {what} as the last one shown" if alike else ""
-    return f"The {number} {which}{more}"
+    return f"; {alike:,} more {'has' if alike == 1 else 'have'} the same {what} as the last one shown" if alike else ""
 
 
 def _questions(found: _Found) -> list[Section]:

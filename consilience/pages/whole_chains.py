@@ -12,7 +12,7 @@ from consilience.evaluation.silver import SilverChains
 from consilience.models.diagnostics import convergence
 from consilience.models.truth.truth import CHAINS, Clusters, Ranked
 from consilience.pages import SURE, Section, Table
-from consilience.pages.items import worth_of
+from consilience.pages.close_calls import called, close_calls, half_width
 from consilience.printing import counted
 from consilience.rounding import probability
 
@@ -41,6 +41,11 @@ class Whole(NamedTuple):
     def sure(self) -> Bool[np.ndarray, " entity"]:
         """Which chains are as probable as what counts as sure, as the table rounds it."""
         return np.round(self.probability, 3) >= SURE
+
+    @property
+    def close(self) -> Bool[np.ndarray, " entity"]:
+        """Which chains other draws may put on the other side of that."""
+        return close_calls(self.probability, self.draws)
 
     @property
     def unsure(self) -> int:
@@ -162,16 +167,27 @@ def whole_chains(
     frame = frame.drop(columns="document") if data.num_documents == 1 else frame
     words = (
         "The probability of a chain is the share of posterior draws in which exactly its mentions form one chain. One "
-        "wrong link makes another chain, so a long chain is less probable than its links. "
-        f"Counted in {whole.num_draws:,} draws{worth_of(whole, whole.draws.min())}."
+        "wrong link makes another chain, so a long chain is less probable than its links."
     )
+    if np.isfinite(fewest := float(whole.draws.min(initial=whole.num_draws))):
+        worth = f", which count as {fewest:,.0f} independent ones or more" if fewest < whole.num_draws else ""
+        words += f" It rests on {whole.num_draws:,} draws{worth}; ± is the error that this leaves (95 %)."
     if gold:
         words += f"{every} The last column shows how the nearest gold chain differs from each, if it does."
     numbers = zip(whole.probability[order].tolist(), whole.draws[order].tolist(), strict=True)
-    texts = {_EXACTLY: [probability(one, digits, draws) for one, draws in numbers]}
+    texts = {_EXACTLY: [_with_error(one, digits, draws) for one, draws in numbers]}
     table = Table(frame, "Chains, least probable first.", texts=texts)
     gist = f"{whole.unsure:,} of {counted(len(members), 'chains')} have a probability below {SURE}"
+    gist += called(int(whole.close.sum()))
     return Section("Chains", [words, table], gist)
+
+
+def _with_error(share: float, digits: int, draws: float) -> str:
+    """Write a share of draws with the error that they leave; a bound alone where all draws but a few say the same."""
+    text = probability(share, digits, draws)
+    if text[0] in "<>" or not np.isfinite(draws):
+        return text
+    return f"{text} ± {half_width(share, draws):.{digits}f}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _listed(names: Any) -> str:

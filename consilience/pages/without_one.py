@@ -13,7 +13,7 @@ from consilience.pages.run import own_priors
 
 _MOST_ANSWERS = 5_000  # of data that are fitted again for a page
 _SHORT = {"draws": 100, "warmup": 100, "chains": 1}
-HOW = f"This comes from a short run of the sampler ({_SHORT['draws']} draws) without these answers."
+HOW = f"comes from a short run of the sampler ({_SHORT['draws']} draws)."
 _ROWS = ("expert", "item_a", "item_b", "together", "order")  # columns of answers
 
 

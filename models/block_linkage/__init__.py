@@ -313,10 +313,10 @@ def _given_up(posterior: Linkage | Linkable | DrawnLinkage, level: Level) -> Ite
             else f"{components:,.0f} groups of records that may belong together, {most:,.0f} in the largest and "
             f"{records:,.0f} in all, have too many partitions to try them all, and were cut at their weakest links"
         )
-        pairs_given_up = f"{pairs_lost:,.0f} pair{' is' if pairs_lost == 1 else 's are'} taken for no link"
+        given_up = f"{pairs_lost:,.0f} pair{' is' if pairs_lost == 1 else 's are'} left unlinked without a decision"
         text = (
-            f"{groups}: {pairs_given_up}, which costs an expected {links_lost:,.1f} links; a lower threshold leaves "
-            "fewer pairs to decide, and makes groups smaller"
+            f"{groups}: {given_up}, and about {links_lost:,.1f} links are expected to be among them; a lower threshold "
+            "leaves fewer pairs to decide, and makes groups smaller"
         )
         yield Note(level, text)
     alike, pairs_alike, links_alike = posterior.alike.tolist()

@@ -10,7 +10,8 @@ from consilience.pages.answers_against import by_expert, most_contrary, table_by
 @pytest.mark.parametrize(
     ("contrary", "answers", "told"),
     [
-        ([6, 12, 37, 9], [150] * 4, "c gave 37 of them (24.7 % of this expert's answers; the other experts: 6.0 %)"),
+        ([6, 12, 37, 9], [150] * 4, "c gave 37 of the 64 answers that contradict the "
+         "clusters (24.7 % of this expert's answers; the other experts: 6.0 %)"),
         ([6, 12, 16, 9], [150] * 4, ""),  # more than the others, and by chance
         ([0, 0, 1, 0], [150, 150, 2, 150], ""),  # a half of two answers
         ([0, 0, 0, 0], [150] * 4, ""),

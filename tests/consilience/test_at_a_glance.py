@@ -238,8 +238,10 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 1)
     assert views_verdict(found, [0]) == f"{said} to a cluster. Check some items against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 0)
-    check = "The search for other ways was inconclusive, so check" if interval[0] == interval[1] else "Check"
-    assert views_verdict(found, [0]) == f"{said} to a cluster. {check} some items against what you know."
+    check = "Check some items against what you know."
+    if interval[0] == interval[1]:
+        check = "The search for other ways was inconclusive: repeat it from more starts (see What to do next)."
+    assert views_verdict(found, [0]) == f"{said} to a cluster. {check}"
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: True)
     assert views_verdict(found, [0]).startswith("The runs of the sampler disagree on who shares a view")
 

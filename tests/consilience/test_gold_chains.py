@@ -272,10 +272,13 @@ def test_what_gold_labels_say_of_annotators_stands_beside_the_doubt_about_them()
 def test_what_to_read_is_what_is_uncertain_or_wrong(certainties, said):
     fit = three_annotators()
     top = SimpleNamespace(items=np.array(certainties, float))
-    assert what_to_read(fit.truth, top, fit.data) == said
+    assert what_to_read(fit.truth, top, fit.data, np.inf) == said
     first = SimpleNamespace(first=Decided(1, 0.6881, 0.8622))
+    close = SimpleNamespace(items=np.array([0.88, 0.5, 1, 1]))
+    told = what_to_read(fit.truth, close, fit.data, 200)
+    assert told.startswith("Read the text: “m1” is uncertain (dashed), “m0” is a close call (dashed) and “m2” differs")
     gain = ". If the label of “m1” proves right, the probability of its whole chain rises from 0.69 to 0.86"
-    assert what_to_read(fit.truth, top, fit.data, first) == said + gain
+    assert what_to_read(fit.truth, top, fit.data, np.inf, first) == said + gain
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
+from scipy import special, stats
 
 import consilience as cs
 from consilience.linkage_figures import mean_number
@@ -51,6 +52,7 @@ from consilience.pages.record_pairs import (
 from consilience.pages.run import _diagnosis, findings
 from consilience.pages.typing_errors import typing_errors
 from consilience.printing import percent, percents
+from consilience.rounding import probability
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -142,7 +144,11 @@ def test_rates_of_links_say_whether_those_within_a_file_are_rare(linked_within, 
     (step,) = across_files(fit, "consilience link FILES")
     twice = "If no file contains the same entity (such as a person) twice"
     assert step.words == f"{twice}, link only between files{named}:"
-    assert ("so the links within a file are less certain than stated" in said) is rare
+    falls = linked_within == 1
+    assert ("If pairs in the same file are linked at the highest rate that 1 of 380 allows (95 %)" in said) is falls
+    moved = np.log(stats.gamma.ppf(0.95, 2) / 380) - np.log(13 / 780)
+    after = special.expit(special.logit(0.7) + moved)
+    assert said.endswith(f"that link falls from 0.70 to {after:.2f}." if falls else "equally likely.")
 
 
 def test_the_terminal_and_the_page_have_one_share_of_correct_links(fit):
@@ -168,12 +174,13 @@ def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
     for known in (0, 1, 2):
         surer = np.isin(np.arange(200), doubtful_records(fit)[:known])
         begun = f"For {number - known} of 200 records it is uncertain which others belong to the same entity (certainty"
-        more = ("", *(f"; {text} in links that are safer than stated" for text in ("1 more is", "2 more are")))[known]
+        more = ("", *(f"; {text} more would reach 0.99 with the lower count above" for text in (1, 2)))[known]
         said = f"{begun} below 0.99){more}. The least certain pair is {one} and {other}: one entity with probability "
         (found,) = in_doubt(fit, surer)
         assert found.startswith(said)
         assert (found == page_of(fit).findings[-1]) is (known == 0)
-        assert (f", {known} of them in links that are safer" in review_list(fit, surer).gist) is (known > 0)
+        gist = f"; {known} of them would reach 0.99 with the lower count in Findings"
+        assert (gist in review_list(fit, surer).gist) is (known > 0)
 
 
 def fit_codes(fit):
@@ -342,29 +349,36 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     assert (chance.field, chance.place, chance.values) == ("born", 2, 40)
     assert chance.share >= 1 / 40  # of 40 values, two are equal in no less
     np.testing.assert_allclose([chance.expected, chance.found], [expected, found], rtol=1e-4)
-    (said,) = surer_links(own, ["98 %", "96 %"])
+    (said,) = surer_links(one, own)
     estimate = np.asarray(one.truth.estimate())
     unsure = (estimate[first] == estimate[second]) & (linked < 0.99)
     same = born[first] == born[second]
     apart = same & (estimate[first] != estimate[second])
     assert (chance.equal, chance.linked) == (same.sum(), same.sum() - apart.sum())
     assert apart.sum() == 0
-    assert said == (
-        f"The model expects {expected:,.0f} pairs of different entities to share “born” by chance, but no unlinked "
-        f"pair shares it. The {same.sum()} links that share it are therefore safer than stated, and 98 % and 96 % are "
-        "rough."
+    begun = f"The model expects {expected:,.0f} pairs of different entities to share “born” by chance, but no unlinked "
+    assert said.startswith(
+        f"{begun}pair shares it. Its probabilities for the {same.sum()} links that share it are therefore too low. "
     )
-    assert surer_links(own, [])[0].endswith(" safer than stated, and all shares are rough.")
+    most = stats.gamma.ppf(0.95, found + 1)
+    made = estimate[first] == estimate[second]
+    odds = special.logit(np.clip(linked, 1e-12, 1 - 1e-12)) + same * np.log(expected / most)
+    rises = f"from {probability(linked[made & same].min(), 2)} to about "
+    rises += probability(special.expit(odds[made & same].min()), 2)
+    assert f" With {most:.0f} such pairs, the most that this count allows (95 %), the least certain " in said
+    assert f"would rise {rises}. The wrong links expected among all {made.sum()}," in said
+    wrong, then = (1 - linked[made]).sum(), (1 - special.expit(odds[made])).sum()
+    assert said.endswith(f"would fall from {wrong:.1f} to {f'{then:.1f}' if then >= 0.1 else 'below 0.1'}.")
     few = own._replace(overstated=[chance._replace(equal=same.sum() + 2)])
-    others = f"but only 2 unlinked pairs share it. The {same.sum()} links that share it are therefore"
-    assert others in surer_links(few, [])[0]
-    records = np.unique([first[unsure & same], second[unsure & same]])
+    assert "but only 2 unlinked pairs share it. Its probabilities for the " in surer_links(one, few)[0]
+    many = own._replace(overstated=[chance._replace(expected=chance.limit)])
+    assert surer_links(one, many)[0].endswith("are therefore too low.")
+    risen = unsure & (special.expit(odds) >= 0.99)
+    records = np.unique([first[risen], second[risen]])
     assert np.flatnonzero(surer_records(one, own)).tolist() == records.tolist()
-    page = page_of(one)
-    shares = [text for text in page.numbers.values() if text.endswith("%")]
-    assert surer_links(own, shares)[0] in page.findings
+    assert said in page_of(one).findings
     (told,) = in_detail(one, own)
-    count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 share “born”, and safer than stated)"
+    count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 share “born”)"
     assert (count in told) is bool((unsure & same).any())
     assert f" pairs ({chance.share:.4f}) to share " in told
     assert "; 1 over its 40 values is 0.0250. " in told
@@ -501,7 +515,7 @@ def test_bars_of_a_pair_add_up_to_its_probability(fit):
 def test_nothing_is_said_where_agreement_by_chance_is_as_expected(fit):
     own = weighed(fit)
     assert own.overstated == []
-    assert (surer_links(own, []), in_detail(fit, own)) == ([], [])
+    assert (surer_links(fit, own), in_detail(fit, own)) == ([], [])
     assert not surer_records(fit, own).any()
     assert "by chance far too often has none" not in fields_section(fit, own).blocks[0]
 

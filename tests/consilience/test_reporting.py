@@ -503,7 +503,7 @@ def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
 
 
 LONGER = (
-    "Ask for {} times as many draws of each run, which should raise the fewest effective draws from {} to about {}:"
+    "Ask for {} as many draws of each run, which should raise the fewest effective draws from {} to about {}:"
 )
 
 
@@ -512,8 +512,8 @@ LONGER = (
     [
         (900.0, 0, 0, None),
         (900.0, 0, 1, ("Run longer:", 128)),
-        (150.0, 2, 0, (LONGER.format(3, 150, 450), 192)),
-        (399.0, 2, 1, (LONGER.format(2, 399, 800), 128)),
+        (150.0, 2, 0, (LONGER.format("3 times", 150, 450), 192)),
+        (399.0, 2, 1, (LONGER.format("twice", 399, 800), 128)),
     ],
 )
 def test_a_run_that_was_too_short_comes_with_the_command_for_a_longer_one(fit, size, short, disagreeing, said):

@@ -509,7 +509,7 @@ def test_every_item_stands_under_its_cluster_with_what_is_not_sure():
         assert row._5.removesuffix(", …").split(", ") == own["item"].tolist()[:3]
     assert len(clusters) == 3
     assert "are empty" not in words(part)
-    assert part.gist.endswith(f", {(sure.round(2) < 0.9).sum()} items are not clearly assigned")
+    assert part.gist.endswith(f"; {(sure.round(2) < 0.9).sum()} items are not clearly assigned")
     assert "can still be in the wrong cluster" in words(part)
     is_drawn = [isinstance(block, list) or hasattr(block, "get_title") for block in part.blocks]
     drawn_at = np.flatnonzero(is_drawn).tolist()

@@ -12,6 +12,7 @@ from consilience.models.crowd.gate import signal
 from consilience.models.majority_vote import as_annotations
 from consilience.models.truth.chains import DrawnChains
 from consilience.pages.chains import _spans, chain_scores, chain_sections, found_chains, mentions_verdict, worded
+from consilience.pages.close_calls import close_calls, few_draws
 from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
 from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.whole_chains import Whole, best_to_decide, exactly_these, of_whole_chains, whole_chains
@@ -64,8 +65,10 @@ def test_the_page_has_each_chain_of_the_text_with_its_probability(fit):
     unsure = int((table.frame["probability of exactly these"].round(3) < 0.9).sum())
     assert not any("as a whole" in name for name in numbers)
     scored = chain_scores(fit, {}, [], singletons=True)
-    sure = f"certain of {chains.num_entities - unsure} of {chains.num_entities} chains, but no gold label checks that."
-    assert mentions_verdict(fit, top, found, None, scored).endswith(sure)
+    sure = f"certain of {chains.num_entities - unsure} of {chains.num_entities} chains"
+    close = int((found.whole.close & found.whole.sure).sum())
+    close_ = f" ({close} {'a close call' if close == 1 else 'close calls'})" * bool(close)
+    assert mentions_verdict(fit, top, found, None, scored).endswith(f"{sure}{close_}, but no gold label checks that.")
 
 
 def test_a_chain_is_no_surer_than_its_draws_can_show(fit):
@@ -104,6 +107,26 @@ def test_the_mention_to_decide_is_the_one_whose_chain_gains_most(certainty, foun
     assert best_to_decide(truth, chains, certainty) == found
 
 
+@pytest.mark.parametrize(
+    ("share", "draws", "close"),
+    [(0.918, 264, True), (0.95, 264, False), (0.85, 264, False), (0.88, 264, True), (0.918, 4_000, False),
+     (1.0, 20, True), (1.0, 100, False), (0.9, np.inf, False)],
+)  # fmt: skip
+def test_a_close_call_is_a_share_whose_draws_do_not_tell_on_which_side_of_sure_it_is(share, draws, close):
+    assert close_calls(share, draws).tolist() is close
+
+
+def test_a_short_run_is_said_beside_the_numbers_that_suffer_from_it():
+    names, share = np.array(["a", "b"], object), np.array([0.905, 0.88])
+    assert few_draws(1_000, 500, 0, names[:0], share[:0]) == []
+    (said,) = few_draws(1_000, 264, 1, names, share)
+    assert said == (
+        "This run is short: its 1,000 draws count as 264 independent ones, and 400 are recommended. A probability of "
+        "0.9 is therefore known to about ± 0.04. 3 close calls may cross 0.9 with more draws: 1 chain and 2 mentions "
+        "(“a” 0.905 and “b” 0.880)."
+    )
+
+
 def test_chains_that_are_in_all_draws_are_as_sure_as_the_draws_can_show():
     truth = SimpleNamespace(num_chains=2, read_as=lambda kind: of_draws([[0, 0]] * 40))
     whole = of_whole_chains(truth, SimpleNamespace(entity=np.array([0, 0])), 30.0)
@@ -119,7 +142,7 @@ def test_chains_have_the_numbers_of_the_text():
     whole = Whole(np.array([0.5, 0.6, 0.7, 0.8]), np.full(4, 100.0), 100)
     table = whole_chains(named, chains, whole, 2).blocks[1]
     for code, own in ((0, range(4)), (1, range(4, 6))):
-        spans = _spans(chains, np.ones(6), np.array(own), np.array(list("abcdef"), object)[list(own)],
+        spans = _spans(chains, np.ones(6, bool), np.array(own), np.array(list("abcdef"), object)[list(own)],
                        (np.arange(6), np.arange(6)), 6, ())  # fmt: skip
         shown = {"abcdef"[span.start]: span.number for span in spans}
         rows = table.frame[table.frame["document"] == "xy"[code]]

@@ -1,0 +1,67 @@
+"""What a report says of probabilities that too few draws leave on neither side of what counts as sure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Bool
+from consilience.evaluation.agreement.jackknife import wilson
+from consilience.inference.posterior import LEAST_ESS
+from consilience.pages import SURE
+from consilience.printing import counted, joined
+
+_MOST_NAMED = 3
+
+
+def close_calls(share: Any, draws: Any) -> Bool[np.ndarray, " share"]:
+    """Return which shares of draws other draws may put on the other side of what counts as sure.
+
+    These are the ones whose 95 % interval (Wilson) holds it, which covers only that draws are few.
+
+    Parameters
+    ----------
+    share : counted among draws.
+    draws : how many independent ones that was, for all or for each; infinite of what was not counted.
+    """
+    share, draws = np.broadcast_arrays(np.asarray(share, float), np.asarray(draws, float))
+    low, high = wilson(share, np.maximum(draws, 1))
+    return np.isfinite(draws) & (low < SURE) & (high > SURE)
+
+
+def half_width(share: Any, draws: Any) -> Any:
+    """Return half of that interval."""
+    low, high = wilson(np.asarray(share, float), np.maximum(np.asarray(draws, float), 1))
+    return (high - low) / 2
+
+
+def called(number: int) -> str:
+    """Say how many close calls there are, with a separator in front; empty of none."""
+    return f"; {counted(number, 'close calls')}" if number else ""
+
+
+def few_draws(num_draws: int, draws: float, chains: int, names: Any, share: Any) -> list[str]:
+    """Say how well a run tells probabilities, where it is short or leaves close calls; nothing otherwise.
+
+    Parameters
+    ----------
+    num_draws, draws : how many there are, and as how many independent ones they count at least.
+    chains : how many whole chains are close calls.
+    names, share : of the mentions that are, and the probability of each.
+    """
+    said = []
+    if draws < LEAST_ESS:
+        said.append(
+            f"This run is short: its {num_draws:,} draws count as {draws:,.0f} independent ones, and {LEAST_ESS} are "
+            f"recommended. A probability of {SURE} is therefore known to about ± {half_width(SURE, draws):.2f}."
+        )
+    order = np.argsort(np.abs(share - SURE), kind="stable")[:_MOST_NAMED]
+    listed = joined(f"“{names[one]}” {share[one]:.3f}" for one in order) if len(order) else ""
+    more = "the nearest are " if len(share) > _MOST_NAMED else ""
+    what = [counted(chains, "chains")] * bool(chains)
+    what += [f"{counted(len(share), 'mentions')} ({more}{listed})"] * bool(len(share))
+    if what:
+        number = counted(chains + len(share), "close calls")
+        said.append(f"{number} may cross {SURE} with more draws: {' and '.join(what)}.")
+    return [" ".join(said)] * bool(said)
