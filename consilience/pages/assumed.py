@@ -76,13 +76,19 @@ def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
     if not found:
         return f", assuming reliability {trusted:g}"
     every = [one.top.value for one in found]
-    return f" ({min(every):.2f} to {max(every):.2f})"
+    return f" ({_range(f'{min(every):.2f}', f'{max(every):.2f}', found)})"
 
 
 def unsure_words(found: Sequence[Assumed]) -> str:
     """Return how many items are unsure at other reliabilities; nothing where none was tried."""
     every = [end for one in found for end in one.fewest_and_most]
-    return f" ({min(every):,} to {max(every):,})" if found else ""
+    return f" ({_range(f'{min(every):,}', f'{max(every):,}', found)})" if found else ""
+
+
+def _range(low: str, high: str, found: Sequence[Assumed]) -> str:
+    """Write what other reliabilities give, so that it is not taken for an interval."""
+    which = " to ".join(f"{one.reliability:g}" for one in found)
+    return f"{low if low == high else f'{low} to {high}'} if the reliability is {which}"
 
 
 def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:
@@ -164,15 +170,16 @@ def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) ->
     what = f" In {metrics[0].title}, if predictions were made from the annotations,"
     if len(at) == 1:
         (first,) = at
-        return f"{what} {_who(first)} at all of these."
-    return f"{what} {'; '.join(f'{_who(first)} at {joined(where)}' for first, where in at.items())}."
+        return f"{what} {_who(first)} at all of these reliabilities."
+    return f"{what} {'; '.join(f'{_who(first)} at reliability {joined(where)}' for first, where in at.items())}."
 
 
 def _who(first: Sequence[str]) -> str:
-    """Say who leads, or how many tie."""
+    """Say who leads, or who have the same score."""
     if len(first) == 1:
         return f"“{first[0]}” leads"
-    return f"{joined([f'“{name}”' for name in first]) if len(first) == 2 else f'{len(first)} systems'} tie"
+    who = joined([f"“{name}”" for name in first]) if len(first) == 2 else f"{len(first)} systems"
+    return f"{who} have the same score, to two digits,"
 
 
 def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> list[Any]:

@@ -164,9 +164,10 @@ def next_label_sections(fit: Fit, found: Any) -> list[Section]:
         return [Section("Next labels", [words], "no single label can change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
     mean = found["expected_certainty"].mean() - found["certainty"].mean()
+    which = f"each of the {len(found):,} {unit}s without a gold label" if known else f"every {unit}"
     then = (
         f"One more label for each of these {len(shown):,} {unit}s is expected to correct {shown['gain'].sum():.1f} of "
-        f"their labels; one for every {unit} would raise the mean certainty by {mean:.3f}."
+        f"their labels; one for {which} would raise their mean certainty by {mean:.3f}."
     )
     table = Table(shown, f"The {len(shown)} {unit}s for which another label helps most.")
     gist = f"one more label can change the leading label of {len(gaining):,} of {counted(len(found), f'{unit}s')}"
@@ -230,9 +231,15 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
 
 
 def _sampled(fit: Fit) -> list[Any]:
-    """Return the line that fits the same by a sampler, where intervals are too narrow; nothing where they are not."""
+    """Return what a sampler of the same model tells, and its line, where intervals are too narrow; else nothing."""
     too_narrow = fit.method == "cavi" and "gibbs" in fit.member.methods and not _leans(fit)
-    return [Code(fit_again(fit, output="sampled", method="gibbs"), "To sample the same model")] if too_narrow else []
+    if not too_narrow:
+        return []
+    words = (
+        "A sampler draws from the same model without this approximation, so it shows how wide the intervals should be "
+        "if the model is right. It does not show whether the model is right. To sample:"
+    )
+    return [words, Code(fit_again(fit, output="sampled", method="gibbs"), "To sample the same model")]
 
 
 def _accuracy_words(fit: Fit, frame: Any) -> str:
@@ -286,8 +293,6 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             " Competence is how often the annotator knows the label; accuracy also counts guesses that happen to be "
             "right."
         )
-    if _sampled(fit):
-        words += " To see by how much, sample from the same model:"
     return words
 
 
@@ -377,8 +382,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "The probability that an annotator of this crowd gives each label to an item of each true label, with its 95 % "
         "interval below it; busier annotators count more. Darker cells are more probable, and wide intervals make "
         "cells paler. The number beside a true label is how many annotations its items have, by the fit. If these are "
-        "few, the row mostly shows the prior, which is what the model expects before any data; a row without any is "
-        "blank."
+        "few, the row mostly shows the prior; a row without any is blank."
     )
     words += (
         " Here the prior outweighs the annotations, and the intervals contain the truth too rarely." * _leans(fit)

@@ -12,16 +12,18 @@ from consilience import system_figures
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.models.intervals import LEVEL, ends
+from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import SURE, capital
+from consilience.pages.by_reading import intervals
 from consilience.pages.gold import BesideGold, SystemsByGold
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, is_vote
 from consilience.pages.systems import held, how_narrow, in_words, opening, score_of, too_narrow
 from consilience.pages.told_apart import BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
+from consilience.pages.won import TIES
 from consilience.printing import counted
 from consilience.rounding import within
 from consilience.system_figures import Scores
@@ -101,7 +103,8 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
         shares = f"{100 * float(low):.0f} to {100 * float(high):.0f} %"
-        right = f"The vote is right on {shares} of the {fit.data.unit}s (95 % interval from {number}"
+        tied = f", {TIES}" * bool(gold.vote is not None and gold.vote.by_chance)
+        right = f"The vote is right on {shares} of the {fit.data.unit}s{tied} (95 % interval from {number}"
         return f"{right}, if they are a random sample), but does not say which ones"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
@@ -202,13 +205,13 @@ def _by_reading(comparison: Comparison, places: Sequence[int]) -> tuple[Scores, 
 
     What a system's known provenance leaves out is not a number, and not drawn.
     """
-    readings, level = comparison.readings, ends(comparison.level)
+    readings = comparison.readings
     counts = np.array([[0 in options, options[-1] > 0] for options in readings.options])[places].T
-    low, high = np.clip(np.quantile(readings.draws[:, places], level, axis=2), *comparison.limits)
+    copied, looked = (one[:, places] for one in intervals(comparison))
     alone = Scores("predictions made from the annotations", *(
-        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], low[0], high[0])
+        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], *copied)
     ))  # fmt: skip
-    own = (np.where(counts[1], one, np.nan) for one in (low[1:].min(axis=0), high[1:].max(axis=0)))
+    own = (np.where(counts[1], one, np.nan) for one in looked)
     return alone, Scores("system looked at the items itself", np.empty((0, len(places))), *own)
 
 

@@ -185,7 +185,9 @@ def _of_whom(offsets: Offsets, without: Without | None) -> str:
 
 def ratings_figure(fit: Fit, found: Sides) -> Any:
     """Draw the items by their mean, in the colours of what is known of their sides."""
-    return first_figures.items_by_mean(found.mean, found.inner, found.above, float(fit.options["threshold"]), SURE)
+    names = fit.table("means")["item"].tolist()
+    threshold = float(fit.options["threshold"])
+    return first_figures.items_by_mean(names, found.mean, found.inner, found.above, threshold, SURE)
 
 
 def _bars_alike(lower: np.ndarray, upper: np.ndarray, item: np.ndarray) -> str:
@@ -267,11 +269,11 @@ def extremes_words(fit: Any, found: Sides, offsets: Offsets, without: Without | 
     said = f"{low} has the lowest estimate, and {high} the highest."
     if len(names) < 2:
         return said
-    number, highest, lowest = how_probably(fit if without is None else without.fit, *ends)
-    alike = "" if offsets.taken or without is not None else ", which also assumes that annotators rate alike,"
+    highest, lowest = how_probably(fit if without is None else without.fit, *ends)
+    alike = ", if annotators rate alike" * (not offsets.taken and without is None)
     return (
-        f"{said} In {number:,} draws of all means from the posterior{alike} “{names.iloc[ends[1]]}” is the lowest with "
-        f"probability {lowest}, and “{names.iloc[ends[0]]}” the highest with probability {highest}."
+        f"{said} “{names.iloc[ends[1]]}” has the lowest mean of all items with probability {lowest}, and "
+        f"“{names.iloc[ends[0]]}” the highest with probability {highest}{alike}."
     )
 
 

@@ -250,7 +250,7 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
 def test_items_have_the_colour_of_what_is_known_of_their_side():
     mean = np.array([3.0, 1.0, 2.0])
     interval = np.stack([mean - 1, mean + 1])
-    axes = first_figures.items_by_mean(mean, interval, np.array([0.97, 0.02, 0.5]), 2.0, 0.9)
+    axes = first_figures.items_by_mean(["a", "b", "c"], mean, interval, np.array([0.97, 0.02, 0.5]), 2.0, 0.9)
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["above, at least 90 % certain", "open", "below, at least 90 % certain"]
     assert [tuple(line.get_xydata()[0]) for line in axes.lines[:3]] == [(3, 3.0), (2, 2.0), (1, 1.0)]

@@ -192,7 +192,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     assert " If predictions were made from the annotations, “first” leads in " in told
     assert "If made from the annotations, “both” is ahead in " in told
     assert "(95 % for all 3 comparisons together). Each interval is the wider of two, for these items and for" in told
-    assert "“first” leads at all of these." in words(html)
+    assert "“first” leads at all of these reliabilities." in words(html)
     assert "See what depends on" not in words(html)
     # P(best) means on a page what it means in `compare`.
     heads, cells = words(html, "th"), words(html, "td")
@@ -235,9 +235,9 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
 @pytest.mark.parametrize(
     ("own", "other", "said"),
     [
-        ({"a": 0.501, "b": 0.41}, {"a": 0.354, "b": 0.349}, "“a” and “b” tie at 0.33; “a” leads at 1."),
-        ({"a": 0.5, "b": 0.4}, {"a": 0.3, "b": 0.4}, "“b” leads at 0.33; “a” leads at 1."),
-        ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": 0.4}, "“a” leads at all of these."),
+        ({"a": 0.501, "b": 0.41}, {"a": 0.354, "b": 0.349}, "“a” and “b” have the same score, to two digits, at reliability 0.33; “a” leads at reliability 1."),
+        ({"a": 0.5, "b": 0.4}, {"a": 0.3, "b": 0.4}, "“b” leads at reliability 0.33; “a” leads at reliability 1."),
+        ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": 0.4}, "“a” leads at all of these reliabilities."),
         ({"a": 0.5}, {"a": 0.3}, ""),
     ],
 )

@@ -258,8 +258,8 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
     certain, unsure, *_ = words(head, "dt")
-    assert re.search(r" \(0\.\d\d to 0\.\d\d\)$", certain)
-    assert re.search(r" \(\d+ to \d+\)$", unsure)
+    assert re.search(r" \(0\.\d\d to 0\.\d\d if the reliability is 1\.7 to 15\)$", certain)
+    assert re.search(r" \(\d+ to \d+ if the reliability is 1\.7 to 15\)$", unsure)
     told = r"At 1\.7, \d+.* items would be less than 90 % certain \(mean certainty 0\.\d\d\) and at 15, \d+.*\."
     assert re.search(told, words(head))
     assert words(head).count("too narrow") <= 2  # a finding, and the figure
@@ -429,10 +429,10 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     for z in (-1.96, 1.96):
         given = cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"]
         unsure.append((given.round(3) < 0.9).sum())
-        means.append(f"at {rho.at(z):.2f} the mean would be {given.mean():.3f}, with {unsure[-1]} below")
+        means.append(f"t {rho.at(z):.2f} the mean certainty would be {given.mean():.3f}, with {unsure[-1]} below 0.9")
     assert f"{'; '.join(means)}." in html
     assert " of 24 labels, which nothing here checks." in html
-    assert f"the number could be {min(unsure)} to {max(unsure)}, depending on how often annotators make" in html
+    assert f"The number may be {min(unsure)} to {max(unsure)} (95 %), because it is not known how often annotat" in html
     assert "How far annotators err together The mean certainty of all items is " in html
     fit = cs.fit("dawid-skene", data, dependence=0.3)
     html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))

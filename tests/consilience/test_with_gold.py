@@ -55,9 +55,9 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         f"{texts['good']} for “good” and {texts['poor']} for “poor”, a lead of {ahead_by(found)}",
         "(95 % intervals in brackets). This assumes that the items with gold labels, the first 40 of the data, are a "
         "random sample.",
-        "system accuracy to quote [95 %] P(best) right on 40 gold labels [95 %] top-1 accuracy by the",
-        "Quote the accuracy in the second column, which uses gold labels and annotations together. The other columns "
-        "show what it is made of.",
+        "system accuracy to quote [95 %] P(best) right on 40 gold labels [95 %] good",
+        f"What these scores are made of. Intervals by the {word} {'are' if word == 'vote' else 'may be'} too narrow. "
+        f"system top-1 accuracy by the {word} alone 95 % interval, all items like these",
         "gold labels matched" if word == "vote" else "gold labels matched; the fit expects ",
         f"top-1 accuracy of “good” {texts['good'].partition(' ')[2]}",
         "“good” alone is right on ",
@@ -75,11 +75,12 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         assert "Please cite" not in shown
     else:
         unsure = (fit.labels()["certainty"].round(3) < 0.9).sum()
-        assert re.search(rf"items less than 90 % certain \(\d+ to \d+\) {unsure} of 120 ", shown)
+        tile = rf"certain \((\d+ to \d+) if annotators make the same errors less or more often\) {unsure} of 120 "
         assert re.search(
-            rf"By the fit, {unsure} items are less than 90 % certain; the number could be \d+ to \d+, depending on how "
-            "often annotators make the same errors.", shown,
-        )  # fmt: skip
+            rf"By the fit, {unsure} items are less than 90 % certain. The number may be "
+            rf"{re.search(tile, shown)[1]} \(95 %\), because it is not known how often annotators make the same errors.",
+            shown,
+        )
         assert re.search(r"gold labels matched; the fit expects \d+\.\d \d+ of 40 ", shown)
         assert "Intervals by the fit may be too narrow." in shown
         assert "The 95 % intervals may be too narrow, because coordinate ascent underestimates uncertainty." in shown
@@ -297,5 +298,6 @@ def test_a_check_that_leaves_out_the_dependence_says_so(tmp_path):
         told = "this does not check how much they err together, for which certainties suppose dependence 0.30."
         assert any(isinstance(one, str) and told in one for one in words) is said
     shown = page(cs.report(fit, path=tmp_path / "page.html"))
-    assert "To see by how much, sample from the same model: cs.fit('dawid-skene', data, dependence=" in shown
+    told = "so it shows how wide the intervals should be if the model is right. It does not show whether the model is "
+    assert f"{told}right. To sample: cs.fit('dawid-skene', data, dependence=" in shown
     assert "method='gibbs'" in shown
