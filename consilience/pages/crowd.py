@@ -13,7 +13,7 @@ from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS, signal
-from consilience.pages import SURE, Code, Section, Table
+from consilience.pages import SURE, Code, More, Section, Table
 from consilience.pages.annotators_by_gold import by_gold_blocks
 from consilience.pages.gold_chains import beside_gold_by_class
 from consilience.pages.next_steps import fit_again
@@ -215,7 +215,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     chance = None if value == SHARE_WON else 1 / truth.num_classes
     shown = shown_annotators(frame, value, (f"{value}_lower", f"{value}_upper"), "annotations")
     drawn = annotator_figures.reliability(shown, title, series, chance=chance)
-    blocks = [_accuracy_words(fit, frame), *_sampled(fit), *_left_out(frame, shown, "annotations"), drawn]
+    blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
     names = {f"{value}_lower": "95 % from", f"{value}_upper": "to", "share_lower": "share, 95 % from"}
     names |= {"share_upper": "to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
     table = frame.drop(columns=["gold_items", "gold_right"], errors="ignore")
@@ -224,7 +224,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     caption = f"Annotators, the lowest {value.replace('_', ' ')} first."
     blocks.append(Table(table, caption, of="annotators", texts={"agreement z": z}))
-    blocks += by_gold_blocks(fit, stated, value)
+    blocks += [*_sampled(fit), *by_gold_blocks(fit, stated, value)]
     gist = [f"{short} {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
@@ -236,10 +236,11 @@ def _sampled(fit: Fit) -> list[Any]:
     if not too_narrow:
         return []
     words = (
-        "A sampler draws from the same model without this approximation, so it shows how wide the intervals should be "
-        "if the model is right. It does not show whether the model is right. To sample:"
+        "A sampler draws from the same model without coordinate ascent's approximation, so it shows how wide the "
+        "intervals should be if the model is right. It does not show whether the model is right. To sample:"
     )
-    return [words, Code(fit_again(fit, output="sampled", method="gibbs"), "To sample the same model")]
+    line = Code(fit_again(fit, output="sampled", method="gibbs"), "To sample the same model")
+    return [More("How wide the intervals should be", [words, line])]
 
 
 def _accuracy_words(fit: Fit, frame: Any) -> str:
@@ -411,10 +412,10 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     if len(chosen):
         matrices = fit.table("confusion", annotators=chosen)
         titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}
-        blocks += [f"Annotators with {fewest:,} annotations or more who seem to err most:", [
+        blocks.append(More(f"Annotators with {fewest:,} annotations or more who seem to err most", [[
             annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
             for name, title in titles.items()
-        ]]  # fmt: skip
+        ]]))  # fmt: skip
     else:
         blocks.append(
             f"No annotator has {_FEWEST_ANNOTATIONS} annotations for each label, on average: matrices of single ones "

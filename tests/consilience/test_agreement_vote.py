@@ -56,7 +56,7 @@ def test_the_table_of_votes_adds_up_to_the_finding():
     assert frame["items"].tolist() == [2, 2, 1, 2, 1, 8]
     assert frame["with a gold label"].tolist() == [2, 2, 1, 1, 1, 7]
     assert "4.8 of 7 items" in of_a_vote(votes_by_split(found))[0]
-    assert next_steps(found, [])[0].words.endswith("how many gold labels it gets right (a majority vote: 4.8 of 7):")
+    assert next_steps(found, [])[0].words.endswith("how many gold labels it gets right:")
     page = agreement_page(found)
     name = "gold labels matched by a majority vote, a tie counting by its share (34.0 to 90.6 %, 95 %)"  # of 29 / 6
     assert page.numbers[name] == "4.8 of 7"

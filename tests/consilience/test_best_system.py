@@ -235,12 +235,15 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
 @pytest.mark.parametrize(
     ("own", "other", "said"),
     [
-        ({"a": 0.501, "b": 0.41}, {"a": 0.354, "b": 0.349}, "“a” and “b” have the same score, to two digits, at reliability 0.33; “a” leads at reliability 1."),
+        (
+            {"a": 0.501, "b": 0.41}, {"a": 0.354, "b": 0.349},
+            "“a” and “b” have the same score, to two digits, at reliability 0.33; “a” leads at reliability 1.",
+        ),
         ({"a": 0.5, "b": 0.4}, {"a": 0.3, "b": 0.4}, "“b” leads at reliability 0.33; “a” leads at reliability 1."),
         ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": 0.4}, "“a” leads at all of these reliabilities."),
         ({"a": 0.5}, {"a": 0.3}, ""),
     ],
-)
+)  # fmt: skip
 def test_whether_systems_change_places_where_annotators_are_trusted_less_is_said(own, other, said):
     found = [Assumed(trusted, None, scores) for trusted, scores in ((1.0, own), (0.33, other))]
     text = _order(*found[:1], found[1:], [resolve("top-1")])

@@ -94,6 +94,7 @@ def test_the_code_of_each_study_runs_as_it_is_and_gives_its_numbers(studies, nam
     np.testing.assert_allclose(found(own), studies[name].table.frame[column])
 
 
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_two_files_are_linked(studies):
     table, words = studies["people"].table.frame, studies["people"].words
     assert words.startswith("Two files, drawn from the model that is fitted, describe 455 people in 600 records")

@@ -429,7 +429,7 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     for z in (-1.96, 1.96):
         given = cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"]
         unsure.append((given.round(3) < 0.9).sum())
-        means.append(f"t {rho.at(z):.2f} the mean certainty would be {given.mean():.3f}, with {unsure[-1]} below 0.9")
+        means.append(f"{'at' if means else 'At'} {rho.at(z):.2f} the mean certainty would be {given.mean():.3f}, with {unsure[-1]} below 0.9")
     assert f"{'; '.join(means)}." in html
     assert " of 24 labels, which nothing here checks." in html
     assert f"The number may be {min(unsure)} to {max(unsure)} (95 %), because it is not known how often annotat" in html
@@ -437,7 +437,8 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     fit = cs.fit("dawid-skene", data, dependence=0.3)
     html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
     assert "They assume a dependence" not in html
-    assert "depending on how often annotators" not in html
+    assert "because it is not known how often annotators" not in html
+    assert "less or more often" not in html
 
 
 def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
