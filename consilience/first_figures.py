@@ -107,9 +107,9 @@ def items_by_mean(
             told.append(name)
     ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
     few = "" if len(order) == len(mean) else f", {len(order)} of {len(mean):,} of them"
-    each = -(-len(order) // _MOST_NAMED)
-    few += f"; one in {each} is named" * (each > 1)
-    ax.set_xticks(rank[::each], [_brief(shown_name(names[one])) for one in order[::each]], rotation=90, fontsize=8)
+    named = np.linspace(0, len(order) - 1, min(len(order), _MOST_NAMED)).round().astype(int)
+    few += f"; {len(named)} are named" * (len(named) < len(order))
+    ax.set_xticks(rank[named], [_brief(shown_name(names[order[one]])) for one in named], rotation=90, fontsize=8)
     level = f"{100 * (2 * sure - 1):.0f} %"
     ax.set(title=f"Mean of each item, with {level} interval", xlabel=f"items, lowest first{few}", ylabel="rating")
     ax.grid(axis="y")
