@@ -26,7 +26,7 @@ from consilience.pages.sides import (
     sides_by_name,
     sides_of,
 )
-from consilience.pages.spread_of_ratings import Spread
+from consilience.pages.spread_of_ratings import SETTING, Spread
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
 
@@ -34,11 +34,10 @@ _WITHOUT = "without-offsets"  # a folder
 
 _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
-_SETTING = "40 items and 5 annotators with offsets of 5, 4 ratings of each item with errors of 7"
 _HELD = {True: 94, False: 91}  # per cent of the intervals of items, by whether offsets were taken off
-_MEASURED = f"In 1,000 simulations of {_SETTING}, 95 % intervals of items contained the mean by"
+_MEASURED = f"In 1,000 simulations of {SETTING}, 95 % intervals of items contained the mean by"
 _HELD_OF_OTHERS = (
-    f"In 250 simulations of {_SETTING}, 95 % intervals of items contained the mean over all annotators of that kind in "
+    f"In 250 simulations of {SETTING}, 95 % intervals of items contained the mean over all annotators of that kind in "
     "96 % of cases, and 80 % intervals in 82 %. Misses come together, because the same annotators move all means: in "
     "4 % of the simulations fewer than 80 % of the 95 % intervals contained it."
 )

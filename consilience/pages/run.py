@@ -307,7 +307,8 @@ def today() -> str:
 
 
 def _diagnosis(fit: Fit) -> str:
-    notes = [*_said(fit, Level.warning), *_said(fit, Level.note)]
+    boxes = [note.words() for note in fit.findings() if note.title] if is_counted(fit) else []  # above all sections
+    notes = [one for one in (*_said(fit, Level.warning), *_said(fit, Level.note)) if one not in boxes]
     return " ".join([_how_it_ended(fit), *(f"{capital(note)}." for note in notes)])
 
 

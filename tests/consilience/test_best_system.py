@@ -53,10 +53,10 @@ def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
     ("leads", "copied", "said"),
     [
         ([], False, ""),
-        ([("b", "top-2", *OPEN)], True, "“a” leads in 3 of 4 metrics and “b” in top-2: none of these leads is clear"),
+        ([("b", "top-2", *OPEN)], True, "“a” leads in 3 of 4 metrics and “b” in top-2: this lead is not clear"),
         (
             [("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False,
-            "“a” leads in 2 of 4 metrics and “b” in 2: none of these leads is clear",
+            "“a” leads in 2 of 4 metrics and “b” in 2: of other systems no lead is clear",
         ),
         (
             [("b", "top-2", *CLEAR), ("b", "set-2", *OPEN)], False,
@@ -181,6 +181,11 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
     assert finding.startswith("The first choice of “first” is the most plausible class (top-1 accuracy) on 0.")
+    # Each score has the interval that `compare` gives where the provenance is known.
+    for origin, of in (("annotations", r"on 0\.\d+"), ("independent", r"and on \S+ to \S+")):
+        row = cs.compare(fit, systems, provenance=origin).table.set_index("system").loc["first"]
+        ends = re.search(rf"{of} \[(\S+), (\S+)\]", finding).groups()
+        np.testing.assert_allclose([float(end) for end in ends], row[["lower", "upper"]].astype(float), atol=0.006)
     assert " “first” leads “both” by " in finding
     assert finding.endswith(", whether both systems looked or neither did.")
     assert words(html, "li")[1].startswith(

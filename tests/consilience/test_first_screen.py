@@ -50,7 +50,8 @@ LABELS = r"The fit is at least 90 % certain of \d+ of 120 labels"
         ("dawid-skene", False, 2, LABELS + ", which nothing here checks, and “s0” is the best of 2 .*"),
         (
             "majority-vote", True, 0,
-            r"The vote is right on \d+ to \d+ % of the items, a tie counting by its share \(95 % interval from 40 gold labels, if they are a random "
+            r"The vote is right on \d+ to \d+ % of the items, a tie counting by its share \(95 % interval from 40 gold "
+            r"labels, if they are a random "
             r"sample\), but does not "
             "say which ones",
         ),

@@ -155,7 +155,8 @@ def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
     ((what, of),) = found.figures.items()
     share = fit.calibration_score().right
     assert of == f"{hits(share * len(gold))} of {len(gold)}"
-    assert what == "gold labels matched" + ", a tie counting by its share" * bool(share * len(gold) - found.vote.right.sum())
+    tied = ", a tie counting by its share" * bool(share * len(gold) - found.vote.right.sum())
+    assert what == f"gold labels matched{tied}"
     right, others = re.match(r"Of \d gold labels, the vote matches (\d); (\d tied, \d wrong)", words).groups()
     gist = f"right {right} of {len(gold)}; {others}"
     assert section.gist == ("all are tied" if found.vote.ties == len(gold) else gist)

@@ -78,7 +78,8 @@ def test_how_probably_the_extreme_items_are_the_extreme_ones_is_said(apart, tmp_
     width = np.sqrt(own.scale / (own.shape * own.strength))
     drawn = own.location + width * np.random.default_rng(0).standard_t(2 * own.shape, (20_000, len(width)))
     low, high = frame["mean"].idxmin(), frame["mean"].idxmax()
-    said = rf"“{low}” has the lowest mean of all items with probability (\S+), and “{high}” the highest with probability (\d\.\d+)"
+    said = rf"“{low}” has the lowest mean of all items with probability (\S+), and “{high}” the highest with "
+    said += r"probability (\d\.\d+)"
     found = [float(one) for one in re.search(said, html).groups()]
     expected = [(drawn.argmin(axis=1) == low).mean(), (drawn.argmax(axis=1) == high).mean()]
     np.testing.assert_allclose(found, expected, atol=0.03)  # 3.6 standard errors of 4,000 draws, and two digits
