@@ -320,7 +320,7 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
         matrix = f"Two of those who share most items have {shared}: too few for a matrix of pairs."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every, lowest = busiest.sort_values("agreement", kind="stable"), _lowest_annotator(found)
-    gist = _least(every, "annotator", "lowest:", lowest)
+    gist = _least(every, "annotator", "lowest", lowest)
     words += _how_told(found, "annotators") * (lowest is not None)
     right, texts = right_by_annotator(found) if by_gold else (np.zeros(0), {})
     columns = ["annotator", *texts, "agreement", "lower", "upper", "sd", "annotations", "pairs"]
@@ -375,9 +375,8 @@ def _lowest_annotator(found: Agreement) -> Lowest | None:
 def _how_told(found: Agreement, what: str) -> str:
     """Say how one is told to be lower than others."""
     return (
-        f" One is called clearly lower than others by the differences on the items: of all pairs of {what}, any is "
-        f"told apart by chance alone in about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni, "
-        "approximate)."
+        f" Differences between {what} are tested item by item. If all {what} were alike, any two would be told apart "
+        f"in about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni, approximate)."
     )
 
 

@@ -156,8 +156,8 @@ def _best_number(plan: Any) -> str:
         )
     return (
         f"Collect at least {least} annotations of each new item: with fewer, the same number of annotations in all "
-        f"gives a wider interval of the agreement ({100 * plan.level:g} % sure). These data do not show from how many "
-        "on more items narrow it faster."
+        f"gives a wider interval of the agreement ({100 * plan.level:g} % sure). These data do not show at which "
+        "number it becomes better to add items instead."
     )
 
 

@@ -25,10 +25,9 @@ from consilience.pages.next_steps import fit_again
 from consilience.printing import joined
 
 _CHOOSE = (
-    "The reliability says how many independent annotators each annotator counts as, and these data do not show it. Use "
-    "1 or less if something misleads all annotators alike, such as the same training or the same poor picture. Use "
-    "more only if you know that they are nearly always right. If some items have gold labels, check whether the fit is "
-    "right as often as its certainties say."
+    "The reliability says {}, and these data do not show it. Use {} or less if something misleads all annotators "
+    "alike, such as the same training or the same poor picture. Use more only if you know that they are nearly always "
+    "right. If some items have gold labels, check whether the fit is right as often as its certainties say."
 )
 
 _FACTOR = 3.0  # by which annotators are trusted less, and more
@@ -142,8 +141,7 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     """Say what rests on the reliability; empty where none is assumed. Parameters are those of `reliability_table`."""
     if fit.options.get("reliability") is None:
         return ""
-    settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
-    meant, _, _ = settings["reliability"]["help"].partition(":")
+    meant, _ = _what_it_is(fit)
     trusted = f"{fit.options['reliability']:g}"
     words = (
         f"The fit assumes a reliability of {trusted} ({meant}); the data do not show it, and no interval allows for "
@@ -156,6 +154,13 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     )  # fmt: skip
     first = first.format(f" items would be less than {100 * SURE:g} % certain")
     return f"{words} {capital(joined([first, *(one.format('') for one in others)]))}."
+
+
+def _what_it_is(fit: Fit) -> tuple[str, str]:
+    """Return what the reliability is, and which value has every annotation count as itself: one, or as many as are."""
+    (setting,) = (one for one in dataclasses.fields(fit.resolved.settings) if one.name == "reliability")
+    meant, _, _ = setting.metadata["help"].partition(":")
+    return meant, "1" if setting.default == 1 else "the number of annotators that an item has"
 
 
 def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:
@@ -209,7 +214,7 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
     frame.attrs["numbers"] = ("reliability", f"items below {SURE}")
     texts = {str(name): [f"{one:.2f}" for one in frame[name]] for name in frame if frame[name].dtype.kind == "f"}
     scored = "; scores assume that predictions were made from the annotations" * bool(own.scores)
-    words = f"{_CHOOSE}{_order(own, found, metrics)}"
+    words = f"{_CHOOSE.format(*_what_it_is(fit))}{_order(own, found, metrics)}"
     near = [one for one in found if one.fewest_and_most[0] < one.fewest_and_most[1]]
     if near:
         at = joined([f"{one.reliability:g}" for one in near])

@@ -103,8 +103,8 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
         shares = f"{100 * float(low):.0f} to {100 * float(high):.0f} %"
-        tied = f", {TIES}" * bool(gold.vote is not None and gold.vote.by_chance)
-        right = f"The vote is right on {shares} of the {fit.data.unit}s{tied} (95 % interval from {number}"
+        counting = f", {TIES}" * bool(gold.vote is not None and gold.vote.by_chance)
+        right = f"The vote is right on {shares} of the {fit.data.unit}s{counting} (95 % interval from {number}"
         return f"{right}, if they are a random sample), but does not say which ones"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"

@@ -172,8 +172,8 @@ def test_no_best_number_is_guessed_where_the_data_give_no_upper_end():
     said = _best_number(planned(7.2, 3.4, np.inf))
     assert said == (
         "Collect at least 3 annotations of each new item: with fewer, the same number of annotations in all gives a "
-        "wider interval of the agreement (95 % sure). These data do not show from how many on more items narrow it "
-        "faster."
+        "wider interval of the agreement (95 % sure). These data do not show at which number it becomes "
+        "better to add items instead."
     )
     least = _best_number(planned(7.2, 2.1, np.inf))  # of one annotation there is no agreement
     assert least.startswith("Collect at least 2 annotations of each new item, as agreement takes 2. These data do not")
@@ -289,7 +289,7 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
     assert part.gist.endswith(told)
     assert told not in part.blocks[0]  # once, in the heading
-    how = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni, "
+    how = "were alike, any two would be told apart in about 5 % of such data at most (Bonferroni, "
     assert part.blocks[0].endswith(f"{how}approximate).")
 
 

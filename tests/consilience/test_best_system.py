@@ -274,3 +274,16 @@ def test_scores_by_a_vote_have_two_digits(uncertainty, digits):
     data = cs.Annotations.from_counts(np.tile([[3, 0], [2, 1]], (60, 1)), labels=["x", "y"])
     fit = cs.fit("majority-vote", data, uncertainty=uncertainty)
     assert _digits(fit, 0.78, 0.81) == digits
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        ("plackett-luce", "how many independent rankings each ranking counts as, and these data do not show it. Use 1"),
+        ("prirn", "how many annotators an item counts as having, and these data do not show it. Use the number of "),
+    ],
+)
+def test_what_the_reliability_is_depends_on_the_model(member, said, tmp_path):
+    fit = cs.fit(member, ranked(["abcde"] * 3 + ["acbde"] * 3)[0].data, draws=64)
+    html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"The reliability says {said}" in words(html)

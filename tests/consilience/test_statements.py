@@ -514,7 +514,8 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "x flu > cold = cough" in text or "x flu > cough = cold" in text
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
-    assert re.search(r"say so: “\w+” then scores \S+ to \S+ \[\S+, \S+\]: cs.compare\(fit, predictions, provenance='indep", text)
+    scores = r"say so: “\w+” then scores \S+ to \S+ \[\S+, \S+\]: "
+    assert re.search(rf"{scores}cs.compare\(fit, predictions, provenance='independent", text)
     assert "See what depends on the assumed reliability" not in text  # the table has it
     assert "In top-1 accuracy, if predictions were made from the annotations, “" in text
     assert re.search(r"allows for another value\. At 0\.33, \d.{,5} items would be less than 90 % certain \(mean", text)
