@@ -196,13 +196,14 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
 def _rule(found: Sequence[Looked]) -> str:
     """Say when a system is said to have looked, as `Looked.surely` has it, and when that is open."""
     level = f"{found[0].level:.2g}{_shared(found[0].level)}"
+    doubt = "What speaks against the fit is said with the result, and changes no rule."
     if all(one.named is None for one in found):
-        return f"A system is said to have looked at the items itself if its whole range of p is below {level}."
+        return f"A system is said to have looked at the items itself if its whole range of p is below {level}. {doubt}"
     return (
         "A system has two rows: a gold label that no annotator gave may be wrong, and the second row leaves these out. "
         "A system is said to have looked at the items itself if its whole range of p is below the limit in both rows. "
         "If that is so in the first row only, it is open; otherwise gold labels do not show it. The limit is "
-        f"{level}."
+        f"{level}. {doubt}"
     )
 
 
