@@ -237,12 +237,11 @@ TOO_HIGH = {DEFAULT_PRIOR: 0.000, FLAT_PRIOR: -0.031}
 """By how much the scores were too high on average."""
 
 HELD_BY_PRIORS = (
-    f"One data set does not show how often such intervals are right. Over {SIMULATIONS} of them (seeds 0 to "
-    f"{SIMULATIONS - 1}), with {OF_SYSTEMS} systems each that know only the crowd, the interval contained the true "
-    f"accuracy {joined([f'{number} times with the {name}' for name, number in HELD.items()])}, of "
-    f"{OF_SYSTEMS * SIMULATIONS}. On average, scores were off by less than "
-    f"{at_most(abs(TOO_HIGH[DEFAULT_PRIOR]) + 5e-4, 3)} with the {DEFAULT_PRIOR}, and {-TOO_HIGH[FLAT_PRIOR]:.3f} "
-    f"too low with the {FLAT_PRIOR}."
+    f"One data set does not show how often such intervals are right. {SIMULATIONS} of them (seeds 0 to "
+    f"{SIMULATIONS - 1}) have {OF_SYSTEMS * SIMULATIONS} systems that know only the crowd. The interval contained the "
+    f"true accuracy {joined([f'{number} times with the {name}' for name, number in HELD.items()])}. On average, "
+    f"scores were off by less than {at_most(abs(TOO_HIGH[DEFAULT_PRIOR]) + 5e-4, 3)} with the {DEFAULT_PRIOR}, and "
+    f"{-TOO_HIGH[FLAT_PRIOR]:.3f} too low with the {FLAT_PRIOR}."
 )
 """What that says of a single data set."""
 

@@ -150,9 +150,10 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     if not found:
         return f"{words} All certainties and scores depend on it."
     first, *others = (
-        f"at {one.reliability:g}, {one.unsure}{{}} (mean certainty {one.top.value:.2f})" for one in found
+        f"at {one.reliability:g}, {one.unsure} item{'s' * (one.unsure != '1')}{{}} (mean certainty {one.top.value:.2f})"
+        for one in found
     )  # fmt: skip
-    first = first.format(f" items would be less than {100 * SURE:g} % certain")
+    first = first.format(f" would be less than {100 * SURE:g} % certain")
     return f"{words} {capital(joined([first, *(one.format('') for one in others)]))}."
 
 

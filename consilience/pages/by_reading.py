@@ -51,8 +51,8 @@ def two_readings(comparison: Comparison, digits: int, right: str) -> str:
     alone += f" {_brackets(copied[:, comparison.order[0]], digits)}"
     words = (
         f"The first choice of “{name}” is {right} (top-1 accuracy) on {alone} of the {comparison.unit}s if it was "
-        f"made from the annotations, and on {own_score(comparison, digits)} if the system looked at the "
-        f"{comparison.unit}s itself."
+        f"made from the annotations. If the system looked at the {comparison.unit}s itself, it is on "
+        f"{own_score(comparison, digits)}."
     )
     if not others:
         return words

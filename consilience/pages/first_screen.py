@@ -30,6 +30,7 @@ from consilience.system_figures import Scores
 
 _BANDS = (SURE, 0.7, 0.5, 0.0)  # of certainties, from above
 _HALF = 0.5
+_MOST_WORDS = 30  # of one sentence
 
 POOR = "Do not use these results yet: the fit is poor, as the red box says."
 """The verdict on what no number of the page can be trusted of."""
@@ -40,7 +41,7 @@ _IS_OPEN = " is open"
 def verdict(
     fit: Fit, top: Score, gold: BesideGold | None, doubted: bool, comparison: Comparison | None, by_gold: SystemsByGold
 ) -> str:
-    """Say in one sentence what may be done with the labels, and whether a system is told to be the best.
+    """Say in a sentence or two what may be done with the labels, and whether a system is told to be the best.
 
     Parameters
     ----------
@@ -53,12 +54,20 @@ def verdict(
         return POOR
     systems = "" if comparison is None else of_systems(comparison, fit, by_gold)
     if is_vote(fit):
-        return f"{', and '.join(filter(None, [_of_vote(fit, top, gold), systems]))}."
+        return _in_one(_of_vote(fit, top, gold), systems)
     items, against = _of_items(fit, top), _against(fit, gold, doubted)
     if gold is not None and against.endswith(_NEITHER) and systems.endswith(_IS_OPEN):
         number = counted(gold.score.items, "gold labels")
         return f"{items}, but {number} neither confirm that nor show {systems.removesuffix(_IS_OPEN)}."
-    return f"{', and '.join(filter(None, [items + against, systems]))}."
+    return _in_one(items + against, systems)
+
+
+def _in_one(labels: str, systems: str) -> str:
+    """Say both in one sentence, or in two where that would be long."""
+    together = ", and ".join(filter(None, [labels, systems]))
+    if systems and len(together.split()) > _MOST_WORDS:
+        return f"{labels}. {capital(systems)}."
+    return f"{together}."
 
 
 def _of_items(fit: Fit, top: Score) -> str:

@@ -26,7 +26,7 @@ from consilience.pages.sides import (
     sides_by_name,
     sides_of,
 )
-from consilience.pages.spread_of_ratings import SETTING, Spread
+from consilience.pages.spread_of_ratings import SIMULATED, Spread
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
 
@@ -35,11 +35,11 @@ _WITHOUT = "without-offsets"  # a folder
 _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
 _HELD = {True: 94, False: 91}  # per cent of the intervals of items, by whether offsets were taken off
-_MEASURED = f"In 1,000 simulations of {SETTING}, 95 % intervals of items contained the mean by"
+_MEASURED = f"{SIMULATED} In 1,000 such data sets, 95 % intervals of items contained the mean by"
 _HELD_OF_OTHERS = (
-    f"In 250 simulations of {SETTING}, 95 % intervals of items contained the mean over all annotators of that kind in "
-    "96 % of cases, and 80 % intervals in 82 %. Misses come together, because the same annotators move all means: in "
-    "4 % of the simulations fewer than 80 % of the 95 % intervals contained it."
+    f"{SIMULATED} In 250 such data sets, 95 % intervals of items contained the mean over all annotators of that kind "
+    "in 96 % of cases, and 80 % intervals in 82 %. Misses come together, because the same annotators move all means: "
+    "in 4 % of the data sets fewer than 80 % of the 95 % intervals contained it."
 )
 
 
@@ -363,7 +363,7 @@ def _held(found: Offsets, without: Without | None) -> str:
     return (
         f"The interval of the mean of all items, at the top of the page, allows for such offsets: it is {OF_OTHERS}. "
         f"{_MEASURED} annotators of the same kind in {_HELD[False]} % of cases. Misses come together, because the same "
-        "annotators move all means: in 7 % of the simulations fewer than 80 % of the intervals contained it."
+        "annotators move all means: in 7 % of the data sets fewer than 80 % of the intervals contained it."
     )
 
 

@@ -20,13 +20,13 @@ _WANTED = 0.8, 0.9  # reliabilities of a mean
 _MOST = 1_000  # ratings of an item that anybody would ask for
 
 _PARTS = "items", "annotators (their offsets)", "the rest (errors)"
-SETTING = (
-    "40 items and 5 annotators, with 4 ratings of each item and standard deviations of 8 (means of items), 5 (offsets) "
-    "and 7 (errors)"
+SIMULATED = (
+    "To see how often intervals hold, 4 ratings of each of 40 items by 5 annotators were simulated, with standard "
+    "deviations of 8 (means of items), 5 (offsets) and 7 (errors)."
 )
-"""Of the data that were simulated to see how often intervals hold."""
+"""The data by which it is known how often intervals hold."""
 
-_MEASURED = f"In 600 simulations of {SETTING}, these intervals of 95 % held the share of each part in 95 to 98 %."
+_MEASURED = f"{SIMULATED} In 600 such data sets, these intervals of 95 % held the share of each part in 95 to 98 %."
 
 
 class Spread:

@@ -176,13 +176,13 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     finding = words(html, "li")[0]
     verdict = re.search(r'<p class="verdict">(.*?)</p>', html)[1].replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(
-        "^The fit is at least 90 % certain which class is most plausible for [^;]*, and “first” is the best of 2 "
+        r"^The fit is at least 90 % certain which class is most plausible for [^;.]*\. “first” is the best of 2 "
         "systems in top-1 accuracy with probability [^;]*, if all systems looked at the items or none did "
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
     assert finding.startswith("The first choice of “first” is the most plausible class (top-1 accuracy) on 0.")
     # Each score has the interval that `compare` gives where the provenance is known.
-    for origin, of in (("annotations", r"on 0\.\d+"), ("independent", r"and on \S+ to \S+")):
+    for origin, of in (("annotations", r"on 0\.\d+"), ("independent", r"itself, it is on \S+ to \S+")):
         row = cs.compare(fit, systems, provenance=origin).table.set_index("system").loc["first"]
         ends = re.search(rf"{of} \[(\S+), (\S+)\]", finding).groups()
         np.testing.assert_allclose([float(end) for end in ends], row[["lower", "upper"]].astype(float), atol=0.006)

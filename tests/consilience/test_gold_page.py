@@ -320,7 +320,7 @@ def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_
     assert unnamed_gold(fit) == [one for one in range(40) if not (label[item == one] == other.gold[one]).any()]
     names = fit.truth.names()
     assert f"of “{names[first]}” (a label that none of its annotators gave), dependence would" in found.words(names)
-    said = f" Without the gold label of “{names[first]}” alone, it would be {found.unsure}."
+    said = f" Without the one gold label of “{names[first]}” it would be {found.unsure}."
     assert found.in_finding(names) == said
     assert found._replace(far=False).in_finding(names) == ""
     assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)
