@@ -25,6 +25,7 @@ from consilience.data import Annotations, Predictions
 from consilience.demo_figures import RELIABILITIES, TOY_LABELS
 from consilience.demo_words import (
     ALL_COMMANDS,
+    AS_IN_CROWDS,
     BEFORE_REPORTING,
     CODE,
     COMMANDS,
@@ -32,14 +33,14 @@ from consilience.demo_words import (
     DEFAULT_PRIOR,
     FLAT_PRIOR,
     HELD_BY_DEFAULT,
+    LEAST_OF_CROWDS,
     OTHER_COMMANDS,
     RELIABILITY,
-    TOGETHER,
     WHAT_SYSTEMS_DO,
     YOURS,
     against_the_votes,
     by_priors,
-    doubts,
+    cut_apart,
     in_brackets,
     of_a_vote,
     of_grades,
@@ -77,7 +78,7 @@ class Study(NamedTuple):
     table : that of the section, for the terminal.
     words : what the table says, for the terminal.
     number : of the first screen, by what it is.
-    finding : for the first screen, in a sentence.
+    finding : for the first screen, in a sentence or two; empty where the number says it.
     verdict, figure : of the page, where the study has the one thing to be said first.
     ran : what was run, by what it is.
     """
@@ -116,7 +117,7 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
     page = Page(
         "Consilience: six small studies", line, [*(study.section for study in studies), yours, _what_was_run(studies)],
         numbers=dict(itertools.chain.from_iterable(study.number.items() for study in studies)),
-        findings=[" ".join(studies[one].finding for one in places) for places in TOGETHER],
+        findings=[study.finding for study in studies if study.finding],
         verdict=" ".join(study.verdict for study in studies if study.verdict),
         figure=next((study.figure for study in studies if study.figure is not None), None),
         actions=[
@@ -188,7 +189,8 @@ def anaesthetists() -> Study:
         [{"dependence": f"{value:g}{_ABOUT.get(value, '')}{', assumed' * (value == rho)}", "sure grades": every[value]}
          for value in sorted(every)]
     )  # fmt: skip
-    fewest, most = min(every.values()), max(every.values())
+    of_crowds = [number for value, number in every.items() if value >= LEAST_OF_CROWDS]
+    fewest, most = min(of_crowds), max(of_crowds)
     shown = Table(least, "Patients whose grade is least certain, or differs without a prior.")
     crowd = figures.probability_matrix(fit.table("crowd"), "What the five say of each grade", amount="annotations")
     again, advice = whom_to_look_at(fit.labels(), certainty.items, others)
@@ -203,8 +205,9 @@ def anaesthetists() -> Study:
         ],
         f"{again} of {size} patients should be looked at again, if the assumed dependence is right",
     )  # fmt: skip
-    number = {f"Anaesthetists: grades of {size} that are sure (certainty {SURE} or more)": f"{fewest} to {most}"}
-    return Study(section, shown, words, number, of_grades(fewest, most, size, others), ran=_ran(fit, "printed table"))
+    sure = f"Anaesthetists: grades of {size} that are sure (certainty {SURE} or more), {AS_IN_CROWDS}"
+    finding = of_grades(fewest, most, every[0.0], size, others)
+    return Study(section, shown, words, {sure: f"{fewest} to {most}"}, finding, ran=_ran(fit, "printed table"))
 
 
 def _votes(data: Annotations) -> np.ndarray:
@@ -521,15 +524,15 @@ def ratings() -> Study:
     )
     inside = f"{held.sum():,} of {data.num_items}"
     gist = f"95 % intervals contain the true mean of {inside} items"
-    words += f" The 95 % intervals contain the true mean of {inside} items: {share}{spread}."
+    sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
+    words += (
+        f" The 95 % intervals contain the true mean of {inside} items: {share}{spread}. The mean rating is on the "
+        "wrong side for {:,} of the {:,} items whose side the model is at least 95 % certain of, and for {:,} of the "
+        "{:,} where it is less than 75 % certain."
+    ).format(*sure, *unsure)
     section = Section("Ratings: on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
     number = {"Ratings: items whose 95 % interval contains the true mean": inside}
-    sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
-    finding = (
-        "Ratings: the mean rating is on the wrong side of the threshold for {:,} of the {:,} items whose side the "
-        "model is at least 95 % certain of, and for {:,} of the {:,} where it is less than 75 % certain."
-    ).format(*sure, *unsure)
-    return Study(section, shown, words, number, finding, ran=_ran(fit, "simulated, seed 4"))
+    return Study(section, shown, words, number, ran=_ran(fit, "simulated, seed 4"))
 
 
 def _wilson(right: np.ndarray) -> tuple[float, float]:
@@ -576,12 +579,11 @@ def people() -> Study:
     drawn = linkage_figures.entity_histogram(count, known)
     how = Code(CODE["people"], "This study in Python")
     gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; the truth is {known:,}"
-    blocks = [words, shown, of_the_partition(count, scores), drawn, *doubts(fit), how, COUNT_PEOPLE]
+    blocks = [words, shown, of_the_partition(count, scores), drawn, *cut_apart(fit), how, COUNT_PEOPLE]
     section = Section("People: two files to link", blocks, gist)
     number = {f"People in two files (95 % interval); in truth there are {known:,}": f"{low:,.0f} to {high:,.0f}"}
-    finding = f"People: the two files describe {low:,.0f} to {high:,.0f} people (95 %); in truth there are {known:,}."
     ran = _ran(fit, "simulated, seed 7") | {"draws": len(count.draws)}
-    return Study(section, shown, words, number, finding, ran=ran)
+    return Study(section, shown, words, number, ran=ran)
 
 
 STUDIES: tuple[Callable[[], Study], ...] = (anaesthetists, dermatologists, leaderboard, toy, ratings, people)

@@ -12,10 +12,9 @@ import numpy as np
 import consilience as cs
 from consilience.errors import ConsilienceWarning
 from consilience.evaluation.agreement.jackknife import wilson
-from consilience.notes import Level
-from consilience.pages import SURE, capital
+from consilience.pages import SURE
 from consilience.printing import counted, joined, percent
-from consilience.rounding import at_least, probability
+from consilience.rounding import at_least, at_most, probability
 
 COMMANDS = {
     "Write the sample files:": "consilience data example sample && cd sample",
@@ -89,9 +88,17 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def doubts(fit: Any) -> list[str]:
-    """Say what a fit warns of."""
-    return [f"{capital(note.words())}." for note in fit.findings() if note.level > Level.note]
+def cut_apart(fit: Any) -> list[str]:
+    """Say which pairs of records a linkage gave up, as there are too many ways to group them; nothing of none."""
+    groups, _, most, pairs, links = fit.posterior.cut.tolist()
+    if not groups:
+        return []
+    return [
+        f"In {counted(int(groups), 'groups')} of similar records, of up to {most:,.0f}, there are too many ways to say "
+        "who is who to try them all. These groups were cut at their weakest links. So "
+        f"{counted(int(pairs), 'pairs')} of records count as different people, of which {links:.1f} are expected to be "
+        "one person."
+    ]
 
 
 def against_the_votes(labels: Sequence[Any], items: Sequence[Any], votes: np.ndarray, grades: Sequence[Any]) -> str:
@@ -116,8 +123,14 @@ def against_the_votes(labels: Sequence[Any], items: Sequence[Any], votes: np.nda
     return f"{which} from that of most votes: {'; '.join(named)}."
 
 
-_DEPENDENCES = (0.0, 0.2, 0.5, 0.63)
-"""Others than the one that the model assumes: from none to the highest of nine public crowds."""
+LEAST_OF_CROWDS = 0.2
+"""The lowest dependence of nine public crowds."""
+
+_DEPENDENCES = (0.0, LEAST_OF_CROWDS, 0.5, 0.63)
+"""Others than the one that the model assumes: none, and from the lowest to the highest of these crowds."""
+
+AS_IN_CROWDS = "if graders make the same errors as often as nine public crowds do"
+"""What a range of dependences means."""
 
 
 class Others(NamedTuple):
@@ -224,33 +237,38 @@ TOO_HIGH = {DEFAULT_PRIOR: 0.000, FLAT_PRIOR: -0.031}
 """By how much the scores were too high on average."""
 
 HELD_BY_PRIORS = (
-    f"One data set does not show how often such intervals are right. Over {SIMULATIONS} of them (seeds 0 to "
-    f"{SIMULATIONS - 1}), with {OF_SYSTEMS} systems each that know only the crowd, the interval contained the true "
-    f"accuracy {joined([f'{number} times with the {name}' for name, number in HELD.items()])}, of "
-    f"{OF_SYSTEMS * SIMULATIONS}. Scores were {TOO_HIGH[DEFAULT_PRIOR]:.3f} too high on average with the "
-    f"{DEFAULT_PRIOR}, and {-TOO_HIGH[FLAT_PRIOR]:.3f} too low with the {FLAT_PRIOR}."
+    f"One data set does not show how often such intervals are right. {SIMULATIONS} of them (seeds 0 to "
+    f"{SIMULATIONS - 1}) have {OF_SYSTEMS * SIMULATIONS} systems that know only the crowd. The interval contained the "
+    f"true accuracy {joined([f'{number} times with the {name}' for name, number in HELD.items()])}. On average, "
+    f"scores were off by less than {at_most(abs(TOO_HIGH[DEFAULT_PRIOR]) + 5e-4, 3)} with the {DEFAULT_PRIOR}, and "
+    f"{-TOO_HIGH[FLAT_PRIOR]:.3f} too low with the {FLAT_PRIOR}."
 )
 """What that says of a single data set."""
 
 HELD_BY_DEFAULT = (
-    f"Leaderboard: over {SIMULATIONS} simulations like this one, "
-    f"{100 * HELD[DEFAULT_PRIOR] / OF_SYSTEMS / SIMULATIONS:.0f} % of the 95 % intervals of the three systems that "
-    "know only the crowd contained the true accuracy. "
+    f"Leaderboard: in {SIMULATIONS} simulations like this one, {HELD[DEFAULT_PRIOR]} of {OF_SYSTEMS * SIMULATIONS} "
+    "intervals (95 %) of systems that know only the crowd contained the true accuracy. "
     "Say where predictions come from: a system that knows the truth scores {:.2f} if it is taken to have learned from "
     "the crowd, and {:.2f} if not."
 )
 """The finding of the study of systems: how often its intervals are right."""
 
-TOGETHER = ((0,), (1, 3), (2,), (4, 5))
-"""Of which studies the findings stand together on the first screen, by their places."""
 
+def of_grades(fewest: int, most: int, independent: int, size: int, others: Others) -> str:
+    """Return the finding of the study of grades: how many are sure, by what is assumed.
 
-def of_grades(fewest: int, most: int, size: int, others: Others) -> str:
-    """Return the finding of the study of grades: how many are sure, by what is assumed."""
+    Parameters
+    ----------
+    fewest, most : that are sure at the dependences of public crowds.
+    independent : that are sure without any.
+    size : of the patients.
+    others : what follows from other assumptions.
+    """
     changed = counted(len(others.changed), "patients")
     return (
-        f"Anaesthetists: {fewest} to {most} of {size} grades are sure, depending on how often graders make the same "
-        f"errors, which these data cannot show. Without a prior on their errors, {changed} would get a different grade."
+        f"Anaesthetists: {fewest} to {most} of {size} grades are sure {AS_IN_CROWDS}, and {independent} if they err "
+        "independently. These data cannot show which is true. Without a prior on their errors, "
+        f"{changed} would get a different grade."
     )
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from consilience.drawing import BLUE, INK, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
+from consilience.drawing import BLUE, INK, VERMILLION, axes_of, legend_below, shown_name, styled
 from consilience.printing import numbered
 
 _WIDTH = 4.2
-_MOST_ITEMS = 200  # more bars could not be told apart
+_MOST_ITEMS, _MOST_NAMED = 200, 20  # more bars could not be told apart, nor more names be read
+_LONGEST_NAME = 12
 
 
 @styled
@@ -73,12 +74,14 @@ def chains_beside_gold(
 
 @styled
 def items_by_mean(
-    mean: np.ndarray, interval: np.ndarray, above: np.ndarray, threshold: float, sure: float, ax: Any = None
+    names: Sequence[Any], mean: np.ndarray, interval: np.ndarray, above: np.ndarray, threshold: float, sure: float,
+    ax: Any = None,
 ) -> Any:  # fmt: skip
     """Draw items by their mean, each with its interval, in the colour and shape of what is known of its side.
 
     Parameters
     ----------
+    names : of the items; as many are written as can be read.
     mean : of each item.
     interval : shape ``(2, item)``, its ends, of the level at which it does not hold the threshold where a side is sure.
     above : how probably the mean of each is above the threshold.
@@ -95,21 +98,28 @@ def items_by_mean(
         (~side_is_sure(chance, sure), "0.5", "o", "open"),
         (side_is_sure(chance, sure) & (chance < 0.5), VERMILLION, "v", f"below, at least {100 * sure:.0f} % certain"),
     )
-    handles, names = [], []
+    handles, told = [], []
     for which, colour, marker, name in kinds:
         if which.any():
             own = order[which]
             ax.vlines(rank[which], *np.asarray(interval)[:, own], color=colour, linewidth=1.6, alpha=0.45)
             handles += ax.plot(rank[which], np.asarray(mean)[own], marker, color=colour, markersize=4.5)
-            names.append(name)
+            told.append(name)
     ax.axhline(threshold, color=INK, linewidth=0.8, linestyle=(0, (3, 2)))
     few = "" if len(order) == len(mean) else f", {len(order)} of {len(mean):,} of them"
+    named = np.linspace(0, len(order) - 1, min(len(order), _MOST_NAMED)).round().astype(int)
+    few += f"; {len(named)} are named" * (len(named) < len(order))
+    ax.set_xticks(rank[named], [_brief(shown_name(names[order[one]])) for one in named], rotation=90, fontsize=8)
     level = f"{100 * (2 * sure - 1):.0f} %"
     ax.set(title=f"Mean of each item, with {level} interval", xlabel=f"items, lowest first{few}", ylabel="rating")
-    count_items(ax.xaxis)
     ax.grid(axis="y")
-    legend_below(ax, handles, names)
+    legend_below(ax, handles, told)
     return ax
+
+
+def _brief(name: str) -> str:
+    """Leave out the middle of a long name, which is written along a narrow axis."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 7]}…{name[-6:]}"
 
 
 @styled

@@ -40,6 +40,9 @@ _MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
 
 _COLOURS = (PALETTE, ON_DARK)
 
+# Columns and rows of a table that may become blocks on a phone, and letters that a row of one has room for.
+_FEWEST_COLUMNS, _MOST_STACKED, _ON_A_PHONE = 5, 12, 40
+
 _NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apart on a narrow screen
 _GAP = 2  # pixels between words and the line below them, and between lines
 
@@ -442,7 +445,17 @@ def _table(table: Table) -> dict[str, Any]:
     heads = [str(column.name) for column in columns]
     part = frame[table.parted].tolist() if table.parted else [0] * len(frame)
     begins = [place > 0 and one != part[place - 1] for place, one in enumerate(part)]
-    return {"caption": caption, "columns": heads, "numeric": numeric, "rows": list(rows), "begins": begins}
+    stacked = any(begins) or _is_wide(heads, texts)
+    shown = {"columns": heads, "numeric": numeric, "rows": list(rows), "begins": begins, "stacked": stacked}
+    return {"caption": caption, **shown}
+
+
+def _is_wide(heads: Sequence[str], texts: Sequence[Sequence[str]]) -> bool:
+    """Return whether a table of a few rows is wider than a phone, on which each row then becomes a block of its own."""
+    if len(heads) < _FEWEST_COLUMNS or len(texts[0]) > _MOST_STACKED:
+        return False
+    words = [max((len(word) for word in head.split()), default=0) for head in heads]
+    return sum(1 + max(1 + head, *map(len, own)) for head, own in zip(words, texts, strict=True)) > _ON_A_PHONE
 
 
 def _digits(columns: Sequence[Any]) -> list[int]:

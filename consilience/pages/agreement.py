@@ -256,7 +256,7 @@ def _labels(found: Agreement, *, meeting: bool) -> Section:
     table = Table(_words(ordered, found), f"Labels, the most frequent first, with intervals for {_THESE}.")
     lowest = lowest_label(found.counts, found._weight(found.weights), found.level)
     gist = _least(labels, "label", "least on", lowest)
-    words += f" It is {gist}.{_how_told(found, 'labels')}" * (lowest is not None)
+    words += _how_told(found, "labels") * (lowest is not None)
     met = meeting_blocks(found) if meeting else []
     return Section(LABELS, [words, table, drawn, *_left_out(ordered, "labels"), *met], gist)
 
@@ -320,8 +320,7 @@ def _annotators(found: Agreement, *, by_gold: bool) -> Section | None:
         matrix = f"Two of those who share most items have {shared}: too few for a matrix of pairs."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     every, lowest = busiest.sort_values("agreement", kind="stable"), _lowest_annotator(found)
-    gist = _least(every, "annotator", "lowest:", lowest)
-    words += f" The lowest is {_least(every, 'annotator', '', lowest).strip()}." * (lowest is not None)
+    gist = _least(every, "annotator", "lowest", lowest)
     words += _how_told(found, "annotators") * (lowest is not None)
     right, texts = right_by_annotator(found) if by_gold else (np.zeros(0), {})
     columns = ["annotator", *texts, "agreement", "lower", "upper", "sd", "annotations", "pairs"]
@@ -376,8 +375,8 @@ def _lowest_annotator(found: Agreement) -> Lowest | None:
 def _how_told(found: Agreement, what: str) -> str:
     """Say how one is told to be lower than others."""
     return (
-        f" This is told by differences over the items: of all pairs of {what}, any is told apart by chance alone in "
-        f"about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni, approximate)."
+        f" Differences between {what} are tested item by item. If all {what} were alike, any two would be told apart "
+        f"in about {100 * (1 - found.level):.3g} % of such data at most (Bonferroni, approximate)."
     )
 
 

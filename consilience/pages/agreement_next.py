@@ -9,12 +9,11 @@ import numpy as np
 
 from consilience.evaluation.agreement import Agreement
 from consilience.models import FIRST
-from consilience.models.truth.against_gold import LEAST_ITEMS, hits
+from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.pages import Action, Section
 from consilience.pages.agreement_by_gold import known_gold
 from consilience.pages.agreement_meeting import confused
 from consilience.pages.agreement_planned import narrower
-from consilience.pages.agreement_vote import votes_by_split
 from consilience.pages.annotators_alike import differ
 from consilience.printing import percent
 
@@ -49,9 +48,7 @@ def _infer(found: Agreement) -> Action:
     words = f"Infer the labels{'' if file else ' from the table of annotations in labels.csv'}"
     words += " with a model that gives more weight to annotators who seem to make fewer errors" * differ(found)
     if gold:
-        right, number = votes_by_split(found).in_all
-        vote = f" (a majority vote: {hits(right)} of {number:,})" * bool(number)
-        words += f"; its report says how many gold labels it gets right{vote}"
+        words += "; its report says how many gold labels it gets right"
     return Action(f"{words}:", command)
 
 

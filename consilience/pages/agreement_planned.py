@@ -13,6 +13,7 @@ from consilience.pages.agreement_first import TENTATIVE
 
 PLANNING = "What more annotations would give"
 
+_FEWEST = 2  # annotations of an item that agree or not
 _WIDTHS = (0.2, 0.1, 0.05, 0.02)  # of intervals; those that are narrower than the present one are planned for
 
 
@@ -147,9 +148,16 @@ def _best_number(plan: Any) -> str:
     """Say how many annotations of a new item make the most of a budget; no guess where the data give no upper end."""
     if not np.isinf(plan.optimum_upper) or np.isinf(plan.optimum):
         return str(plan)
+    least = int(np.floor(plan.optimum_lower))
+    if least <= _FEWEST:
+        return (
+            f"Collect at least {_FEWEST} annotations of each new item, as agreement takes {_FEWEST}. These data do not "
+            "show whether more of each would narrow the interval faster than more items."
+        )
     return (
-        f"Collect at least {np.floor(plan.optimum_lower):.0f} annotations of each new item ({100 * plan.level:g} % "
-        "sure); these data do not show where more stop helping."
+        f"Collect at least {least} annotations of each new item: with fewer, the same number of annotations in all "
+        f"gives a wider interval of the agreement ({100 * plan.level:g} % sure). These data do not show at which "
+        "number it becomes better to add items instead."
     )
 
 

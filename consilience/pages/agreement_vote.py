@@ -13,13 +13,12 @@ from consilience.models.truth.against_gold import hits
 from consilience.pages import Section, Table
 from consilience.pages.agreement_by_gold import known_gold
 from consilience.pages.agreement_first import ALL_SAME, MOST_SAME, NONE_MOST, splits
+from consilience.pages.won import TIES
 from consilience.printing import counted, joined, percent, percents
 
 VOTE = "A majority vote against the gold labels"
 
 _WHERE = {ALL_SAME: "all labels agree", MOST_SAME: "more than half agree", NONE_MOST: "fewer agree"}
-
-_TIES = "tied labels count in part"
 
 
 class Votes(NamedTuple):
@@ -72,7 +71,7 @@ def of_a_vote(votes: Votes) -> list[str]:
     right, number = votes.in_all
     if not number:
         return []
-    tied = ", where a tie counts in part" * _any_tie(votes)
+    tied = f", {TIES}" * _any_tie(votes)
     said = f"A majority vote is right on {hits(right)} of {counted(number, 'items')} with a gold label{tied}"
     parts = []
     for kind, where in _WHERE.items():
@@ -89,7 +88,8 @@ def tile_of_a_vote(votes: Votes) -> dict[str, str]:
     if not number:
         return {}
     low, high = wilson(right / number, number)
-    name = f"gold labels matched by a majority vote ({percents(float(low), float(high))}, 95 %)"
+    tied = f", {TIES}" * _any_tie(votes)
+    name = f"gold labels matched by a majority vote{tied} ({percents(float(low), float(high))}, 95 %)"
     return {name: f"{hits(right)} of {number:,}"}
 
 
@@ -126,7 +126,7 @@ def vote_section(found: Agreement) -> Section | None:
     frame.attrs["numbers"] = tuple(texts)
     words = (
         "A majority vote takes the label that most annotators of an item gave. “3–1” stands for three equal labels and "
-        f"one other; {_TIES}. Intervals are Wilson's."
+        "one other. A tie counts by its share: if one of two tied labels is right, by 1/2. Intervals are Wilson's."
     )
     table = Table(frame, "How often a majority vote matches the gold label, by split of the labels.", of="")
     return Section(VOTE, [words, table], f"right on {hits(right)} of {counted(number, 'items')}")

@@ -75,7 +75,7 @@ def how_alike(found: Agreement, *, by_gold: bool) -> list[Any]:
     Parameters
     ----------
     found : the agreement.
-    by_gold : whether to say how often annotators are right.
+    by_gold : whether the test is of how often annotators are right too, and the first screen has what was found.
     """
     tests = {"agreement": _in_agreement(found), "gold labels": _by_gold(found) if by_gold else None}
     said = f"{apart_in_agreement(found)}{apart_by_gold(found) if by_gold else ''}".replace("  ", " ").strip()
@@ -90,7 +90,8 @@ def how_alike(found: Agreement, *, by_gold: bool) -> list[Any]:
         " Who agrees least is told on the items without a gold label, so that no label that is counted has a part in "
         "it."
     ) * ("agree least on the other items" in said)
-    return [said, More("How this was tested", [f"{_HOW}{halves}", *done])]
+    how = More("How it was tested whether annotators differ", [f"{_HOW}{halves}", *done])
+    return [how] if by_gold else [said, how]
 
 
 def differ(found: Agreement) -> bool:

@@ -25,10 +25,9 @@ from consilience.pages.next_steps import fit_again
 from consilience.printing import joined
 
 _CHOOSE = (
-    "The reliability says how many independent annotators each annotator counts as, and these data do not show it. Use "
-    "1 or less if something misleads all annotators alike, such as the same training or the same poor picture. Use "
-    "more only if you know that they are nearly always right. If some items have gold labels, check whether the fit is "
-    "right as often as its certainties say."
+    "The reliability says {}, and these data do not show it. Use {} or less if something misleads all annotators "
+    "alike, such as the same training or the same poor picture. Use more only if you know that they are nearly always "
+    "right. If some items have gold labels, check whether the fit is right as often as its certainties say."
 )
 
 _FACTOR = 3.0  # by which annotators are trusted less, and more
@@ -76,13 +75,19 @@ def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
     if not found:
         return f", assuming reliability {trusted:g}"
     every = [one.top.value for one in found]
-    return f" ({min(every):.2f} to {max(every):.2f})"
+    return f" ({_range(f'{min(every):.2f}', f'{max(every):.2f}', found)})"
 
 
 def unsure_words(found: Sequence[Assumed]) -> str:
     """Return how many items are unsure at other reliabilities; nothing where none was tried."""
     every = [end for one in found for end in one.fewest_and_most]
-    return f" ({min(every):,} to {max(every):,})" if found else ""
+    return f" ({_range(f'{min(every):,}', f'{max(every):,}', found)})" if found else ""
+
+
+def _range(low: str, high: str, found: Sequence[Assumed]) -> str:
+    """Write what other reliabilities give, so that it is not taken for an interval."""
+    which = " to ".join(f"{one.reliability:g}" for one in found)
+    return f"{low if low == high else f'{low} to {high}'} if the reliability is {which}"
 
 
 def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:
@@ -136,8 +141,7 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     """Say what rests on the reliability; empty where none is assumed. Parameters are those of `reliability_table`."""
     if fit.options.get("reliability") is None:
         return ""
-    settings = {one.name: one.metadata for one in dataclasses.fields(fit.resolved.settings)}
-    meant, _, _ = settings["reliability"]["help"].partition(":")
+    meant, _ = _what_it_is(fit)
     trusted = f"{fit.options['reliability']:g}"
     words = (
         f"The fit assumes a reliability of {trusted} ({meant}); the data do not show it, and no interval allows for "
@@ -146,10 +150,18 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     if not found:
         return f"{words} All certainties and scores depend on it."
     first, *others = (
-        f"at {one.reliability:g}, {one.unsure}{{}} (mean certainty {one.top.value:.2f})" for one in found
+        f"at {one.reliability:g}, {one.unsure} item{'s' * (one.unsure != '1')}{{}} (mean certainty {one.top.value:.2f})"
+        for one in found
     )  # fmt: skip
-    first = first.format(f" items would be less than {100 * SURE:g} % certain")
+    first = first.format(f" would be less than {100 * SURE:g} % certain")
     return f"{words} {capital(joined([first, *(one.format('') for one in others)]))}."
+
+
+def _what_it_is(fit: Fit) -> tuple[str, str]:
+    """Return what the reliability is, and which value has every annotation count as itself: one, or as many as are."""
+    (setting,) = (one for one in dataclasses.fields(fit.resolved.settings) if one.name == "reliability")
+    meant, _, _ = setting.metadata["help"].partition(":")
+    return meant, "1" if setting.default == 1 else "the number of annotators that an item has"
 
 
 def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:
@@ -164,15 +176,16 @@ def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) ->
     what = f" In {metrics[0].title}, if predictions were made from the annotations,"
     if len(at) == 1:
         (first,) = at
-        return f"{what} {_who(first)} at all of these."
-    return f"{what} {'; '.join(f'{_who(first)} at {joined(where)}' for first, where in at.items())}."
+        return f"{what} {_who(first)} at all of these reliabilities."
+    return f"{what} {'; '.join(f'{_who(first)} at reliability {joined(where)}' for first, where in at.items())}."
 
 
 def _who(first: Sequence[str]) -> str:
-    """Say who leads, or how many tie."""
+    """Say who leads, or who have the same score."""
     if len(first) == 1:
         return f"“{first[0]}” leads"
-    return f"{joined([f'“{name}”' for name in first]) if len(first) == 2 else f'{len(first)} systems'} tie"
+    who = joined([f"“{name}”" for name in first]) if len(first) == 2 else f"{len(first)} systems"
+    return f"{who} have the same score, to two digits,"
 
 
 def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> list[Any]:
@@ -202,7 +215,7 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
     frame.attrs["numbers"] = ("reliability", f"items below {SURE}")
     texts = {str(name): [f"{one:.2f}" for one in frame[name]] for name in frame if frame[name].dtype.kind == "f"}
     scored = "; scores assume that predictions were made from the annotations" * bool(own.scores)
-    words = f"{_CHOOSE}{_order(own, found, metrics)}"
+    words = f"{_CHOOSE.format(*_what_it_is(fit))}{_order(own, found, metrics)}"
     near = [one for one in found if one.fewest_and_most[0] < one.fewest_and_most[1]]
     if near:
         at = joined([f"{one.reliability:g}" for one in near])

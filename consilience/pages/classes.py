@@ -20,6 +20,7 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.rank_agreement import RankAgreement, rank_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
+from consilience.models.intervals import LEVEL
 from consilience.models.truth import Ranked
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import SURE, More, Page, assumed, capital, first_screen, next_classes, rankings_agree
@@ -403,7 +404,8 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         numbers |= {"mean share of votes": f"{fit.table('labels')['share'].mean():.3f}"}
     elif truth.num_draws > 1:
         ends = found.unsure_at_others
-        spread = f" ({min(ends):,} to {max(ends):,})" if ends else assumed.unsure_words(found.at_others)
+        together = " ({:,} to {:,} if annotators make the same errors less or more often)".format
+        spread = together(min(ends), max(ends)) if ends else assumed.unsure_words(found.at_others)
         unsure = {
             f"{fit.data.unit}s less than {100 * SURE:g} % certain{spread}": f"{below(top):,} of {truth.num_units:,}"
         }
@@ -485,8 +487,9 @@ def _of_dependence(found: _Found) -> list[str]:
     if not (ends := found.unsure_at_others) or min(ends) == max(ends):
         return []
     words = (
-        f"By the fit, {counted(below(found.top), f'{found.unit}s')} are less than {100 * SURE:g} % certain; the number "
-        f"could be {min(ends):,} to {max(ends):,}, depending on how often annotators make the same errors."
+        f"By the fit, {counted(below(found.top), f'{found.unit}s')} are less than {100 * SURE:g} % certain. The number "
+        f"may be {min(ends):,} to {max(ends):,} ({100 * LEVEL:g} %), because it is not known how often annotators make "
+        "the same errors."
     )
     one = found.decisive
     return [words + ("" if one is None else one.in_finding(found.truth.names()))]

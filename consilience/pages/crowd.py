@@ -13,7 +13,7 @@ from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.crowd.gate import ERRORS, signal
-from consilience.pages import SURE, Code, Section, Table
+from consilience.pages import SURE, Code, More, Section, Table
 from consilience.pages.annotators_by_gold import by_gold_blocks
 from consilience.pages.gold_chains import beside_gold_by_class
 from consilience.pages.next_steps import fit_again
@@ -162,9 +162,10 @@ def next_label_sections(fit: Fit, found: Any) -> list[Section]:
         return [Section("Next labels", [words], "no single label can change which label leads")]
     shown = gaining.head(_MOST_ITEMS).rename(columns=lambda name: unit if name == "item" else name.replace("_", " "))
     mean = found["expected_certainty"].mean() - found["certainty"].mean()
+    which = f"each of the {len(found):,} {unit}s without a gold label" if known else f"every {unit}"
     then = (
         f"One more label for each of these {len(shown):,} {unit}s is expected to correct {shown['gain'].sum():.1f} of "
-        f"their labels; one for every {unit} would raise the mean certainty by {mean:.3f}."
+        f"their labels; one for {which} would raise their mean certainty by {mean:.3f}."
     )
     table = Table(shown, f"The {len(shown)} {unit}s for which another label helps most.")
     gist = f"one more label can change the leading label of {len(gaining):,} of {counted(len(found), f'{unit}s')}"
@@ -208,7 +209,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     chance = None if value == SHARE_WON else 1 / truth.num_classes
     shown = shown_annotators(frame, value, (f"{value}_lower", f"{value}_upper"), "annotations")
     drawn = annotator_figures.reliability(shown, title, series, chance=chance)
-    blocks = [_accuracy_words(fit, frame), *_sampled(fit), *_left_out(frame, shown, "annotations"), drawn]
+    blocks = [_accuracy_words(fit, frame), *_left_out(frame, shown, "annotations"), drawn]
     names = {f"{value}_lower": "95 % from", f"{value}_upper": "to", "share_lower": "share, 95 % from"}
     names |= {"share_upper": "to", "competence_lower": "competence, 95 % from", "competence_upper": "to"}
     table = frame.drop(columns=["gold_items", "gold_right"], errors="ignore")
@@ -217,16 +218,23 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
     z = [written(value, ".1f") if np.isfinite(value) else "–" for value in table.get("agreement z", ())]
     caption = f"Annotators, the lowest {value.replace('_', ' ')} first."
     blocks.append(Table(table, caption, of="annotators", texts={"agreement z": z}))
-    blocks += by_gold_blocks(fit, stated, value)
+    blocks += [*_sampled(fit), *by_gold_blocks(fit, stated, value)]
     gist = [f"{short} {text}" for text in accuracies(fit, frame).values()]
     gist += [f"{number} of {len(frame):,} {what}" for what, number in doubtful_annotators(fit, frame).items()]
     return Section("Annotators", blocks, "; ".join(gist))
 
 
 def _sampled(fit: Fit) -> list[Any]:
-    """Return the line that fits the same by a sampler, where intervals are too narrow; nothing where they are not."""
+    """Return what a sampler of the same model tells, and its line, where intervals are too narrow; else nothing."""
     too_narrow = fit.method == "cavi" and "gibbs" in fit.member.methods and not _leans(fit)
-    return [Code(fit_again(fit, output="sampled", method="gibbs"), "To sample the same model")] if too_narrow else []
+    if not too_narrow:
+        return []
+    words = (
+        "A sampler draws from the same model without coordinate ascent's approximation, so it shows how wide the "
+        "intervals should be if the model is right. It does not show whether the model is right. To sample:"
+    )
+    line = Code(fit_again(fit, output="sampled", method="gibbs"), "To sample the same model")
+    return [More("How wide the intervals should be", [words, line])]
 
 
 def _accuracy_words(fit: Fit, frame: Any) -> str:
@@ -280,8 +288,6 @@ def _accuracy_words(fit: Fit, frame: Any) -> str:
             " Competence is how often the annotator knows the label; accuracy also counts guesses that happen to be "
             "right."
         )
-    if _sampled(fit):
-        words += " To see by how much, sample from the same model:"
     return words
 
 
@@ -366,8 +372,7 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "The probability that an annotator of this crowd gives each label to an item of each true label, with its 95 % "
         "interval below it; busier annotators count more. Darker cells are more probable, and wide intervals make "
         "cells paler. The number beside a true label is how many annotations its items have, by the fit. If these are "
-        "few, the row mostly shows the prior, which is what the model expects before any data; a row without any is "
-        "blank."
+        "few, the row mostly shows the prior; a row without any is blank."
     )
     words += (
         " Here the prior outweighs the annotations, and the intervals contain the truth too rarely." * _leans(fit)
@@ -396,10 +401,10 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     if len(chosen):
         matrices = fit.table("confusion", annotators=chosen)
         titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}
-        blocks += [f"Annotators with {fewest:,} annotations or more who seem to err most:", [
+        blocks.append(More(f"Annotators with {fewest:,} annotations or more who seem to err most", [[
             annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
             for name, title in titles.items()
-        ]]  # fmt: skip
+        ]]))  # fmt: skip
     else:
         blocks.append(
             f"No annotator has {_FEWEST_ANNOTATIONS} annotations for each label, on average: matrices of single ones "

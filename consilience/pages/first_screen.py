@@ -12,22 +12,25 @@ from consilience import system_figures
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
-from consilience.models.intervals import LEVEL, ends
+from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import SURE, capital
+from consilience.pages.by_reading import intervals
 from consilience.pages.gold import BesideGold, SystemsByGold
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, is_vote
 from consilience.pages.systems import held, how_narrow, in_words, opening, score_of, too_narrow
 from consilience.pages.told_apart import BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
+from consilience.pages.won import TIES
 from consilience.printing import counted
 from consilience.rounding import within
 from consilience.system_figures import Scores
 
 _BANDS = (SURE, 0.7, 0.5, 0.0)  # of certainties, from above
 _HALF = 0.5
+_MOST_WORDS = 30  # of one sentence
 
 POOR = "Do not use these results yet: the fit is poor, as the red box says."
 """The verdict on what no number of the page can be trusted of."""
@@ -38,7 +41,7 @@ _IS_OPEN = " is open"
 def verdict(
     fit: Fit, top: Score, gold: BesideGold | None, doubted: bool, comparison: Comparison | None, by_gold: SystemsByGold
 ) -> str:
-    """Say in one sentence what may be done with the labels, and whether a system is told to be the best.
+    """Say in a sentence or two what may be done with the labels, and whether a system is told to be the best.
 
     Parameters
     ----------
@@ -51,12 +54,20 @@ def verdict(
         return POOR
     systems = "" if comparison is None else of_systems(comparison, fit, by_gold)
     if is_vote(fit):
-        return f"{', and '.join(filter(None, [_of_vote(fit, top, gold), systems]))}."
+        return _in_one(_of_vote(fit, top, gold), systems)
     items, against = _of_items(fit, top), _against(fit, gold, doubted)
     if gold is not None and against.endswith(_NEITHER) and systems.endswith(_IS_OPEN):
         number = counted(gold.score.items, "gold labels")
         return f"{items}, but {number} neither confirm that nor show {systems.removesuffix(_IS_OPEN)}."
-    return f"{', and '.join(filter(None, [items + against, systems]))}."
+    return _in_one(items + against, systems)
+
+
+def _in_one(labels: str, systems: str) -> str:
+    """Say both in one sentence, or in two where that would be long."""
+    together = ", and ".join(filter(None, [labels, systems]))
+    if systems and len(together.split()) > _MOST_WORDS:
+        return f"{labels}. {capital(systems)}."
+    return f"{together}."
 
 
 def _of_items(fit: Fit, top: Score) -> str:
@@ -101,7 +112,8 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
         shares = f"{100 * float(low):.0f} to {100 * float(high):.0f} %"
-        right = f"The vote is right on {shares} of the {fit.data.unit}s (95 % interval from {number}"
+        counting = f", {TIES}" * bool(gold.vote is not None and gold.vote.by_chance)
+        right = f"The vote is right on {shares} of the {fit.data.unit}s{counting} (95 % interval from {number}"
         return f"{right}, if they are a random sample), but does not say which ones"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
@@ -202,13 +214,13 @@ def _by_reading(comparison: Comparison, places: Sequence[int]) -> tuple[Scores, 
 
     What a system's known provenance leaves out is not a number, and not drawn.
     """
-    readings, level = comparison.readings, ends(comparison.level)
+    readings = comparison.readings
     counts = np.array([[0 in options, options[-1] > 0] for options in readings.options])[places].T
-    low, high = np.clip(np.quantile(readings.draws[:, places], level, axis=2), *comparison.limits)
+    copied, looked = (one[:, places] for one in intervals(comparison))
     alone = Scores("predictions made from the annotations", *(
-        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], low[0], high[0])
+        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], *copied)
     ))  # fmt: skip
-    own = (np.where(counts[1], one, np.nan) for one in (low[1:].min(axis=0), high[1:].max(axis=0)))
+    own = (np.where(counts[1], one, np.nan) for one in looked)
     return alone, Scores("system looked at the items itself", np.empty((0, len(places))), *own)
 
 

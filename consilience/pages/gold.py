@@ -234,11 +234,12 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
         if score.fitted_on:
             stated += f" in the table of {gold.unit}s and, in brackets, without the {gold.unit}'s gold label"
         said += f" Wrong labels, with {stated}: {_listed(gold, names)}."
-    said += unnamed + ("" if gold.voted is None else gold.voted.words(names))
+    said += "" if gold.voted is None else gold.voted.words(names)
+    of_gold = [unnamed.strip()] * bool(unnamed)
     together = _of_dependence(gold, names, decisive)
     if not _tell_apart(gold.table):
         few = "There are too few labels of different certainties for a curve. Gold labels may also be wrong."
-        return Section("Against the gold labels", [said, few, *together], f"right {gold.right_text}")
+        return Section("Against the gold labels", [said, *of_gold, few, *together], f"right {gold.right_text}")
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
@@ -264,7 +265,8 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     )
     table = Table(gold.curve.rename(columns=names), "Labels by certainty, and the share that is right.")
     more = More("The figure in numbers, and scores of calibration", [table, how])
-    return Section("Against the gold labels", [said, read, curve, *together, more], f"matches {gold.counts}")
+    blocks = [said, *of_gold, read, curve, *together, more]
+    return Section("Against the gold labels", blocks, f"matches {gold.counts}")
 
 
 def _of_dependence(gold: BesideGold, names: Any, decisive: Decisive | None) -> list[Any]:
@@ -302,11 +304,11 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
     words = f"{vote.words}.{vote.untied(gold.unit)}"
     if gold.wrong:
         words += f" Wrong: {_listed(gold, names)}."
-    words += unnamed
+    of_gold = [unnamed.strip()] * bool(unnamed)
     if not len(vote.right):
-        return Section("Against the gold labels", [words], "all are tied")
-    words += (
-        " Intervals are 95 % intervals (Wilson) if the items with gold labels are a random sample. Gold labels may "
+        return Section("Against the gold labels", [words, *of_gold], "all are tied")
+    how = (
+        "Intervals are 95 % intervals (Wilson) if the items with gold labels are a random sample. Gold labels may "
         "also be wrong: all this measures agreement with them."
     )
     columns = {
@@ -314,8 +316,9 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
         "right_lower": "95 % from", "right_upper": "to",
     }  # fmt: skip
     table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
-    caption = "Labels that won, by their share of the votes, and the share that is right."
-    return Section("Against the gold labels", [words, Table(table, caption)], f"right {vote.won}")
+    without = " (ties left out)" * bool(vote.ties)
+    caption = f"Labels that won{without}, by their share of the votes, and the share that is right."
+    return Section("Against the gold labels", [words, *of_gold, how, Table(table, caption)], f"right {vote.won}")
 
 
 def _by_chance(table: Any) -> float:

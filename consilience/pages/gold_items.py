@@ -35,8 +35,8 @@ def compared_with_others(fit: Fit) -> str:
     apart, low, high = within(*difference(own, others))
     words = (
         f" On items with gold labels, {own.mean():.2f} of the pairs of annotations agree, and on the "
-        f"{int((~known).sum()):,} others {others.mean():.2f}, a difference of {apart} [{low}, {high}] (95 %). The "
-        f"votes tie on {_share(tied[known])} and {_share(tied[~known])} of these items."
+        f"{int((~known).sum()):,} others {others.mean():.2f}, a difference of {apart} [{low}, {high}] (95 %). Votes "
+        f"tie on {_share(tied[known])} of the items with gold labels and on {_share(tied[~known])} of the others."
     )
     if of_the_first(fit):
         words += (

@@ -13,6 +13,8 @@ from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL, ends
 from consilience.pages.told_apart import is_close, sign_test
+from consilience.pages.with_gold import lead as lead_by_both
+from consilience.pages.with_gold import number_of
 from consilience.printing import counted
 from consilience.rounding import written
 
@@ -75,7 +77,7 @@ def more_gold(fit: Fit, gold: SystemsByGold, comparison: Comparison) -> str:
     if gold.anchored is None:
         lead, is_told = own.share - other.share, sign_test(own.each, other.each) < 1 - LEVEL
     else:
-        lead, is_told = float(gold.anchored.pairs.iloc[0]["difference"]), not is_close(gold.anchored)
+        lead, is_told = float(number_of(lead_by_both(gold.anchored))), not is_close(gold.anchored)
     return "" if is_told else to_tell_apart(own.each, other.each, lead, fit.truth.num_units, names)
 
 
@@ -103,7 +105,9 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
             f"Get gold labels for about {more}, chosen at random: {total:,} gold labels would show a lead of "
             f"{shown:g}, as seen here, four times in five, {often}"
         )
-    seen = f". The lead of {shown:g} seen here may take {about(total):,} gold labels" if shown > 0 else ""
+    seen = ""
+    if shown > 0:
+        seen = f". To show the lead of {shown:g} seen here may take {about(total):,}, more than there are items"
     return (
         f"Get gold labels for more items, chosen at random: {items:,} gold labels would show a lead of "
         f"{_up(least_lead(items, discordant))} or more four times in five, {often}{seen}"

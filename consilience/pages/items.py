@@ -17,7 +17,7 @@ from consilience.models.intervals import ends
 from consilience.models.majority_vote import as_annotations
 from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Ranked, Shares
-from consilience.pages import MOST_ROWS, SURE, Bar, Bars, More, Section, Table
+from consilience.pages import MOST_ROWS, SURE, Bar, Bars, More, Section, Table, capital
 from consilience.pages.run import is_counted, is_vote
 from consilience.printing import article, counted
 from consilience.rounding import probability
@@ -260,9 +260,9 @@ def _by_dependence(truth: Any, best: Score) -> str:
     )
     if not (others := at_other_dependence(truth, best)):
         return f"{words}, which certainties do not allow for."
-    told = "at {:.2f} the mean would be {:.3f}, with {:,} below".format
-    said = [told(rho, sure.mean(), (sure.round(3) < SURE).sum()) for rho, sure in others.items()]
-    return f"{words}. The mean certainty is {best.value:.3f}, with {below(best):,} below {SURE}; {'; '.join(said)}."
+    told = "at {:.2f} the mean certainty would be {:.3f}, with {:,} below {:g}".format
+    said = [told(rho, sure.mean(), (sure.round(3) < SURE).sum(), SURE) for rho, sure in others.items()]
+    return f"{words}. {capital('; '.join(said))}."
 
 
 def certainty_table(scores: list[Score], caption: str, unit: str = "item", digits: int = 3) -> Table:

@@ -171,10 +171,9 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
     if not found:
         return []
     how = (
-        "If predictions were made from these annotations, they are right as often as the fit expects of their labels; "
-        "p is the probability that as many or more are then right. The ranges are for how often annotators may make "
-        "the same errors (95 %). A system is said to have looked at the items itself if p is below "
-        f"{found[0].level:.2g} in the whole range{_shared(found[0].level)}."
+        "If predictions were made from these annotations, they are right as often as the fit expects of their labels. "
+        "p is the probability that as many or more are then right, if the fit is right. The ranges are for how often "
+        f"annotators may make the same errors (95 %). {_rule(found)}"
     )
     rows = []
     for one in found:
@@ -192,6 +191,20 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
     caption = "Gold labels that each system matches, and the number expected if it was made from these annotations."
     tested = More("How gold labels test whether systems looked at the items themselves", [how, Table(frame, caption)])
     return [_so(found, doubt), tested]
+
+
+def _rule(found: Sequence[Looked]) -> str:
+    """Say when a system is said to have looked, as `Looked.surely` has it, and when that is open."""
+    level = f"{found[0].level:.2g}{_shared(found[0].level)}"
+    doubt = "What speaks against the fit is said with the result, and changes no rule."
+    if all(one.named is None for one in found):
+        return f"A system is said to have looked at the items itself if its whole range of p is below {level}. {doubt}"
+    return (
+        "A system has two rows: a gold label that no annotator gave may be wrong, and the second row leaves these out. "
+        "A system is said to have looked at the items itself if its whole range of p is below the limit in both rows. "
+        "If that is so in the first row only, it is open; otherwise gold labels do not show it. The limit is "
+        f"{level}. {doubt}"
+    )
 
 
 def _shared(level: float) -> str:

@@ -56,7 +56,7 @@ class Decisive(NamedTuple):
         """Say what that does to the number of uncertain items; empty where it is not far."""
         if not self.far:
             return ""
-        return f" Without the gold label of “{names[self.item]}” alone, it would be {self.unsure:,}."
+        return f" Without the one gold label of “{names[self.item]}” it would be {self.unsure:,}."
 
 
 def decisive(fit: Fit) -> Decisive | None:

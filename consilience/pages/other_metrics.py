@@ -89,7 +89,7 @@ class Leads(NamedTuple):
             *(f"“{name}” in {_which(own)}" for name, own in self._of_each.items()),
         ])
         clear = [one.metric for one in self.found if one.is_clear]
-        so = "none of these leads is clear"
+        so = "this lead is not clear" if len(self.found) == 1 else "of other systems no lead is clear"
         if clear:
             so = f"of other systems only the lead in {joined(clear)} is clear"
         if len(clear) == len(self.found):

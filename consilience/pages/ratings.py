@@ -26,7 +26,7 @@ from consilience.pages.sides import (
     sides_by_name,
     sides_of,
 )
-from consilience.pages.spread_of_ratings import Spread
+from consilience.pages.spread_of_ratings import SIMULATED, Spread
 from consilience.printing import counted
 from consilience.rounding import decimals, probability, within, written
 
@@ -34,13 +34,12 @@ _WITHOUT = "without-offsets"  # a folder
 
 _ALIKE = 1.05  # Widths of bars whose ratio is less look the same.
 
-_SETTING = "40 items and 5 annotators with offsets of 5, 4 ratings of each item with errors of 7"
 _HELD = {True: 94, False: 91}  # per cent of the intervals of items, by whether offsets were taken off
-_MEASURED = f"In 1,000 simulations of {_SETTING}, 95 % intervals of items contained the mean by"
+_MEASURED = f"{SIMULATED} In 1,000 such data sets, 95 % intervals of items contained the mean by"
 _HELD_OF_OTHERS = (
-    f"In 250 simulations of {_SETTING}, 95 % intervals of items contained the mean over all annotators of that kind in "
-    "96 % of cases, and 80 % intervals in 82 %. Misses come together, because the same annotators move all means: in "
-    "4 % of the simulations fewer than 80 % of the 95 % intervals contained it."
+    f"{SIMULATED} In 250 such data sets, 95 % intervals of items contained the mean over all annotators of that kind "
+    "in 96 % of cases, and 80 % intervals in 82 %. Misses come together, because the same annotators move all means: "
+    "in 4 % of the data sets fewer than 80 % of the 95 % intervals contained it."
 )
 
 
@@ -185,7 +184,9 @@ def _of_whom(offsets: Offsets, without: Without | None) -> str:
 
 def ratings_figure(fit: Fit, found: Sides) -> Any:
     """Draw the items by their mean, in the colours of what is known of their sides."""
-    return first_figures.items_by_mean(found.mean, found.inner, found.above, float(fit.options["threshold"]), SURE)
+    names = fit.table("means")["item"].tolist()
+    threshold = float(fit.options["threshold"])
+    return first_figures.items_by_mean(names, found.mean, found.inner, found.above, threshold, SURE)
 
 
 def _bars_alike(lower: np.ndarray, upper: np.ndarray, item: np.ndarray) -> str:
@@ -267,11 +268,11 @@ def extremes_words(fit: Any, found: Sides, offsets: Offsets, without: Without | 
     said = f"{low} has the lowest estimate, and {high} the highest."
     if len(names) < 2:
         return said
-    number, highest, lowest = how_probably(fit if without is None else without.fit, *ends)
-    alike = "" if offsets.taken or without is not None else ", which also assumes that annotators rate alike,"
+    highest, lowest = how_probably(fit if without is None else without.fit, *ends)
+    alike = ", if annotators rate alike" * (not offsets.taken and without is None)
     return (
-        f"{said} In {number:,} draws of all means from the posterior{alike} “{names.iloc[ends[1]]}” is the lowest with "
-        f"probability {lowest}, and “{names.iloc[ends[0]]}” the highest with probability {highest}."
+        f"{said} “{names.iloc[ends[1]]}” has the lowest mean of all items with probability {lowest}, and "
+        f"“{names.iloc[ends[0]]}” the highest with probability {highest}{alike}."
     )
 
 
@@ -362,7 +363,7 @@ def _held(found: Offsets, without: Without | None) -> str:
     return (
         f"The interval of the mean of all items, at the top of the page, allows for such offsets: it is {OF_OTHERS}. "
         f"{_MEASURED} annotators of the same kind in {_HELD[False]} % of cases. Misses come together, because the same "
-        "annotators move all means: in 7 % of the simulations fewer than 80 % of the intervals contained it."
+        "annotators move all means: in 7 % of the data sets fewer than 80 % of the intervals contained it."
     )
 
 

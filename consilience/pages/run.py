@@ -292,7 +292,8 @@ def line_of(fit: Fit) -> str:
     if (asked := "vote" if is_counted(fit) else "mention" if fit.data.unit == "mention" else fit.data.rows) in _ASKED:
         words = _ASKED[asked].format(threshold=fit.options.get("threshold", 0))
         called = f"model {fit.member.name} ({re.split('[:,]', fit.member.title)[0]})"
-        how = "" if is_counted(fit) else f" · {called}, by {method}"
+        how = "its posterior computed exactly" if fit.method == "exact" else f"by {method}"
+        how = "" if is_counted(fit) else f" · {called}, {how}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
         from_ += fit.data.changed_in_words
         return f"From {from_}: {words}{how} · {today()}"
@@ -306,7 +307,8 @@ def today() -> str:
 
 
 def _diagnosis(fit: Fit) -> str:
-    notes = [*_said(fit, Level.warning), *_said(fit, Level.note)]
+    boxes = [note.words() for note in fit.findings() if note.title] if is_counted(fit) else []  # above all sections
+    notes = [one for one in (*_said(fit, Level.warning), *_said(fit, Level.note)) if one not in boxes]
     return " ".join([_how_it_ended(fit), *(f"{capital(note)}." for note in notes)])
 
 

@@ -198,15 +198,15 @@ class Moved:
         return half
 
 
-def how_probably(fit: Any, high: int, low: int) -> tuple[int, str, str]:
-    """Return how many draws of all means there are, and how probably two items are the highest and the lowest."""
+def how_probably(fit: Any, high: int, low: int) -> tuple[str, str]:
+    """Return how probably two items are the highest and the lowest, by draws of all means together."""
     size = fit.data.num_items
     drawn = np.asarray(fit.posterior.draws(min(_DRAWS, max(_MOST_DRAWN // size, 1)))["mean"])
     highest, lowest = (
         probability(float((ends == item).mean()), 2, len(drawn)).replace("> ", "above ").replace("< ", "below ")
         for ends, item in ((drawn.argmax(axis=1), high), (drawn.argmin(axis=1), low))
     )
-    return len(drawn), highest, lowest
+    return highest, lowest
 
 
 def sides_by_name(names: np.ndarray, above: np.ndarray, threshold: float) -> list[Any]:

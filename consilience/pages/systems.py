@@ -14,6 +14,8 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital
+from consilience.pages.by_reading import ONE_KIND_OF_TWO, two_readings
+from consilience.pages.by_reading import own_score as own_score_of
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word, named_items
@@ -97,7 +99,7 @@ def leaderboard_section(
     # What is asked first fits a narrow screen; what it is made of follows.
     chief = ["system", *["by_gold"] * gold.leads, "value", "interval", "p_best"]
     if together is not None:
-        chief = ["system", "together", "p_best", "by_gold", "value", "interval"]
+        chief = ["system", "together", "p_best", "by_gold"]
     parts = [chief, ["system", *(name for name in names if name not in chief)]]
     parts = [[one for one in part if one in names and one in table] for part in parts]
     shown, rest = (table[part].rename(columns=names) for part in parts)
@@ -105,11 +107,13 @@ def leaderboard_section(
     ordered = {name: scores[name] for name in order}
     has_matrix = len(table) > 2 and (together is not None or not is_vote(fit))  # of two P(best) says it
     matrix = [figures.beats_matrix(together or comparison, order=order)] if has_matrix else []
-    made_of = Table(rest, "What these scores are made of.", texts=rounded(rest, digits, *floats(rest)))
+    texts_of = {name: one for name, one in texts.items() if name in rest}
+    caption = f"What these scores are made of.{_narrow(comparison, fit, gold) * (together is not None)}"
+    made_of = Table(rest, caption, texts=rounded(rest, digits, *floats(rest)) | texts_of)
     drawn = _figure(comparison, fit, gold, order)
     above, inside = ([matrix] * bool(matrix), [drawn]) if has_first_screen(fit) else ([[drawn, *matrix]], [])
     blocks = [
-        *said, Table(shown, _caption(comparison, fit, gold), texts=texts),
+        *said, Table(shown, _caption(comparison, fit, gold), texts={k: v for k, v in texts.items() if k in shown}),
         *_side_by_side(comparison, fit, gold, choices, ahead.in_short),
         *above, *_read_first(comparison, fit, gold),
         More("How to read these numbers, and what they are made of", [
@@ -141,12 +145,7 @@ def _side_by_side(
 
 def _to_quote(fit: Fit, gold: SystemsByGold) -> str:
     """Say which of several scores to quote; empty where there is one."""
-    if gold.anchored is not None:
-        return (
-            "Quote the accuracy in the second column, which uses gold labels and annotations together. The other "
-            "columns show what it is made of."
-        )
-    if gold.leads:
+    if gold.leads and gold.anchored is None:
         return f"Quote the share right on gold labels, which does not depend on the {fit_word(fit)}."
     return ""
 
@@ -198,7 +197,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
 
 
 def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
-    """Say in which order systems stand, and whether that is told.
+    """Say in which order systems stand, and how narrow intervals are.
 
     Parameters
     ----------
@@ -208,17 +207,18 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     together = gold.anchored
     by, tied = ("gold labels", "; the first are equal" * gold.tied) if gold.leads else (comparison.title, "")
     caption = f"Systems by {by}, the highest first{tied}"
-    if not gold.leads and is_close(comparison):
-        caption += "; which of the first two is better is open"
     if gold.leads and gold.equal:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
         caption += ", which does not show which is better" * is_close(comparison)
     if together is not None:
-        caption = "Systems by gold labels and annotations together, the highest first"
-        caption += "; which of the first two is better is open" * is_close(together)
+        return "Systems by gold labels and annotations together, the highest first."
+    return f"{caption}.{_narrow(comparison, fit, gold)}"
+
+
+def _narrow(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
+    """Say under a table of scores by the fit how its intervals may be too narrow, with a space in front."""
     narrow = f"are {how_narrow(fit)}" if too_narrow(comparison, fit) else "may be too narrow" * is_approximate(fit)
-    whose = f" by the {fit_word(fit)}" * gold.leads
-    return f"{caption}{f'. Intervals{whose} {narrow}' * bool(narrow)}."
+    return f" Intervals{f' by the {fit_word(fit)}' * gold.leads} {narrow}." if narrow else ""
 
 
 def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
@@ -256,6 +256,7 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
     """
     shown = not is_vote(fit) and gold.anchored is None  # P(best) by the comparison
     notes = [note for note in comparison.notes if (shown or note != ONE_KIND) and note != TOO_NARROW]
+    notes = [ONE_KIND_OF_TWO if note == ONE_KIND else note for note in notes]
     if not is_open(comparison):
         return notes
     if gold.anchored is not None:
@@ -284,10 +285,8 @@ def score_of(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str
 
 
 def own_score(comparison: Comparison, fit: Fit) -> str:
-    """Return what the first system scores if it looked at the items itself; empty where it cannot have."""
-    first = comparison.table.iloc[0]
-    text = comparison.own_texts(_digits(fit, first["lower"], first["upper"]))[0]
-    return "" if text == "–" else in_words(text)
+    """Return what the first system scores if it looked at the items itself, with its interval; empty if it cannot."""
+    return own_score_of(comparison, _digits(fit, *comparison.table.loc[0, ["lower", "upper"]]))
 
 
 def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str, str]:
@@ -362,15 +361,15 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
         return [f"{words}{if_random(fit)}"]
     names, several = comparison.table["system"].tolist(), len(comparison.table) > 1
     if _is_two_readings(comparison, fit, gold):
-        brackets, words = _what_brackets_are(comparison, fit, ""), _two_readings(comparison, fit)
+        digits, right = _digits(fit, *comparison.table.loc[0, ["lower", "upper"]]), _right(fit)
+        brackets, words = _what_brackets_are(comparison, fit, ""), two_readings(comparison, digits, right)
         if why := too_narrow(comparison, fit):
             best = "with probability" in opening(comparison, fit)
             sure = " and the probability of being the best is too sure" * best
             brackets = f"The 95 % intervals of systems on this page are {how_narrow(fit)}{sure}, because {why}."
         return [words, brackets] if why else [f"{words} {brackets}"]
     value, low, high = score_of(comparison, fit)
-    meant = "is the most plausible class" if fit.data.rows == "report" else "is right"
-    meant = f" (how often its first choice {meant})" if comparison.title == "top-1 accuracy" else ""
+    meant = f" (how often its first choice is {_right(fit)})" if comparison.title == "top-1 accuracy" else ""
     by = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " * gold.leads
     begins = opening(comparison, fit)
     if begins and gold.leads:
@@ -384,9 +383,16 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
         words += f"; it is {ahead_of}"
         if len(names) == 2 and not gold.leads and not is_vote(fit):  # its score is a key figure
             words = f"{by}in {comparison.title}{meant} “{names[0]}” is {ahead_of}"
+            if by.startswith("“"):  # it has the metric and what is supposed
+                words = f"{by.removesuffix(': ')}; it leads “{names[1]}” by {ahead_by(comparison)}"
     more = [f"{capital(words)}.", _what_brackets_are(comparison, fit, begins)]
     more += [f"{gold}."] * (bool(gold.right) and not gold.leads)
     return [" ".join(filter(None, more))]
+
+
+def _right(fit: Fit) -> str:
+    """Return what a first choice is that counts."""
+    return "the most plausible class" if fit.data.rows == "report" else "right"
 
 
 def _is_two_readings(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> bool:
@@ -394,24 +400,6 @@ def _is_two_readings(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> b
     if not has_first_screen(fit) or is_vote(fit) or gold.right or not is_open(comparison):
         return False
     return set(comparison.provenance) == {"unknown"} and comparison.title == "top-1 accuracy"
-
-
-def _two_readings(comparison: Comparison, fit: Fit) -> str:
-    """Say what the first system scores if it looked at the items and if not, and how far it is ahead."""
-    name, *others = comparison.table["system"].tolist()
-    low, high = comparison.table.loc[0, ["lower", "upper"]]
-    copied = written(float(comparison.table.loc[0, "value_alone"]), f".{_digits(fit, low, high)}f")
-    right = "the most plausible class" if fit.data.rows == "report" else "right"
-    words = (
-        f"The first choice of “{name}” is {right} (top-1 accuracy) on {copied} of the {comparison.unit}s if it was "
-        f"made from the annotations, and on {own_score(comparison, fit)} if the system looked at the "
-        f"{comparison.unit}s itself."
-    )
-    if not others:
-        return words
-    which = "both systems" if len(others) == 1 else "all systems"
-    none = "neither" if len(others) == 1 else "none"
-    return f"{words} “{name}” leads “{others[0]}” by {ahead_by(comparison)}, whether {which} looked or {none} did."
 
 
 def _alone(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:

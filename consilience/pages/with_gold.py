@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -109,9 +110,7 @@ def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str
     if not others:
         return f"{capital(by_both)} {scored}{held}."
     second, other = others[0]
-    ahead = ahead_by(found)
-    if (_number(text) - _number(other)).quantize(_number(ahead)) != _number(ahead):  # by rounding: so with more digits
-        ahead = f"{found.pairs.iloc[0]['difference']:.3f} {ahead.partition(' ')[2]}"
+    ahead = lead(found)
     if told:
         return (
             f"Quote the accuracies that use gold labels and annotations together: {text} for “{name}” and {other} for "
@@ -123,7 +122,19 @@ def anchored_words(found: Comparison, number: int, *, told: bool = False) -> str
     return f"“{name}” is the best of {len(found.systems)} systems with probability {found.p_best_texts[0]}: {rest}"
 
 
-def _number(text: str) -> Decimal:
+def lead(found: Comparison) -> str:
+    """Write by how much the first system is ahead of the second by it, with its interval.
+
+    The lead has three digits where the two scores, as they are written, seem to contradict it.
+    """
+    text, other = itertools.islice(anchored_texts(found).values(), 2)
+    ahead = ahead_by(found)
+    if (number_of(text) - number_of(other)).quantize(number_of(ahead)) != number_of(ahead):
+        ahead = f"{found.pairs.iloc[0]['difference']:.3f} {ahead.partition(' ')[2]}"
+    return ahead
+
+
+def number_of(text: str) -> Decimal:
     """Return the number that a text begins with, as it is written."""
     return Decimal(text.partition(" ")[0].replace("\N{MINUS SIGN}", "-"))
 
@@ -132,8 +143,7 @@ def how_anchored(found: Comparison, fit: Fit) -> str:
     """Say what it is, and what it is worth."""
     return (
         f"The accuracy to quote starts from what the {fit_word(fit)} says about all {found.unit}s and is corrected by "
-        f"how far the {fit_word(fit)} is off on the gold labels. It does not depend on where predictions come from, "
-        f"but assumes that the {found.unit}s with gold labels are a random sample. "
+        f"how far the {fit_word(fit)} is off on the gold labels. It does not depend on where predictions come from. "
         f"{' '.join(found.notes)}"
     )
 

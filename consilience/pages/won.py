@@ -27,6 +27,10 @@ def with_interval(share: float, number: int) -> str:
     return f"{value} [{low}, {high}]"
 
 
+TIES = "a tie counting by its share"
+"""How ties of a vote count."""
+
+
 class Won(NamedTuple):
     """Labels that won a vote beside gold labels; ties have no label that won, and are not scored.
 
@@ -48,7 +52,7 @@ class Won(NamedTuple):
     @property
     def figures(self) -> dict[str, str]:
         """Key figure of the page: ties count by their share, as in what a fit prints first."""
-        tied = ", ties in part" * bool(self.by_chance)
+        tied = f", {TIES}" * bool(self.by_chance)
         return {f"gold labels matched{tied}": f"{hits(self._won + self.by_chance)} of {self._number:,}"}
 
     @property
@@ -99,7 +103,8 @@ class Won(NamedTuple):
             return words
         return (
             f"{words} (tied: the gold label is one of several with the most votes). If each tie counts by its share, "
-            f"that is {with_interval(self._share, self._number)} (95 %)"
+            f"that is {hits(self._won + self.by_chance)} of {self._number:,}, "
+            f"{with_interval(self._share, self._number)} (95 %)"
         )
 
     def untied(self, unit: str) -> str:

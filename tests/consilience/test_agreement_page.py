@@ -171,8 +171,12 @@ def test_another_number_of_annotations_is_planned_for_only_where_it_is_surely_be
 def test_no_best_number_is_guessed_where_the_data_give_no_upper_end():
     said = _best_number(planned(7.2, 3.4, np.inf))
     assert said == (
-        "Collect at least 3 annotations of each new item (95 % sure); these data do not show where more stop helping."
+        "Collect at least 3 annotations of each new item: with fewer, the same number of annotations in all gives a "
+        "wider interval of the agreement (95 % sure). These data do not show at which number it becomes "
+        "better to add items instead."
     )
+    least = _best_number(planned(7.2, 2.1, np.inf))  # of one annotation there is no agreement
+    assert least.startswith("Collect at least 2 annotations of each new item, as agreement takes 2. These data do not")
 
 
 def test_plans_are_for_as_many_annotations_as_now():
@@ -267,8 +271,8 @@ def test_gold_labels_are_told_with_what_they_say_of_annotations(known):
     said = " ".join(page.findings)
     assert page.line.startswith("4 items, ")
     assert ("41.7 % of 12 single labels of the items with a gold label are right (" in said) is known
-    assert any("how many gold labels it gets right (a majority vote: 1.5 of 3)" in one.words
-               for one in page.actions) is known  # fmt: skip
+    assert any("its report says how many gold labels it gets right" in one.words for one in page.actions) is known
+    assert ("right on 1.5 of 3 items with a gold label, a tie counting by its share." in said) is known
     assert any("give their labels in a column gold" in one.words for one in page.actions) is not known
 
 
@@ -283,8 +287,9 @@ def test_who_agrees_least_is_set_beside_the_others_by_differences():
     assert said.endswith(f"{told.partition(', but')[0]}.")
     assert "Bonferroni" not in " ".join(agreement_page(found).findings)
     part = next(part for part in agreement_page(found).sections if part.title == "Annotators")
-    assert told in part.blocks[0]
-    how = "any is told apart by chance alone in about 5 % of such data at most (Bonferroni, "
+    assert part.gist.endswith(told)
+    assert told not in part.blocks[0]  # once, in the heading
+    how = "were alike, any two would be told apart in about 5 % of such data at most (Bonferroni, "
     assert part.blocks[0].endswith(f"{how}approximate).")
 
 

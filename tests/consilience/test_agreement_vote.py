@@ -32,7 +32,7 @@ def test_votes_are_counted_by_how_labels_split():
     ("rows", "said"),
     [
         (ROWS[:6], [
-            "A majority vote is right on 4.5 of 6 items with a gold label, where a tie counts in part. "
+            "A majority vote is right on 4.5 of 6 items with a gold label, a tie counting by its share. "
             "That is 1 of 2 where all labels agree, 2 of 2 where more than half agree and 1.5 of 2 where "
             "fewer agree."
         ]),
@@ -56,9 +56,9 @@ def test_the_table_of_votes_adds_up_to_the_finding():
     assert frame["items"].tolist() == [2, 2, 1, 2, 1, 8]
     assert frame["with a gold label"].tolist() == [2, 2, 1, 1, 1, 7]
     assert "4.8 of 7 items" in of_a_vote(votes_by_split(found))[0]
-    assert next_steps(found, [])[0].words.endswith("how many gold labels it gets right (a majority vote: 4.8 of 7):")
+    assert next_steps(found, [])[0].words.endswith("how many gold labels it gets right:")
     page = agreement_page(found)
-    name = "gold labels matched by a majority vote (34.0 to 90.6 %, 95 %)"  # of 29 / 6
+    name = "gold labels matched by a majority vote, a tie counting by its share (34.0 to 90.6 %, 95 %)"  # of 29 / 6
     assert page.numbers[name] == "4.8 of 7"
     drawn = [text.get_text() for text in page.figure.texts]
     assert drawn[:3] == ["2 (vote right on 1 of 2)", "2 (vote right on 2 of 2)", "1 (vote right on 0.5 of 1)"]

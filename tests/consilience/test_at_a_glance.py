@@ -252,10 +252,20 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
 def test_items_have_the_colour_of_what_is_known_of_their_side():
     mean = np.array([3.0, 1.0, 2.0])
     interval = np.stack([mean - 1, mean + 1])
-    axes = first_figures.items_by_mean(mean, interval, np.array([0.97, 0.02, 0.5]), 2.0, 0.9)
+    axes = first_figures.items_by_mean(["a", "b", "c"], mean, interval, np.array([0.97, 0.02, 0.5]), 2.0, 0.9)
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["above, at least 90 % certain", "open", "below, at least 90 % certain"]
     assert [tuple(line.get_xydata()[0]) for line in axes.lines[:3]] == [(3, 3.0), (2, 2.0), (1, 1.0)]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["b", "c", "a"]
+
+
+def test_of_many_items_the_lowest_and_the_highest_are_named_and_some_between():
+    mean = np.arange(50.0)
+    names = [f"a rather long name {one:02d}" for one in range(50)]
+    axes = first_figures.items_by_mean(names, mean, np.stack([mean, mean]), np.full(50, 0.5), 2.0, 0.9)
+    named = [text.get_text() for text in axes.get_xticklabels()]
+    assert (len(named), named[0], named[-1]) == (20, "a rat…ame 00", "a rat…ame 49")
+    assert axes.get_xlabel() == "items, lowest first; 20 are named"
 
 
 def test_shares_of_together_are_drawn_for_the_clusters_that_were_asked():

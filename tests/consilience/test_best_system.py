@@ -53,10 +53,10 @@ def test_a_lead_in_another_metric_has_an_interval(leads, compared, said):
     ("leads", "copied", "said"),
     [
         ([], False, ""),
-        ([("b", "top-2", *OPEN)], True, "“a” leads in 3 of 4 metrics and “b” in top-2: none of these leads is clear"),
+        ([("b", "top-2", *OPEN)], True, "“a” leads in 3 of 4 metrics and “b” in top-2: this lead is not clear"),
         (
             [("b", "top-2", *OPEN), ("b", "set-2", *OPEN)], False,
-            "“a” leads in 2 of 4 metrics and “b” in 2: none of these leads is clear",
+            "“a” leads in 2 of 4 metrics and “b” in 2: of other systems no lead is clear",
         ),
         (
             [("b", "top-2", *CLEAR), ("b", "set-2", *OPEN)], False,
@@ -176,11 +176,16 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     finding = words(html, "li")[0]
     verdict = re.search(r'<p class="verdict">(.*?)</p>', html)[1].replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(
-        "^The fit is at least 90 % certain which class is most plausible for [^;]*, and “first” is the best of 2 "
+        r"^The fit is at least 90 % certain which class is most plausible for [^;.]*\. “first” is the best of 2 "
         "systems in top-1 accuracy with probability [^;]*, if all systems looked at the items or none did "
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
     assert finding.startswith("The first choice of “first” is the most plausible class (top-1 accuracy) on 0.")
+    # Each score has the interval that `compare` gives where the provenance is known.
+    for origin, of in (("annotations", r"on 0\.\d+"), ("independent", r"itself, it is on \S+ to \S+")):
+        row = cs.compare(fit, systems, provenance=origin).table.set_index("system").loc["first"]
+        ends = re.search(rf"{of} \[(\S+), (\S+)\]", finding).groups()
+        np.testing.assert_allclose([float(end) for end in ends], row[["lower", "upper"]].astype(float), atol=0.006)
     assert " “first” leads “both” by " in finding
     assert finding.endswith(", whether both systems looked or neither did.")
     assert words(html, "li")[1].startswith(
@@ -192,7 +197,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     assert " If predictions were made from the annotations, “first” leads in " in told
     assert "If made from the annotations, “both” is ahead in " in told
     assert "(95 % for all 3 comparisons together). Each interval is the wider of two, for these items and for" in told
-    assert "“first” leads at all of these." in words(html)
+    assert "“first” leads at all of these reliabilities." in words(html)
     assert "See what depends on" not in words(html)
     # P(best) means on a page what it means in `compare`.
     heads, cells = words(html, "th"), words(html, "td")
@@ -235,12 +240,15 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
 @pytest.mark.parametrize(
     ("own", "other", "said"),
     [
-        ({"a": 0.501, "b": 0.41}, {"a": 0.354, "b": 0.349}, "“a” and “b” tie at 0.33; “a” leads at 1."),
-        ({"a": 0.5, "b": 0.4}, {"a": 0.3, "b": 0.4}, "“b” leads at 0.33; “a” leads at 1."),
-        ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": 0.4}, "“a” leads at all of these."),
+        (
+            {"a": 0.501, "b": 0.41}, {"a": 0.354, "b": 0.349},
+            "“a” and “b” have the same score, to two digits, at reliability 0.33; “a” leads at reliability 1.",
+        ),
+        ({"a": 0.5, "b": 0.4}, {"a": 0.3, "b": 0.4}, "“b” leads at reliability 0.33; “a” leads at reliability 1."),
+        ({"a": 0.5, "b": 0.4}, {"a": 0.5, "b": 0.4}, "“a” leads at all of these reliabilities."),
         ({"a": 0.5}, {"a": 0.3}, ""),
     ],
-)
+)  # fmt: skip
 def test_whether_systems_change_places_where_annotators_are_trusted_less_is_said(own, other, said):
     found = [Assumed(trusted, None, scores) for trusted, scores in ((1.0, own), (0.33, other))]
     text = _order(*found[:1], found[1:], [resolve("top-1")])
@@ -266,3 +274,16 @@ def test_scores_by_a_vote_have_two_digits(uncertainty, digits):
     data = cs.Annotations.from_counts(np.tile([[3, 0], [2, 1]], (60, 1)), labels=["x", "y"])
     fit = cs.fit("majority-vote", data, uncertainty=uncertainty)
     assert _digits(fit, 0.78, 0.81) == digits
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        ("plackett-luce", "how many independent rankings each ranking counts as, and these data do not show it. Use 1"),
+        ("prirn", "how many annotators an item counts as having, and these data do not show it. Use the number of "),
+    ],
+)
+def test_what_the_reliability_is_depends_on_the_model(member, said, tmp_path):
+    fit = cs.fit(member, ranked(["abcde"] * 3 + ["acbde"] * 3)[0].data, draws=64)
+    html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"The reliability says {said}" in words(html)

@@ -42,7 +42,8 @@ def sides(only_first, only_second, number=30):
     ("only", "lead", "items", "said"),
     [
         ((2, 2), 0.0163, 150, "150 gold labels would show a lead of 0.09 or more four times in five, if exactly one "
-         "system is right on 4 in 30 items, as so far. The lead of 0.016 seen here may take 4,100 gold labels"),
+         "system is right on 4 in 30 items, as so far. To show the lead of 0.016 seen here may take 4,100, more than "
+         "there are items"),
         ((2, 2), 0.004, 150, "150 gold labels would show a lead of 0.09 or more four times in five, if exactly one "
          "system is right on 4 in 30 items, as so far"),
         ((5, 1), 0.13, 150, "Get gold labels for about 61 more items, chosen at random: 91 gold labels would show a "

@@ -139,8 +139,8 @@ def test_shares_that_stand_for_probabilities_are_no_ties(uncertainty, tmp_path):
         (
             [[2, 2, 0], [2, 2, 0], [2, 0, 2], [3, 0, 1], [0, 3, 0]], [0, 1, 1, 0, 0],
             "Of 5 gold labels, the vote matches 1; 2 tied, 2 wrong (tied: the gold label is one of several with the "
-            "most votes). If each tie counts by its share, that is 0.40 [0.12, 0.77] (95 %). Of the 2 items whose vote "
-            "is not tied, 1 is right (0.50 [0.09, 0.91], 95 %).",
+            "most votes). If each tie counts by its share, that is 2 of 5, 0.40 [0.12, 0.77] (95 %). Of the 2 items "
+            "whose vote is not tied, 1 is right (0.50 [0.09, 0.91], 95 %).",
         ),
         ([[2, 2], [1, 1]], [0, 1], "Of 2 gold labels, the vote matches 0; 2 tied, 0 wrong (tied: the"),
         ([[2, 2], [1, 3]], [0, 1], "Of 2 gold labels, the vote matches 1; 1 tied, 0 wrong (tied: the"),
@@ -155,7 +155,8 @@ def test_the_ties_of_a_vote_are_not_scored(counts, gold, words):
     ((what, of),) = found.figures.items()
     share = fit.calibration_score().right
     assert of == f"{hits(share * len(gold))} of {len(gold)}"
-    assert what == "gold labels matched" + ", ties in part" * bool(share * len(gold) - found.vote.right.sum())
+    tied = ", a tie counting by its share" * bool(share * len(gold) - found.vote.right.sum())
+    assert what == f"gold labels matched{tied}"
     right, others = re.match(r"Of \d gold labels, the vote matches (\d); (\d tied, \d wrong)", words).groups()
     gist = f"right {right} of {len(gold)}; {others}"
     assert section.gist == ("all are tied" if found.vote.ties == len(gold) else gist)
@@ -319,7 +320,7 @@ def test_a_gold_label_that_decides_how_far_annotators_err_together_is_named(tmp_
     assert unnamed_gold(fit) == [one for one in range(40) if not (label[item == one] == other.gold[one]).any()]
     names = fit.truth.names()
     assert f"of “{names[first]}” (a label that none of its annotators gave), dependence would" in found.words(names)
-    said = f" Without the gold label of “{names[first]}” alone, it would be {found.unsure}."
+    said = f" Without the one gold label of “{names[first]}” it would be {found.unsure}."
     assert found.in_finding(names) == said
     assert found._replace(far=False).in_finding(names) == ""
     assert "Without any one of these gold labels it would be" in found._replace(far=False).words(names)

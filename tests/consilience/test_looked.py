@@ -96,7 +96,13 @@ def test_what_gold_labels_tell_is_said_no_surer_than_it_is(chance, without, end,
     named = None if without is None else beside(without)._replace(items=29)
     one = Looked("a", beside(chance), named, 0.05)
     said, tested = looked_blocks([one], doubt)
-    (_, table) = tested.blocks
+    (rule, table) = tested.blocks
+    # The page has the whole rule, by which what it says can be read from the table.
+    rows = ["its whole range of p is below 0.05", "its whole range of p is below the limit in both rows."]
+    assert [one in rule for one in rows] == [without is None, without is not None]
+    assert ("If that is so in the first row only, it is open; otherwise gold labels do not show it." in rule) is (
+        without is not None
+    )
     assert said.endswith(end.format(f" {doubt}" if doubt else ""))
     assert len(set(table.frame.columns)) == 7
     assert {"range of expected", "range of p"} < set(table.frame.columns)

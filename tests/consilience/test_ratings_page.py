@@ -78,7 +78,8 @@ def test_how_probably_the_extreme_items_are_the_extreme_ones_is_said(apart, tmp_
     width = np.sqrt(own.scale / (own.shape * own.strength))
     drawn = own.location + width * np.random.default_rng(0).standard_t(2 * own.shape, (20_000, len(width)))
     low, high = frame["mean"].idxmin(), frame["mean"].idxmax()
-    said = rf"“{low}” is the lowest with probability (\S+), and “{high}” the highest with probability (\d\.\d+)"
+    said = rf"“{low}” has the lowest mean of all items with probability (\S+), and “{high}” the highest with "
+    said += r"probability (\d\.\d+)"
     found = [float(one) for one in re.search(said, html).groups()]
     expected = [(drawn.argmin(axis=1) == low).mean(), (drawn.argmax(axis=1) == high).mean()]
     np.testing.assert_allclose(found, expected, atol=0.03)  # 3.6 standard errors of 4,000 draws, and two digits
@@ -155,9 +156,9 @@ def test_offsets_are_of_ratings_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("without", "sure", "drawn", "below"),
     [
-        (False, " below, for other annotators like these", "from the posterior “",
+        (False, " below, for other annotators like these", "” has the lowest mean of all items with probability ",
          "Certainties are for other annotators like these: "),
-        (True, " below, by these 5 annotators alone", "from the posterior “",
+        (True, " below, by these 5 annotators alone", "” has the lowest mean of all items with probability ",
          "they are right if the fit is. They are of the mean by these 5 annotators."),
     ],
 )  # fmt: skip
@@ -237,8 +238,12 @@ def test_the_parts_of_the_spread_stand_on_the_page_and_tell_how_many_ratings_to_
               for wanted in (0.8, 0.9) for mid, down, up in single]
     assert [f"{mid} ({least} to {most})" for mid, least, most in counts] == [*cells[19:21], *cells[22:24]]
     now = 4 * value / (1 + 3 * value)
-    assert "Items have 4.0 ratings on average; of the means of so many, by different annotators, " in spread
+    assert "Items have 4.0 ratings on average. Of plain means of so many, by different annotators, " in spread
     assert f"{now:.2f} of the variance is between items" in spread
+    one = found.single(offsets=False)[0]  # the page's means are corrected, and by how much more reliable they are
+    assert f"With offsets taken off, as if known, it is {4 * one / (1 + 3 * one):.2f}." in spread
+    told = f"as on this page, have about {4 * one / (1 + 3 * one):.2f} now"
+    assert told in html
     said = r"Ask for about (\d+) ratings of each item by different annotators \(.*? rise from (\S+) to ([\d.]+\d)"
     asked = re.search(said, html).groups()
     wanted = 0.8 if now < 0.8 else 0.9

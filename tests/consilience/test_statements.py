@@ -17,6 +17,7 @@ from matplotlib.textpath import TextPath
 import consilience as cs
 from consilience import figures
 from consilience.evaluation.agreement import Agreement
+from consilience.pages import _is_wide
 from consilience.pages.classes import _metrics
 from consilience.pages.linkage import _by_threshold, found_of_all
 from consilience.pages.offsets import offsets_of
@@ -258,8 +259,8 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
     certain, unsure, *_ = words(head, "dt")
-    assert re.search(r" \(0\.\d\d to 0\.\d\d\)$", certain)
-    assert re.search(r" \(\d+ to \d+\)$", unsure)
+    assert re.search(r" \(0\.\d\d to 0\.\d\d if the reliability is 1\.7 to 15\)$", certain)
+    assert re.search(r" \(\d+ to \d+ if the reliability is 1\.7 to 15\)$", unsure)
     told = r"At 1\.7, \d+.* items would be less than 90 % certain \(mean certainty 0\.\d\d\) and at 15, \d+.*\."
     assert re.search(told, words(head))
     assert words(head).count("too narrow") <= 2  # a finding, and the figure
@@ -430,15 +431,17 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     for z in (-1.96, 1.96):
         given = cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"]
         unsure.append((given.round(3) < 0.9).sum())
-        means.append(f"at {rho.at(z):.2f} the mean would be {given.mean():.3f}, with {unsure[-1]} below")
+        at = f"{'at' if means else 'At'} {rho.at(z):.2f} the mean certainty would be {given.mean():.3f}"
+        means.append(f"{at}, with {unsure[-1]} below 0.9")
     assert f"{'; '.join(means)}." in html
     assert " of 24 labels, which nothing here checks." in html
-    assert f"the number could be {min(unsure)} to {max(unsure)}, depending on how often annotators make" in html
+    assert f"The number may be {min(unsure)} to {max(unsure)} (95 %), because it is not known how often annotat" in html
     assert "How far annotators err together The mean certainty of all items is " in html
     fit = cs.fit("dawid-skene", data, dependence=0.3)
     html = words(cs.report(fit, path=tmp_path / "b.html").read_text("utf-8"))
     assert "They assume a dependence" not in html
-    assert "depending on how often annotators" not in html
+    assert "because it is not known how often annotators" not in html
+    assert "less or more often" not in html
 
 
 def test_the_mean_of_ratings_is_as_sure_as_annotators_are_many():
@@ -512,7 +515,8 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "x flu > cold = cough" in text or "x flu > cough = cold" in text
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
-    assert re.search(r"say so: “\w+” then scores \S+ to \S+: cs.compare\(fit, predictions, provenance='indep", text)
+    scores = r"say so: “\w+” then scores \S+ to \S+ \[\S+, \S+\]: "
+    assert re.search(rf"{scores}cs.compare\(fit, predictions, provenance='independent", text)
     assert "See what depends on the assumed reliability" not in text  # the table has it
     assert "In top-1 accuracy, if predictions were made from the annotations, “" in text
     assert re.search(r"allows for another value\. At 0\.33, \d.{,5} items would be less than 90 % certain \(mean", text)
@@ -578,3 +582,12 @@ def test_a_page_fits_the_window_and_its_script_runs(pages, tmp_path, kind, width
     command = ["chromium", *flags, outer.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert words(shown.stdout) == f"{width} {width} 1 false 0 0 {str(dark).lower()} ascending"
+
+
+def test_a_few_rows_that_are_wider_than_a_phone_become_blocks_on_it():
+    heads, row = ["system", "right", "share", "95 % from", "to"], ["a", "5", "0.5", "0.2", "0.8"]
+    assert not _is_wide(heads, [[one] for one in row])
+    wide = [[one] for one in ["a system with a name", *row[1:]]]
+    assert _is_wide(heads, wide)
+    assert not _is_wide(heads[:4], wide[:4])  # which can be read as they are
+    assert not _is_wide(heads, [13 * one for one in wide])

@@ -55,9 +55,9 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         f"{texts['good']} for “good” and {texts['poor']} for “poor”, a lead of {ahead_by(found)}",
         "(95 % intervals in brackets). This assumes that the items with gold labels, the first 40 of the data, are a "
         "random sample.",
-        "system accuracy to quote [95 %] P(best) right on 40 gold labels [95 %] top-1 accuracy by the",
-        "Quote the accuracy in the second column, which uses gold labels and annotations together. The other columns "
-        "show what it is made of.",
+        "system accuracy to quote [95 %] P(best) right on 40 gold labels [95 %] good",
+        f"What these scores are made of. Intervals by the {word} {'are' if word == 'vote' else 'may be'} too narrow. "
+        f"system top-1 accuracy by the {word} alone 95 % interval, all items like these",
         "gold labels matched" if word == "vote" else "gold labels matched; the fit expects ",
         f"top-1 accuracy of “good” {texts['good'].partition(' ')[2]}",
         "“good” alone is right on ",
@@ -75,11 +75,12 @@ def test_systems_are_told_by_gold_labels_and_annotations_together(model, word, t
         assert "Please cite" not in shown
     else:
         unsure = (fit.labels()["certainty"].round(3) < 0.9).sum()
-        assert re.search(rf"items less than 90 % certain \(\d+ to \d+\) {unsure} of 120 ", shown)
-        assert re.search(
-            rf"By the fit, {unsure} items are less than 90 % certain; the number could be \d+ to \d+, depending on how "
-            "often annotators make the same errors.", shown,
-        )  # fmt: skip
+        tile = rf"certain \((\d+ to \d+) if annotators make the same errors less or more often\) {unsure} of 120 "
+        ends = re.search(tile, shown)[1]
+        assert (
+            f"By the fit, {unsure} items are less than 90 % certain. The number may be {ends} (95 %), because it is "
+            "not known how often annotators make the same errors."
+        ) in shown
         assert re.search(r"gold labels matched; the fit expects \d+\.\d \d+ of 40 ", shown)
         assert "Intervals by the fit may be too narrow." in shown
         assert "The 95 % intervals may be too narrow, because coordinate ascent underestimates uncertainty." in shown
@@ -169,7 +170,8 @@ def test_items_with_gold_labels_are_set_beside_the_others():
     np.testing.assert_allclose([apart, low, high], [agree[:GOLD].mean() - agree[GOLD:].mean(), *test])
     own, others = agree[:GOLD].mean(), agree[GOLD:].mean()
     assert f"{own:.2f} of the pairs of annotations agree, and on the 80 others {others:.2f}, a difference of" in words
-    assert f"The votes tie on {tied[:GOLD].mean():.2f} and {tied[GOLD:].mean():.2f} of these items." in words
+    shares = f"{tied[:GOLD].mean():.2f} of the items with gold labels and on {tied[GOLD:].mean():.2f} of the others."
+    assert f"Votes tie on {shares}" in words
     assert words.endswith("first 40 of the data, which is a random sample only if the data are in random order.")
     last = crowd(lambda truth: np.arange(ITEMS) >= GOLD)[0]
     assert "are the first" not in compared_with_others(cs.fit("majority-vote", last))
@@ -297,5 +299,19 @@ def test_a_check_that_leaves_out_the_dependence_says_so(tmp_path):
         told = "this does not check how much they err together, for which certainties suppose dependence 0.30."
         assert any(isinstance(one, str) and told in one for one in words) is said
     shown = page(cs.report(fit, path=tmp_path / "page.html"))
-    assert "To see by how much, sample from the same model: cs.fit('dawid-skene', data, dependence=" in shown
+    told = "so it shows how wide the intervals should be if the model is right. It does not show whether the model is "
+    assert f"{told}right. To sample: cs.fit('dawid-skene', data, dependence=" in shown
     assert "method='gibbs'" in shown
+
+
+def test_the_lead_is_one_number_wherever_it_stands(tmp_path):
+    """Of systems that are hardly apart, as of the sample files."""
+    data, systems = crowd()
+    almost = {"good": systems["good"], "twin": {**systems["good"], "class": systems["good"]["class"][:]}}
+    for item in (1, 60):
+        almost["twin"]["class"][item] = (almost["twin"]["class"][item] + 1) % 3
+    fit = cs.fit("dawid-skene", data)
+    shown = page(cs.report(fit, almost, path=tmp_path / "page.html"))
+    lead = re.search(r", a lead of (\S+) \[", shown)[1]
+    assert float(lead) > 0
+    assert re.search(rf"lead of {float(lead):g}(, as)? seen here", shown)

@@ -1,0 +1,66 @@
+"""What the first system scores if its predictions were made from the annotations, and if it looked at the items."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consilience.evaluation.leaderboard import Comparison
+from consilience.models.intervals import ends
+from consilience.pages.told_apart import ahead_by
+from consilience.rounding import written
+
+ONE_KIND_OF_TWO = (
+    "P(best) assumes that systems of unknown provenance are of one kind: either all were made from the annotations, or "
+    "all looked at the items. With provenance=\"mixed\" each system is considered separately, which can make P(best) a "
+    "range, or a wider one."
+)
+"""What is said of P(best) where it supposes that."""
+
+
+def intervals(comparison: Comparison) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of all systems by either reading, shape ``(2, system)`` each.
+
+    Of systems that looked at the items they go from the lowest to the highest end over the ways in which these may err.
+    """
+    found = np.quantile(comparison.readings.draws, ends(comparison.level), axis=2)
+    low, high = np.clip(found, *comparison.limits)
+    return np.stack([low[0], high[0]]), np.stack([low[1:].min(axis=0), high[1:].max(axis=0)])
+
+
+def own_score(comparison: Comparison, digits: int) -> str:
+    """Return what the first system scores if it looked at the items itself, with its interval; empty if it cannot."""
+    text = comparison.own_texts(digits)[0]
+    if text == "–":
+        return ""
+    _, own = intervals(comparison)
+    return f"{text.replace('–', ' to ')} {_brackets(own[:, comparison.order[0]], digits)}"
+
+
+def two_readings(comparison: Comparison, digits: int, right: str) -> str:
+    """Say what the first system scores by either reading, and how far it is ahead.
+
+    Parameters
+    ----------
+    comparison : of the systems.
+    digits : of scores.
+    right : what a first choice is that counts.
+    """
+    name, *others = comparison.table["system"].tolist()
+    copied, _ = intervals(comparison)
+    alone = written(float(comparison.table.loc[0, "value_alone"]), f".{digits}f")
+    alone += f" {_brackets(copied[:, comparison.order[0]], digits)}"
+    words = (
+        f"The first choice of “{name}” is {right} (top-1 accuracy) on {alone} of the {comparison.unit}s if it was "
+        f"made from the annotations. If the system looked at the {comparison.unit}s itself, it is on "
+        f"{own_score(comparison, digits)}."
+    )
+    if not others:
+        return words
+    which = "both systems" if len(others) == 1 else "all systems"
+    none = "neither" if len(others) == 1 else "none"
+    return f"{words} “{name}” leads “{others[0]}” by {ahead_by(comparison)}, whether {which} looked or {none} did."
+
+
+def _brackets(interval: np.ndarray, digits: int) -> str:
+    low, high = (written(float(one), f"z.{digits}f") for one in interval)
+    return f"[{low}, {high}]"
