@@ -822,7 +822,7 @@ def fit(
     columns: Mapping[str, str] | None = ...,
     read: Mapping[str, Any] | None = ...,
     progress: Progress = ...,
-    reliability: float = ...,
+    reliability: float | Literal['annotators'] = ...,
     rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> PrirnFit: ...
@@ -1264,7 +1264,7 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    reliability: float = ...,
+    reliability: float | Literal['annotators'] = ...,
     rank_weights: Literal['equation-14', 'published-code'] = ...,
     alpha: float = ...,
 ) -> Check: ...

@@ -8,13 +8,14 @@ r"""Probabilistic inverse rank normalisation: Dirichlet plausibilities around IR
 |---|---|---|
 | θ | ``plausibility`` | (entry,) when α = 0, (item, class) otherwise |
 | IRN | see `consilience.models.irn` | (entry,) |
-| γ | ``reliability`` | scalar |
+| γ | ``reliability`` | scalar, or as many as ranked something in item i |
 | α | ``alpha`` | scalar, added to every class; 0 in the paper, 0.01 in the authors' notebook |
 
 This states a posterior directly: there is no likelihood and hence nothing to simulate from. γ is the *total*
 concentration, as it were the number of annotators, and not a power per annotation: it cannot be compared with the
-reliability of `dirichlet` or `plackett-luce`. With α = 0 only classes that somebody named have any mass. As γ grows
-the posterior shrinks to the point estimate.
+reliability of `dirichlet` or `plackett-luce`. By default it is the number of annotators who ranked something in the
+item: a number above it, as in the paper, claims more than they said. With α = 0 only classes that somebody named have
+any mass. As γ grows the posterior shrinks to the point estimate.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from consilience.arrays import Key
+from consilience.arrays import Array, Float, Key
 from consilience.data.rankings import Rankings
 from consilience.models import irn, settings
 from consilience.models.dirichlet import LABELS, RaggedDirichlet
@@ -41,14 +42,18 @@ from consilience.models.truth.classes import ClassTruth
 
 __all__ = ["MODEL", "Settings", "model"]
 
+ANNOTATORS = "annotators"
+"""The reliability by which an item counts as having the annotators that it has."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(settings.Settings):
     """Settings of `prirn`; see the fields."""
 
-    reliability: float = setting(
-        20.0, "how many annotators an item counts as having: the concentration of the Dirichlet", above=0.0
-    )
+    reliability: float | str = setting(
+        ANNOTATORS, "how many annotators an item counts as having, the concentration of the Dirichlet: as many as "
+        "ranked something in it, or a number", above=0.0, words=(ANNOTATORS,),
+    )  # fmt: skip
     rank_weights: str = irn.weights_setting()
     alpha: float = setting(0.0, "concentration added to every class", at_least=0.0)
 
@@ -62,7 +67,7 @@ def density(resolved: Resolved) -> None:
     data, own = resolved.data, resolved.settings
     total = jax.ops.segment_sum(irn.row_weights(data, own.rank_weights), data.entry, data.num_entries)
     per_item = jax.ops.segment_sum(total, data.entry_item, data.num_items)
-    concentration = own.reliability * total / per_item[data.entry_item]
+    concentration = _reliability(data, own.reliability)[data.entry_item] * total / per_item[data.entry_item]
     if own.alpha > 0:
         cells = jnp.full((data.num_items, data.num_classes), own.alpha)
         cells = cells.at[data.entry_item, data.entry_class].add(concentration)
@@ -75,10 +80,25 @@ def density(resolved: Resolved) -> None:
     numpyro.deterministic("plausibility", weight / sums[data.entry_item])
 
 
+def _reliability(data: Rankings, given: float | str) -> Float[Array, " item"]:
+    """Return the concentration of each item."""
+    if given != ANNOTATORS:
+        return jnp.full(data.num_items, float(given))
+    ranks = jax.ops.segment_sum(jnp.ones(data.num_rows), data.report, data.num_reports) > 0
+    return jax.ops.segment_sum(ranks * 1.0, data.report_item, data.num_items)
+
+
+def annotators_of(data: Rankings) -> Float[np.ndarray, " item"]:
+    """Return how many ranked something in each item."""
+    ranks = np.bincount(data.report, minlength=data.num_reports) > 0
+    return np.bincount(np.asarray(data.report_item)[ranks], minlength=data.num_items).astype(float)
+
+
 def exact(resolved: Resolved) -> Closed:
     """Return the Dirichlet posterior of all items."""
-    own, entries = resolved.settings, _entries(resolved.data)
-    concentration = own.reliability * irn.inverse_rank_normalisation(resolved.data, own.rank_weights) + own.alpha
+    own, entries, data = resolved.settings, _entries(resolved.data), resolved.data
+    trusted = annotators_of(data)[data.entry_item] if own.reliability == ANNOTATORS else own.reliability
+    concentration = trusted * irn.inverse_rank_normalisation(data, own.rank_weights) + own.alpha
     return Closed({
         "plausibility": RaggedDirichlet(
             entries.first, entries.class_, concentration, own.alpha, entries.num_classes, per_entry=own.alpha == 0

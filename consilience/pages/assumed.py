@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import special
@@ -19,6 +20,7 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.intervals import ends
+from consilience.models.prirn import ANNOTATORS, annotators_of
 from consilience.pages import SURE, Action, Table, capital
 from consilience.pages.items import below, class_word, effective_draws
 from consilience.pages.next_steps import fit_again
@@ -30,6 +32,7 @@ _CHOOSE = (
     "right. If some items have gold labels, check whether the fit is right as often as its certainties say."
 )
 
+_OF_EACH = "the number of annotators of each item"
 _FACTOR = 3.0  # by which annotators are trusted less, and more
 
 # A sampler is run again where that takes little beside the page, with a part of the draws where it takes longer.
@@ -70,10 +73,10 @@ class Assumed(NamedTuple):
 
 def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
     """Return what all certainties rest on, where the user sets it and no data tell; and what others ``found`` give."""
-    if (trusted := fit.options.get("reliability")) is None:
+    if fit.options.get("reliability") is None:
         return ""
     if not found:
-        return f", assuming reliability {trusted:g}"
+        return f", assuming reliability {trusted(fit):.2g}"
     every = [one.top.value for one in found]
     return f" ({_range(f'{min(every):.2f}', f'{max(every):.2f}', found)})"
 
@@ -125,10 +128,15 @@ def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics
     return found
 
 
+def trusted(fit: Fit) -> float:
+    """Return the reliability that is assumed, of items that have their own its mean; 0 where none is."""
+    given, data = fit.options.get("reliability", 0.0), cast(Any, fit.data)
+    return float(annotators_of(data).mean()) if given == ANNOTATORS else float(given)
+
+
 def others(fit: Fit) -> list[float]:
     """Return the reliabilities that are tried beside the one that is assumed."""
-    trusted = fit.options["reliability"]
-    return [float(f"{one:.2g}") for one in (trusted / _FACTOR, _FACTOR * trusted)]
+    return [float(f"{one:.2g}") for one in (trusted(fit) / _FACTOR, _FACTOR * trusted(fit))]
 
 
 def _to_try(fit: Fit) -> float:
@@ -141,10 +149,8 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     """Say what rests on the reliability; empty where none is assumed. Parameters are those of `reliability_table`."""
     if fit.options.get("reliability") is None:
         return ""
-    meant, _ = _what_it_is(fit)
-    trusted = f"{fit.options['reliability']:g}"
     words = (
-        f"The fit assumes a reliability of {trusted} ({meant}); the data do not show it, and no interval allows for "
+        f"The fit assumes a reliability of {_in_full(fit)}; the data do not show it, and no interval allows for "
         "another value."
     )
     if not found:
@@ -157,11 +163,19 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     return f"{words} {capital(joined([first, *(one.format('') for one in others)]))}."
 
 
+def _in_full(fit: Fit) -> str:
+    """Return which reliability is assumed, and what that is."""
+    if fit.options["reliability"] == ANNOTATORS:
+        data: Any = fit.data
+        return f"{trusted(fit):.2g}, {_OF_EACH}{' on average' * bool(np.ptp(annotators_of(data)))}"
+    return f"{trusted(fit):g} ({_what_it_is(fit)[0]})"
+
+
 def _what_it_is(fit: Fit) -> tuple[str, str]:
     """Return what the reliability is, and which value has every annotation count as itself: one, or as many as are."""
     (setting,) = (one for one in dataclasses.fields(fit.resolved.settings) if one.name == "reliability")
-    meant, _, _ = setting.metadata["help"].partition(":")
-    return meant, "1" if setting.default == 1 else "the number of annotators that an item has"
+    meant = re.split("[:,]", setting.metadata["help"])[0]
+    return meant, "1" if setting.default == 1 else _OF_EACH
 
 
 def _order(own: Assumed, found: Sequence[Assumed], metrics: Sequence[Metric]) -> str:
@@ -204,7 +218,7 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
         return []
     rows = [
         {
-            "reliability": f"{one.reliability:g}{' (assumed)' if one is own else ''}",
+            "reliability": f"{one.reliability:.3g}{' (assumed)' if one is own else ''}",
             f"mean certainty of the top {class_word(fit)}": one.top.value,
             f"items below {SURE}": f"{below(one.top):,}" if one is own else one.unsure,
             **{f"{metrics[0].title} of {name}": value for name, value in one.scores.items()},

@@ -282,7 +282,7 @@ class _Found:
     def as_assumed(self) -> assumed.Assumed:
         """What follows from that one."""
         scores = {name: own[self.metrics[0].name].value for name, own in self.scores.items()}
-        return assumed.Assumed(self.fit.options.get("reliability", 0.0), self.top, scores)
+        return assumed.Assumed(assumed.trusted(self.fit), self.top, scores)
 
     @property
     def by_reliability(self) -> list[Any]:

@@ -58,11 +58,12 @@ def test_alpha_gives_mass_to_every_class(data):
     np.testing.assert_allclose(total, 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3])
-def test_the_density_has_the_concentrations_of_the_exact_posterior(data, alpha):
-    exact = cs.fit("prirn", data, alpha=alpha).posterior.plausibility.concentration
+@pytest.mark.parametrize(("alpha", "reliability"), [(0.0, "annotators"), (0.3, "annotators"), (0.0, 8.0)])
+def test_the_density_has_the_concentrations_of_the_exact_posterior(data, alpha, reliability):
+    options = {"alpha": alpha, "reliability": reliability}
+    exact = cs.fit("prirn", data, **options).posterior.plausibility.concentration
     seeded = numpyro.handlers.seed(prirn.density, 0)
-    sites = numpyro.handlers.trace(seeded).get_trace(prirn.MODEL.resolve(data, None, {"alpha": alpha}))
+    sites = numpyro.handlers.trace(seeded).get_trace(prirn.MODEL.resolve(data, None, options))
     found = np.asarray(sites["plausibility" if alpha else "weight"]["fn"].concentration)
     np.testing.assert_allclose(found[data.entry_item, data.entry_class] if alpha else found, exact, rtol=1e-5)
 
@@ -93,3 +94,17 @@ def test_the_printed_cases(weights, column):
             error = np.sqrt(exact * (1 - exact) / num_draws)
             assert abs(score[item] - exact) < 5 * error, row
             assert abs(exact - row[column]) < 0.005, row
+
+
+def test_by_default_an_item_counts_as_having_the_annotators_that_it_has():
+    """Who ranks nothing does not count; certainty is no more than they said."""
+    nested = [[[[0], [1]], [[0]], [[1, 2]]], [[[1]], [], [[1], [0]]]]
+    data = Rankings.from_nested(nested, classes=list("012"))
+    fit, irn = cs.fit("prirn", data), inverse_rank_normalisation(data)
+    expected = np.array([3.0, 2.0])[data.entry_item] * irn
+    np.testing.assert_allclose(fit.posterior.plausibility.concentration, expected)
+    assert fit.options["reliability"] == "annotators"
+    for item, number in enumerate((3, 2)):
+        alone = Rankings.from_nested(nested[item : item + 1], classes=list("012"))
+        same = cs.fit("prirn", alone, reliability=number)
+        np.testing.assert_allclose(cs.certainty(fit).items[item], cs.certainty(same).items[0])
