@@ -51,6 +51,7 @@ from consilience.evaluation.unit_sums import (
     unit_draws,
     unit_weights,
 )
+from consilience.evaluation.without_annotators import Repeated, leaves_out_annotators, repeated_errors
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import truth_of
 from consilience.notes import Remedy
@@ -249,7 +250,11 @@ def compare(
         looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
         looked["provenance"] = tuple(origin.values())
     else:
-        looked, notes = _own_look(fit, truth, scoring, origin, seed)
+        looks = truth.num_draws > 1 and set(origin.values()) != {"annotations"}
+        how = {"looks": looks, "seed": seed, "missing": missing, "unknown": unknown}
+        repeated = repeated_errors(fit, truth, scoring, list(given.values()), metric, name, **how)
+        looked, notes = _own_look(fit, truth, scoring, origin, seed, repeated)
+        notes += _allow_for_repeated(found, looked, repeated, seed)
     notes += _doubt_dependence(found, truth, scoring, seed)
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
@@ -301,6 +306,21 @@ def _doubt_dependence(found: dict[str, Any], truth: Any, scoring: Scoring, seed:
     return [_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96))]
 
 
+def _allow_for_repeated(
+    found: dict[str, Any], looked: dict[str, Any], repeated: Repeated | None, seed: int
+) -> list[str]:
+    """Add to draws of all readings how scores change with the annotators, and return what has to be said of it."""
+    if repeated is None:
+        return []
+    more = repeated.draws("", seed, found["draws"].shape[1])
+    found["draws"] = found["draws"] + more
+    found["shared_draws"] = more if found["shared_draws"] is None else found["shared_draws"] + more
+    if "own_draws" in looked:
+        own, forms = looked["own_draws"], [form for form in _FORMS if form in repeated.deviations]
+        looked["own_draws"] = own + np.stack([repeated.draws(form, seed, own.shape[2]) for form in forms])
+    return [repeated.note]
+
+
 def _as_witnesses(
     fit: Any, systems: Mapping[str, Any], metric: Any, name: str, found: Mapping[str, Any], seed: int,
     policies: Mapping[str, Any],
@@ -316,7 +336,7 @@ def _as_witnesses(
 
 
 def _own_look(
-    fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int
+    fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int, repeated: Repeated | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the readings with an own look, where such is counted, and what has to be said of readings."""
     words = set(origin.values())
@@ -358,8 +378,8 @@ def _own_look(
             # Where nothing is tempered the fit anew is the one reading.
             rows = slice(0, 1 if truth.dependence.rho else 2)
             draws[rows, place], values[rows, place] = refit_own_look(fit, said, *common, score[place], kept)
-    shares = truth.dependence is not None or not truth.independent_items
-    notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit else []
+    shares = truth.dependence is not None or not truth.independent_items or leaves_out_annotators(fit, truth)
+    notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit and repeated is None else []
     notes += [HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
     first = [_READINGS.format(_anchoring(fit))] if is_open else []
