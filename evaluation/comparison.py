@@ -51,7 +51,7 @@ from consilience.evaluation.unit_sums import (
     unit_draws,
     unit_weights,
 )
-from consilience.evaluation.without_annotators import Repeated, leaves_out_annotators, repeated_errors
+from consilience.evaluation.without_annotators import leaves_out_annotators, repeated_errors
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import truth_of
 from consilience.notes import Remedy
@@ -250,11 +250,7 @@ def compare(
         looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
         looked["provenance"] = tuple(origin.values())
     else:
-        looks = truth.num_draws > 1 and set(origin.values()) != {"annotations"}
-        how = {"looks": looks, "seed": seed, "missing": missing, "unknown": unknown}
-        repeated = repeated_errors(fit, truth, scoring, list(given.values()), metric, name, **how)
-        looked, notes = _own_look(fit, truth, scoring, origin, seed, repeated)
-        notes += _allow_for_repeated(found, looked, repeated, seed)
+        looked, notes = _with_annotators(fit, truth, scoring, given, metric, name, origin, found, seed, unknown)
     notes += _doubt_dependence(found, truth, scoring, seed)
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
@@ -306,19 +302,23 @@ def _doubt_dependence(found: dict[str, Any], truth: Any, scoring: Scoring, seed:
     return [_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96))]
 
 
-def _allow_for_repeated(
-    found: dict[str, Any], looked: dict[str, Any], repeated: Repeated | None, seed: int
-) -> list[str]:
-    """Add to draws of all readings how scores change with the annotators, and return what has to be said of it."""
+def _with_annotators(
+    fit: Any, truth: Any, scoring: Scoring, systems: Mapping[str, Any], metric: Any, name: str, origin: dict[str, str],
+    found: dict[str, Any], seed: int, unknown: str,
+) -> tuple[dict[str, Any], list[str]]:  # fmt: skip
+    """Return what `_own_look` does, and add to draws of all readings how scores change with the annotators."""
+    looks = truth.num_draws > 1 and set(origin.values()) != {"annotations"}
+    repeated = repeated_errors(fit, truth, scoring, systems, metric, name, seed, looks=looks, unknown=unknown)
+    looked, notes = _own_look(fit, truth, scoring, origin, seed, repeated is not None)
     if repeated is None:
-        return []
+        return looked, notes
     more = repeated.draws("", seed, found["draws"].shape[1])
     found["draws"] = found["draws"] + more
     found["shared_draws"] = more if found["shared_draws"] is None else found["shared_draws"] + more
     if "own_draws" in looked:
         own, forms = looked["own_draws"], [form for form in _FORMS if form in repeated.deviations]
         looked["own_draws"] = own + np.stack([repeated.draws(form, seed, own.shape[2]) for form in forms])
-    return [repeated.note]
+    return looked, [*notes, repeated.note]
 
 
 def _as_witnesses(
@@ -336,9 +336,12 @@ def _as_witnesses(
 
 
 def _own_look(
-    fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int, repeated: Repeated | None
+    fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int, allowed: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the readings with an own look, where such is counted, and what has to be said of readings."""
+    """Return the readings with an own look, where such is counted, and what has to be said of readings.
+
+    ``allowed`` is whether intervals allow for what items share in another way.
+    """
     words = set(origin.values())
     if words == {"annotations"} or truth.num_draws == 1:
         return {"provenance": tuple(origin.values())}, []
@@ -379,7 +382,7 @@ def _own_look(
             rows = slice(0, 1 if truth.dependence.rho else 2)
             draws[rows, place], values[rows, place] = refit_own_look(fit, said, *common, score[place], kept)
     shares = truth.dependence is not None or not truth.independent_items or leaves_out_annotators(fit, truth)
-    notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit and repeated is None else []
+    notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit and not allowed else []
     notes += [HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
     first = [_READINGS.format(_anchoring(fit))] if is_open else []

@@ -279,7 +279,7 @@ def _expected_response(
     looked: Float[np.ndarray, "power unit"], said: Int[np.ndarray, " unit"], mean_lead: Float[np.ndarray, " class"],
     start: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Return, by power, epsilon and g of the model of `responses` by a fixed point of their means; how probable each is."""
+    """Return epsilon and g of the model of `responses` by power, a fixed point of means, and how probable it is."""
     class_, size = said % len(mean_lead), len(said)
     prior = _guesses(class_, len(mean_lead))
     classes = csr_array((np.ones(size), class_, np.arange(size + 1)), (size, len(mean_lead)))

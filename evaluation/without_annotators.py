@@ -25,7 +25,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +39,8 @@ from consilience.evaluation.engine import Scoring, fold
 from consilience.evaluation.own_look import Responding, forms_of
 from consilience.evaluation.registry import METRICS
 from consilience.evaluation.unit_sums import UnitSums
-from consilience.inference.updating import refitted
 from consilience.models.truth.classes import ClassTruth
-from consilience.models.truth.truth import Shares
+from consilience.models.truth.truth import CLASSES, Shares
 
 MOST_GROUPS = 10
 _LEAST_GROUPS = 3
@@ -50,7 +49,7 @@ _LEAST_SHARED = 0.5
 # Of a fit that is sampled; of one in closed form so many draws are made.
 _CHAINS, _WARMUP, _DRAWS = 2, 100, 100
 _NULLS = 3  # times that groups are exchanged within items
-_STREAM = 1 << 43
+_STREAM, _NULL = 1 << 43, 1 << 44
 _METHODS = ("exact", "gibbs", "em")
 
 
@@ -100,10 +99,9 @@ class Stack(NamedTuple):
     num_items: int
     shared: float
 
-    def units(self, group: int, groups: Int[np.ndarray, " pair"] | None = None) -> Int[np.ndarray, " item"]:
+    def units(self, group: int, left_out: Int[np.ndarray, " pair"]) -> Int[np.ndarray, " item"]:
         """Return the unit of each item without a group; that of the item itself where nothing is left or left out."""
-        found = np.arange(self.num_items)
-        pair = np.flatnonzero((self.group if groups is None else groups) == group)
+        found, pair = np.arange(self.num_items), np.flatnonzero(left_out == group)
         found[self.item[self.num_items + pair]] = self.num_items + pair
         return found
 
@@ -145,14 +143,14 @@ class Repeated:
 
 
 def repeated_errors(
-    fit: Any, truth: Any, scoring: Scoring, systems: Sequence[Any], metric: Any, name: str, *, looks: bool, seed: int,
-    missing: str, unknown: str,
+    fit: Any, truth: Any, scoring: Scoring, systems: Mapping[str, Any], metric: Any, name: str, seed: int, *,
+    looks: bool, unknown: str,
 ) -> Repeated | None:  # fmt: skip
     """Return how scores change without annotators; None where the data or the model do not allow to leave any out.
 
     Parameters
     ----------
-    fit, truth, scoring, systems, metric, name, seed, missing, unknown : as `compare` has them.
+    fit, truth, scoring, systems, metric, name, seed, unknown : as `compare` has them.
     looks : whether an own look counts.
     """
     groups = None if not leaves_out_annotators(fit, truth) or fit.method not in _METHODS else groups_of(fit.data, seed)
@@ -161,35 +159,34 @@ def repeated_errors(
     data, stack = without_each(fit.data, groups)
     if stack.shared < _LEAST_SHARED:
         return None
-    attributes = fit.attributes | {"chains": _CHAINS, "warmup": _WARMUP} if fit.method == "gibbs" else fit.attributes
-    few = dataclasses.replace(fit, draws=min(_DRAWS, fit.draws), attributes=attributes)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConsilienceWarning)  # the fit has warned already
-            found: Any = refitted(few, data).truth
+            warnings.simplefilter("ignore", ConsilienceWarning)  # the fit and the comparison have warned already
+            units: Any = fit.refitted(data, draws=min(_DRAWS, fit.draws), chains=_CHAINS, warmup=_WARMUP).truth
+            aligned = [align(truth, one, missing="drop", unknown=unknown)[0] for one in systems.values()]
+            given = [_stacked(one, units, stack) for one in aligned]
+            scores = _Scores(units, scoring, given, metric, name, looks)
     except UnsupportedRequest:  # such as priors of single items
         return None
-    given = [_stacked(align(truth, one, missing=missing, unknown=unknown)[0], found, stack) for one in systems]
-    scores = _Scores(stack, found, scoring, given, metric, name, looks)
-    whole = scores.at(np.arange(stack.num_items))
-    every = np.stack([scores.at(stack.units(group)) for group in range(len(groups.size))], axis=-1)
-    deviations = _deviations(whole, every, groups, stack.shared)
-    random, null = np.random.default_rng([seed, _STREAM + 1]), 0.0
-    for _ in range(_NULLS):
-        exchanged = stack.exchanged(random)
-        every = np.stack([scores.at(stack.units(group, exchanged)) for group in range(len(groups.size))], axis=-1)
-        null = null + np.square(_deviations(whole, every, groups, stack.shared)).sum(axis=-1) / _NULLS
-    variance, null = np.square(deviations).sum(axis=(0, -1)), np.sum(null, axis=0)
-    share = np.divide(null, variance, out=np.zeros_like(variance), where=variance > 0)
-    return Repeated(groups, dict(zip(scores.readings, deviations, strict=True)), float(share.min()))
+    whole, number = scores.at(np.arange(stack.num_items)), len(groups.size)
+    random, found = np.random.default_rng([seed, _NULL]), []
+    for exchange in range(1 + _NULLS):
+        left_out = stack.exchanged(random) if exchange else stack.group
+        without = np.stack([scores.at(stack.units(group, left_out)) for group in range(number)], axis=-1)
+        found.append(_deviations(whole, without, groups, stack.shared))
+    if not np.isfinite(found).all():
+        return None
+    variance, *null = np.square(found).sum(axis=(1, -1))
+    share = np.divide(np.mean(null, axis=0), variance, out=np.zeros_like(variance), where=variance > 0)
+    return Repeated(groups, dict(zip(scores.readings, found[0], strict=True)), float(share.min()))
 
 
 def leaves_out_annotators(fit: Any, truth: Any) -> bool:
     """Return whether a fit is of annotators' reports by a model of plausibilities that knows no annotators."""
-    if fit is truth or not isinstance(truth, ClassTruth) or not truth.answers(Shares()) or truth.dependence is not None:
+    if fit is truth or truth.kind is not CLASSES or truth.dependence is not None or not truth.answers(Shares()):
         return False
     known = any("annotator" in site.dims for site in fit.member.sites)
-    return not known and type(fit.data) in (Annotations, Rankings) and fit.engine is None
+    return not known and type(fit.data) in _REPORTS and fit.engine is None
 
 
 def groups_of(data: Annotations | Rankings, seed: int) -> Groups | None:
@@ -198,7 +195,7 @@ def groups_of(data: Annotations | Rankings, seed: int) -> Groups | None:
     Who shares a source is one annotator. Too few are as good as not known; so are positions in lists, which are no
     names.
     """
-    reports = _reports(data)
+    reports = _REPORTS[type(data)](data)
     real = reports.weight > 0
     if not data.num_annotators or (reports.annotator[real] < 0).any() or _are_positions(data, reports):
         return None
@@ -223,7 +220,7 @@ def groups_of(data: Annotations | Rankings, seed: int) -> Groups | None:
 
 def without_each(data: Annotations | Rankings, groups: Groups) -> tuple[Annotations | Rankings, Stack]:
     """Return data of the items, and of each item without each group that reported on it and leaves others."""
-    reports, number = _reports(data), len(groups.size)
+    reports, number = _REPORTS[type(data)](data), len(groups.size)
     counts = reports.names_some & (reports.weight > 0)
     pair = reports.item.astype(np.int64)[counts] * number + groups.of_report[counts]
     pairs, of_pair = np.unique(pair, return_counts=True)
@@ -240,29 +237,47 @@ def without_each(data: Annotations | Rankings, groups: Groups) -> tuple[Annotati
     report = np.concatenate([np.arange(len(reports.item)), report[stays]])
     unit = np.concatenate([reports.item, data.num_items + unit[stays]])
     stack = Stack(np.concatenate([np.arange(data.num_items), item]), group, data.num_items, shared)
-    size = {"num_items": len(stack.item), "num_annotators": data.num_annotators}
-    if isinstance(data, Annotations):
-        label, weight = np.asarray(data.label)[report], np.asarray(data.weight)[report]
-        own = np.maximum(reports.annotator, 0)[report]
-        return Annotations.from_codes(unit, own, label, weight=weight, labels=data.labels, **size), stack
-    rows = np.searchsorted(np.asarray(data.report), np.arange(data.num_reports + 1))
-    row, new = _expanded(rows[report], rows[report + 1])
-    class_ = np.asarray(data.entry_class)[np.asarray(data.entry)[row]]
-    block = np.asarray(data.block)[row]
-    return Rankings.from_codes(unit, reports.annotator[report], new, block, class_, classes=data.classes, **size), stack
+    return _REPEATED[type(data)](data, report, unit, len(stack.item)), stack
 
 
-def _reports(data: Annotations | Rankings) -> _Reports:
-    if isinstance(data, Annotations):
-        item, annotator, weight = (np.asarray(one) for one in (data.item, data.annotator, data.weight))
-        return _Reports(item, annotator, weight, np.ones(len(item), bool))
+def _labels(data: Annotations) -> _Reports:
+    item, annotator, weight = (np.asarray(one) for one in (data.item, data.annotator, data.weight))
+    return _Reports(item, annotator, weight, np.ones(len(item), bool))
+
+
+def _orders(data: Rankings) -> _Reports:
     number = np.bincount(np.asarray(data.report), minlength=data.num_reports)
     item, annotator = np.asarray(data.report_item), np.asarray(data.report_annotator)
     return _Reports(item, annotator, np.ones(len(item)), number > 0)
 
 
+def _labels_again(data: Annotations, report: np.ndarray, unit: np.ndarray, number: int) -> Annotations:
+    """Return some reports, again and again, each of a unit among so many."""
+    who, label, weight = (np.asarray(one)[report] for one in (data.annotator, data.label, data.weight))
+    who = np.maximum(who, 0)  # of rows that do not count
+    size = data.num_annotators
+    return Annotations.from_codes(
+        unit, who, label, weight=weight, labels=data.labels, num_items=number, num_annotators=size
+    )
+
+
+def _orders_again(data: Rankings, report: np.ndarray, unit: np.ndarray, number: int) -> Rankings:
+    """Return the same of rankings."""
+    rows = np.searchsorted(np.asarray(data.report), np.arange(data.num_reports + 1))
+    row, new = _expanded(rows[report], rows[report + 1])
+    who, class_ = np.asarray(data.report_annotator)[report], np.asarray(data.entry_class)[np.asarray(data.entry)[row]]
+    size = data.num_annotators
+    return Rankings.from_codes(
+        unit, who, new, np.asarray(data.block)[row], class_, classes=data.classes, num_items=number, num_annotators=size
+    )
+
+
+_REPORTS: dict[type, Callable[[Any], _Reports]] = {Annotations: _labels, Rankings: _orders}
+_REPEATED: dict[type, Callable[..., Any]] = {Annotations: _labels_again, Rankings: _orders_again}
+
+
 def _are_positions(data: Annotations | Rankings, reports: _Reports) -> bool:
-    """Return whether annotators are called by their places in lists of each item, which tell nothing of who they are."""
+    """Return whether annotators are called by their places in the list of each item, which tell nothing of them."""
     names = data.annotators
     if names is not None and list(names) != [str(code) for code in range(len(names))]:
         return False
@@ -292,11 +307,11 @@ class _Scores:
     """Scores of systems by reading, from the units that stand for the items."""
 
     def __init__(
-        self, stack: Stack, truth: ClassTruth, scoring: Scoring, systems: Sequence[Any], metric: Any, name: str,
-        looks: bool,
-    ) -> None:  # fmt: skip
+        self, truth: ClassTruth, scoring: Scoring, systems: Sequence[Any], metric: Any, name: str, looks: bool
+    ) -> None:
         self.scoring, self.name = scoring, name
-        of_units = METRICS[truth.kind.name](truth, systems, [metric or truth.kind.metric], missing="error", unknown="keep")
+        scored = [metric or truth.kind.metric]
+        of_units = METRICS[truth.kind.name](truth, systems, scored, missing="error", unknown="keep")
         moments = of_units.exact()
         if moments is None:
             sums = UnitSums(of_units)

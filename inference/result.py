@@ -560,6 +560,33 @@ class Fit:
         updating = importlib.import_module("consilience.inference.updating")
         return cast(Fit, updating.updated(self, new_annotations, duplicates=duplicates, progress=progress))
 
+    def refitted(self, data: Contract, *, draws: int | None = None, **fewer: int) -> Fit:
+        """Return a fit of other data by the same model, priors, settings, method, limits and seed; it starts afresh.
+
+        Parameters
+        ----------
+        data : Contract
+            Of the kind that the model takes.
+        draws : int, optional
+            Other than those of this fit, per chain.
+        fewer : int
+            Other ``chains`` or ``warmup``.
+
+        Raises
+        ------
+        UnsupportedRequest : the priors of a loaded fit are known in words only.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fit = cs.fit("dirichlet", cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"]))
+        >>> fit.refitted(cs.Annotations.from_counts([[1, 4]], labels=["no", "yes"])).labels()["label"].tolist()
+        ['yes']
+        """
+        known = {name: value for name, value in fewer.items() if name in self.attributes}
+        like = dataclasses.replace(self, draws=draws or self.draws, attributes={**self.attributes, **known})
+        return cast(Fit, importlib.import_module("consilience.inference.updating").refitted(like, data))
+
     def save(self, path: Any, *, force: bool = False) -> None:
         """Save to a folder; see `consilience.inference.saved.save`."""
         from consilience.inference.saved import save
