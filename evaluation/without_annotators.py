@@ -42,7 +42,12 @@ from consilience.evaluation.unit_sums import UnitSums
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.truth import CLASSES, Shares
 
+ALLOWED = "Intervals allow for errors that an annotator repeats on many items"
+"""What is said of a comparison that does, at the beginning of a note."""
+
 MOST_GROUPS = 10
+"""Of annotators."""
+
 _LEAST_GROUPS = 3
 # Of all that groups report on items, the share that has to leave other reports of the item.
 _LEAST_SHARED = 0.5
@@ -133,7 +138,7 @@ class Repeated:
         """What is said of it."""
         number, annotators = len(self.groups.size), self.groups.num_annotators
         over = f"{annotators} annotators" if number == annotators else f"{annotators} annotators in {number} groups"
-        return f"Intervals allow for errors that an annotator repeats on many items (jackknife over {over})."
+        return f"{ALLOWED} (jackknife over {over})."
 
     def draws(self, form: str, seed: int, number: int) -> Float[np.ndarray, "system replicate"]:
         """Return deviations of scores, normal given a variance that is known from so many groups alone."""

@@ -10,6 +10,7 @@ from consilience.evaluation.classes import Metric
 from consilience.evaluation.comparison import ONE_KIND, TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
+from consilience.evaluation.without_annotators import ALLOWED, leaves_out_annotators
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
@@ -508,21 +509,21 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
     top, fit : certainty of the top class, and what systems are scored against.
     gold : of how many gold labels each system hits how many.
     """
-    truth = fit.truth
+    truth, repeated = fit.truth, any(note.startswith(ALLOWED) for note in comparison.notes)
+    left_out = too_narrow(comparison, fit) or (leaves_out_annotators(fit, truth) and not repeated)
     if is_vote(fit):
         why = ""  # its box says that
     elif truth.num_draws == 1:
         why = (
             "This model gives a point estimate without uncertainty about the truth, so the spread of scores comes only "
-            "from the finite number of items."
+            f"from the finite number of items{' and from errors that an annotator repeats' * repeated}."
         )
     else:
         why = (
             f"Scores by the {fit_word(fit)} are uncertain because the truth is ({below(top, 0.99):,} of "
             f"{counted(truth.num_units, 'items')} have a certainty below 0.99) and because other items would give "
             "other scores (“sd from items”, by the Bayesian bootstrap)"
-            + ("." if too_narrow(comparison, fit) else "; they also allow for what items share, such as annotators' "
-               "errors.")
+            + ("." if left_out else "; they also allow for what items share, such as annotators' errors.")
         )
     why += f" The 95 % intervals may be too narrow, because {TOO_LITTLE_SPREAD}." * is_approximate(fit)
     together = gold.anchored
