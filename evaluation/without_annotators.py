@@ -59,12 +59,16 @@ _METHODS = ("exact", "gibbs", "em")
 
 
 class _Reports(NamedTuple):
-    """Who reported on what, and whether the report names a class; weights are numbers of reports."""
+    """Who reported on what, and whether the report names a class; weights are numbers of reports.
+
+    ``source`` is of each annotator, below 0 of who shares none; None where no one does.
+    """
 
     item: Int[np.ndarray, " report"]
     annotator: Int[np.ndarray, " report"]
     weight: Float[np.ndarray, " report"]
     names_some: Bool[np.ndarray, " report"]
+    source: Any = None
 
 
 class Groups(NamedTuple):
@@ -205,9 +209,9 @@ def groups_of(data: Annotations | Rankings, seed: int) -> Groups | None:
     if not data.num_annotators or (reports.annotator[real] < 0).any() or _are_positions(data, reports):
         return None
     who = np.maximum(reports.annotator, 0)
-    source = getattr(data, "group", None)
-    if source is not None:
-        who = np.where(np.asarray(source) < 0, data.num_annotators + np.arange(data.num_annotators), source)[who]
+    if reports.source is not None:
+        alone = data.num_annotators + np.arange(data.num_annotators)
+        who = np.where(np.asarray(reports.source) < 0, alone, reports.source)[who]
     number = np.bincount(who, reports.weight)
     there = np.flatnonzero(number)
     group = np.full(len(number), -1)
@@ -247,7 +251,7 @@ def without_each(data: Annotations | Rankings, groups: Groups) -> tuple[Annotati
 
 def _labels(data: Annotations) -> _Reports:
     item, annotator, weight = (np.asarray(one) for one in (data.item, data.annotator, data.weight))
-    return _Reports(item, annotator, weight, np.ones(len(item), bool))
+    return _Reports(item, annotator, weight, np.ones(len(item), bool), data.group)
 
 
 def _orders(data: Rankings) -> _Reports:

@@ -42,7 +42,7 @@ from consilience.pages.with_gold import (
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
-_EVEN = 0.5
+_EVEN, _SHARED = 0.5, "; they also allow for what items share, such as annotators' errors"
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
 _IF_ONE_KIND = ", if all systems looked at the items or none did"
@@ -510,20 +510,18 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
     gold : of how many gold labels each system hits how many.
     """
     truth, repeated = fit.truth, any(note.startswith(ALLOWED) for note in comparison.notes)
-    left_out = too_narrow(comparison, fit) or (leaves_out_annotators(fit, truth) and not repeated)
-    if is_vote(fit):
-        why = ""  # its box says that
-    elif truth.num_draws == 1:
+    left_out, why = too_narrow(comparison, fit) or (leaves_out_annotators(fit, truth) and not repeated), ""
+    if not is_vote(fit) and truth.num_draws == 1:
         why = (
             "This model gives a point estimate without uncertainty about the truth, so the spread of scores comes only "
-            f"from the finite number of items{' and from errors that an annotator repeats' * repeated}."
+            f"from the finite number of items{' and from errors that annotators repeat' * repeated}."
         )
-    else:
+    elif not is_vote(fit):  # whose box says that
         why = (
             f"Scores by the {fit_word(fit)} are uncertain because the truth is ({below(top, 0.99):,} of "
             f"{counted(truth.num_units, 'items')} have a certainty below 0.99) and because other items would give "
             "other scores (“sd from items”, by the Bayesian bootstrap)"
-            + ("." if left_out else "; they also allow for what items share, such as annotators' errors.")
+            f"{_SHARED * (not left_out)}."
         )
     why += f" The 95 % intervals may be too narrow, because {TOO_LITTLE_SPREAD}." * is_approximate(fit)
     together = gold.anchored
