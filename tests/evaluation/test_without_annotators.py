@@ -205,7 +205,7 @@ def test_a_sampled_fit_with_names_is_not_said_to_be_too_narrow():
 def test_intervals_hold_the_accuracy_whether_annotators_repeat_errors_or_not(monkeypatch, bias, wider):
     """100 items of 5 classes, 3 to 5 of 6 annotators for each; both systems looked, and are right on 0.84 and 0.76.
 
-    WRITTEN_LATER
+    Figures of more data sets are in the guide of plausibilities.
     """
     names, classes, held, width = [f"annotator {code}" for code in range(6)], list("abcde"), [], []
     real = comparison.repeated_errors
