@@ -227,3 +227,15 @@ def test_intervals_hold_the_accuracy_whether_annotators_repeat_errors_or_not(mon
     assert np.min(np.mean(held, axis=0)) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)
     before, after = np.reshape(width, (-1, 2)).mean(axis=0)
     assert wider[0] < after / before < wider[1]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_page_says_that_intervals_are_too_narrow_where_no_annotators_can_be_left_out(named, tmp_path):
+    data, worth = crowd(items=30, bias=1.0)
+    if not named:
+        data = cs.Rankings.from_nested([[[["a"]], [["b"]], [["a"], ["c"]]]] * 30, classes=CLASSES)
+    systems = {"one": tops(worth.argmax(axis=1)), "two": tops(np.zeros(30, int))}
+    cs.report(cs.fit("prirn", data), systems, path=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert ("probably too narrow" in page) == (not named)
+    assert (SAID.format(4) in page.replace("\N{NO-BREAK SPACE}", " ")) == named
