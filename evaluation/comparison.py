@@ -51,6 +51,7 @@ from consilience.evaluation.unit_sums import (
     unit_draws,
     unit_weights,
 )
+from consilience.evaluation.without_annotators import leaves_out_annotators, repeated_errors
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import truth_of
 from consilience.notes import Remedy
@@ -79,7 +80,8 @@ _READINGS = (
 )
 ONE_KIND = (
     "P(best) assumes that systems of unknown provenance are of one kind: either all were made from the annotations, or "
-    "all looked at the items. With provenance=\"mixed\" each system is considered separately, and P(best) is a range."
+    "all looked at the items. With provenance=\"mixed\" each system is considered separately, which can make P(best) a "
+    "range, or a wider one."
 )
 """What is said of P(best) where it supposes that."""
 _ANCHOR = (
@@ -249,7 +251,7 @@ def compare(
         looked, notes = _as_witnesses(fit, given, metric, name, found, seed, policies), [_WITNESSES]
         looked["provenance"] = tuple(origin.values())
     else:
-        looked, notes = _own_look(fit, truth, scoring, origin, seed)
+        looked, notes = _with_annotators(fit, truth, scoring, given, metric, name, origin, found, seed, unknown)
     notes += list(scoring.assumes)
     notes += _doubt_dependence(found, truth, scoring, seed)
     return Comparison(
@@ -302,6 +304,25 @@ def _doubt_dependence(found: dict[str, Any], truth: Any, scoring: Scoring, seed:
     return [_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96))]
 
 
+def _with_annotators(
+    fit: Any, truth: Any, scoring: Scoring, systems: Mapping[str, Any], metric: Any, name: str, origin: dict[str, str],
+    found: dict[str, Any], seed: int, unknown: str,
+) -> tuple[dict[str, Any], list[str]]:  # fmt: skip
+    """Return what `_own_look` does, and add to draws of all readings how scores change with the annotators."""
+    looks = truth.num_draws > 1 and set(origin.values()) != {"annotations"}
+    repeated = repeated_errors(fit, truth, scoring, systems, metric, name, seed, looks=looks, unknown=unknown)
+    looked, notes = _own_look(fit, truth, scoring, origin, seed, repeated is not None)
+    if repeated is None:
+        return looked, notes
+    more = repeated.draws("", seed, found["draws"].shape[1])
+    found["draws"] = found["draws"] + more
+    found["shared_draws"] = more if found["shared_draws"] is None else found["shared_draws"] + more
+    if "own_draws" in looked:
+        own, forms = looked["own_draws"], [form for form in _FORMS if form in repeated.deviations]
+        looked["own_draws"] = own + np.stack([repeated.draws(form, seed, own.shape[2]) for form in forms])
+    return looked, [*notes, repeated.note]
+
+
 def _as_witnesses(
     fit: Any, systems: Mapping[str, Any], metric: Any, name: str, found: Mapping[str, Any], seed: int,
     policies: Mapping[str, Any],
@@ -317,9 +338,12 @@ def _as_witnesses(
 
 
 def _own_look(
-    fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int
+    fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int, allowed: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the readings with an own look, where such is counted, and what has to be said of readings."""
+    """Return the readings with an own look, where such is counted, and what has to be said of readings.
+
+    ``allowed`` is whether intervals allow for what items share in another way.
+    """
     words = set(origin.values())
     if words == {"annotations"} or truth.num_draws == 1:
         return {"provenance": tuple(origin.values())}, []
@@ -359,8 +383,8 @@ def _own_look(
             # Where nothing is tempered the fit anew is the one reading.
             rows = slice(0, 1 if truth.dependence.rho else 2)
             draws[rows, place], values[rows, place] = refit_own_look(fit, said, *common, score[place], kept)
-    shares = truth.dependence is not None or not truth.independent_items
-    notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit else []
+    shares = truth.dependence is not None or not truth.independent_items or leaves_out_annotators(fit, truth)
+    notes += [TOO_NARROW] if (known or is_open) and shares and not can_refit and not allowed else []
     notes += [HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
     first = [_READINGS.format(_anchoring(fit))] if is_open else []

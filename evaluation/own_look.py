@@ -41,6 +41,7 @@ _WARMUP, _LEAST_ESS, _MOST_THIN = 60, 400, 32
 _UNITS = 1 << 11  # at a time
 # Of a refit: labels that are not tempered, and of MPA as sure as they are right.
 _PLAIN = {"dependence": 0.0, "decisions": "joint"}
+_MOST_STEPS, _STEP = 300, 1e-6  # of a fixed point
 _FLOOR = 1e-30  # below any mean of draws; its logarithm is finite
 
 Weights = Callable[[slice], np.ndarray]  # of some units, ``(unit, replicate)``, the same whenever it is asked
@@ -140,9 +141,7 @@ def responses(
     seen, starts, lengths = np.unique(class_[order], return_index=True, return_counts=True)
     looked = form.at(said)[:, order].astype(np.float32)
     logs, leading = np.log(np.maximum(looked, np.float32(_FLOOR))), form.leading.mean(axis=1, dtype=float)
-    # A quarter each of few classes, as published; of many they would outweigh the guesses.
-    prior = np.full(len(mean_lead), min(0.25, 0.75 / len(mean_lead)))
-    prior[seen] += lengths / len(said) / 2
+    prior = _guesses(class_, len(mean_lead))
     error, guess, power, thin, kept = 0.3, prior / prior.sum(), len(looked) // 2, 1, []
     for sweep in range(-_WARMUP, _MOST_THIN * number):
         odds, own = (error / (1 - error) * guess[seen]).astype(np.float32), looked[power]
@@ -162,6 +161,12 @@ def responses(
                 break
             kept, thin = kept[::2], 2 * thin
     return tuple(np.array(own) for own in zip(*kept, strict=True))  # type: ignore[return-value]
+
+
+def _guesses(class_: Int[np.ndarray, " unit"], number: int) -> Float[np.ndarray, " class"]:
+    """Return the concentrations of the prior of g."""
+    # A quarter each of few classes, as published; of many they would outweigh the guesses.
+    return min(0.25, 0.75 / number) + np.bincount(class_, minlength=number) / len(class_) / 2
 
 
 def ess(draws: Any) -> float:
@@ -198,23 +203,19 @@ def own_look(
     ``said`` are first choices, below 0 where that is no class of the truth; weights are those of the units, and of one
     that keeps intervals from collapsing. A system draws the same at any place among the others.
     """
-    classes, number = np.unique(np.append(forms["knows"].code, said[said >= 0])), len(pseudo_weight)
-    forms = {name: own._replace(code=np.searchsorted(classes, own.code)) for name, own in forms.items()}
-    said, knows = np.where(said < 0, -1, np.searchsorted(classes, said)), forms["knows"]
-    # What a class leads by beyond those without an entry; the last class is never true.
-    base, size = knows.unnamed[0], (said.shape[1], len(classes) + 1)
-    lead = csr_array((knows.named[0] - np.repeat(base, np.diff(knows.first)), knows.code, knows.first), size)
-    total, of_base, of_lead = np.zeros(number), np.zeros(number), np.zeros((size[1], number))
+    number, size = len(pseudo_weight), said.shape[1]
+    forms, said, base, lead = _leads(forms, said)
+    total, of_base, of_lead = np.zeros(number), np.zeros(number), np.zeros((lead.shape[1], number))
     of_leading = {name: np.zeros((len(own.leading), number)) for name, own in forms.items()}
-    for start in range(0, size[0], _UNITS):
-        weight = weights(units := slice(start, min(start + _UNITS, size[0])))
+    for start in range(0, size, _UNITS):
+        weight = weights(units := slice(start, min(start + _UNITS, size)))
         total += weight.sum(axis=0, dtype=float)
         of_base += base[units] @ weight
         of_lead += lead[units].T @ weight
         for name, form in forms.items():
             of_leading[name] += form.leading[:, units] @ weight
     of_lead[:-1] += of_base
-    mean_lead = np.asarray(lead.sum(axis=0), float) / size[0]
+    mean_lead = np.asarray(lead.sum(axis=0), float) / size
     mean_lead[:-1] += base.mean(dtype=float)
     draws, values, copied = {name: np.empty((len(said), number)) for name in forms}, {}, {}
     for name, form in forms.items():
@@ -227,6 +228,75 @@ def own_look(
             middle = float(error.mean()), guess.mean(axis=0, dtype=float), round(power.mean())
             copied[name][place] = copy_statistic(form, own, *middle)
     return OwnLook(draws, values, np.min(list(copied.values()), axis=0))
+
+
+def _leads(
+    forms: dict[str, Form], said: Int[np.ndarray, "system unit"]
+) -> tuple[dict[str, Form], Int[np.ndarray, "system unit"], Float[np.ndarray, " unit"], csr_array]:
+    """Return forms and predictions by codes of the classes that occur, with the probabilities of classes to lead.
+
+    These are, of each unit, those of every class without an entry, and what each class ``(unit, class)`` has beyond
+    that. The last class is never true.
+    """
+    knows, unit = forms["knows"], np.arange(said.shape[1])
+    classes = np.unique(np.append(knows.code, said[said >= 0]))
+    forms = {name: own._replace(code=np.searchsorted(classes, own.code)) for name, own in forms.items()}
+    said, knows, base = np.where(said < 0, -1, np.searchsorted(classes, said)), forms["knows"], knows.unnamed[0]
+    above = knows.named[0] - np.repeat(base, np.diff(knows.first))
+    return forms, said, base, csr_array((above, knows.code, knows.first), (len(unit), len(classes) + 1))
+
+
+class Responding:
+    """What systems score that looked, where any of many units stand for the items; without draws, so that it is smooth.
+
+    Parameters
+    ----------
+    forms : the response models, of all these units.
+    said : first choices of the systems, below 0 where that is no class of the truth.
+    """
+
+    def __init__(self, forms: dict[str, Form], said: Int[np.ndarray, "system unit"]) -> None:
+        self.forms, self._said, self._base, self._lead = _leads(forms, said)
+        self._looked = {name: [form.at(own) for own in self._said] for name, form in self.forms.items()}
+        self._last: dict[tuple[str, int], Any] = {}
+
+    def at(self, units: Int[np.ndarray, " item"]) -> Float[np.ndarray, "form system"]:
+        """Return the scores on units of equal weight."""
+        mean_lead = np.asarray(self._lead[units].mean(axis=0), float)
+        mean_lead[:-1] += self._base[units].mean(dtype=float)
+        found = np.empty((len(self.forms), len(self._said)))
+        for row, (name, form) in enumerate(self.forms.items()):
+            for place, said in enumerate(self._said):
+                looked, leading = self._looked[name][place][:, units], form.leading[:, units].mean(axis=1, dtype=float)
+                # What was found last is near.
+                error, guess, weight = _expected_response(looked, said[units], mean_lead, self._last.get((name, place)))
+                self._last[name, place] = error, guess
+                found[row, place] = weight @ ((1 - error) * leading + error * (guess @ mean_lead))
+        return found
+
+
+def _expected_response(
+    looked: Float[np.ndarray, "power unit"], said: Int[np.ndarray, " unit"], mean_lead: Float[np.ndarray, " class"],
+    start: Any,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Return epsilon and g of the model of `responses` by power, a fixed point of means, and how probable it is."""
+    class_, size = said % len(mean_lead), len(said)
+    prior = _guesses(class_, len(mean_lead))
+    classes = csr_array((np.ones(size), class_, np.arange(size + 1)), (size, len(mean_lead)))
+    if start is None:
+        start = np.full(len(looked), 0.3), np.tile(prior / prior.sum(), (len(looked), 1))
+    error, guess = start
+    for _ in range(_MOST_STEPS):
+        known, guessed = (1 - error)[:, None] * looked, error[:, None] * guess[:, class_]
+        total = np.maximum(known + guessed, _FLOOR)
+        share, before = guessed / total, error
+        counts = prior + share @ classes
+        error, guess = (0.5 + share.sum(axis=1)) / (size + 1), counts / counts.sum(axis=1, keepdims=True)
+        if np.abs(error - before).max() < _STEP:
+            break
+    evidence = np.log(total).sum(axis=1)
+    weight = np.exp(evidence - evidence.max())
+    return error, guess, weight / weight.sum()
 
 
 def copy_statistic(

@@ -70,6 +70,19 @@ def to_arviz(
     return tree
 
 
+def named_dims(
+    member: Model, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
+    """Return the dimensions that have names: a site whose shape the member did not foresee keeps ArviZ's names."""
+    dims, sizes = member.sites.dims, {name: len(ids) for name, ids in coords.items()}
+
+    def foreseen(names: tuple[str, ...], shape: tuple[int, ...]) -> bool:
+        return len(names) == len(shape) and tuple(map(sizes.get, names, shape)) == shape
+
+    shapes = {site: values.shape[2:] for site, values in samples.items() if site in dims}
+    return {site: dims[site] for site, shape in shapes.items() if foreseen(dims[site], shape)}
+
+
 def item_log_likelihoods(member: Model, resolved: Resolved, samples: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the log probability of each item's data in each draw, ``(chain, draw, item)``.
 

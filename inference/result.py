@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 # Numbers of streams of random keys: the same seed gives inference, truth, exported draws, k-hat and the
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
-
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -269,11 +267,13 @@ class Fit:
 
     def _quantities(self, draws: int | None = None) -> dict[str, Any]:
         """Return what summaries and diagnostics are about, with the names of it."""
+        from consilience.inference import posterior
+
         samples = self.samples(draws)
         if self.member.sites.summarised is not None:
             samples = self.member.sites.summarised(samples, self.resolved)
         coords = self.data.coordinates()
-        return {"samples": samples, "dims": self._dims(samples, coords), "coords": coords}
+        return {"samples": samples, "dims": posterior.named_dims(self.member, samples, coords), "coords": coords}
 
     @cached_property
     def worst(self) -> Worst | None:
@@ -302,7 +302,7 @@ class Fit:
 
         samples, coords = self.samples(draws), self.data.coordinates()
         groups: dict[str, Any] = {"posterior": samples}
-        dims = self._dims(samples, coords)
+        dims = posterior.named_dims(self.member, samples, coords)
         if self.run is not None and self.run.stats:
             groups["sample_stats"] = self.run.stats
         if log_likelihood:
@@ -517,8 +517,6 @@ class Fit:
             **({"notes": "; ".join(note.words() for note in said)} if (said := self.findings()) else {}),
         }  # fmt: skip
 
-    # ---- other fits
-
     def update(self, new_annotations: Any, *, duplicates: str = "keep", progress: Progress = None) -> Fit:
         """Return a fit of these annotations and new ones together; this one stays as it is.
 
@@ -560,6 +558,18 @@ class Fit:
         updating = importlib.import_module("consilience.inference.updating")
         return cast(Fit, updating.updated(self, new_annotations, duplicates=duplicates, progress=progress))
 
+    def refitted(self, data: Contract, **limits: int) -> Fit:
+        """Return a fit of other data by the same model, priors, settings, method, limits and seed; it starts afresh.
+
+        Parameters
+        ----------
+        data : Contract
+            Of the kind that the model takes.
+        limits : int
+            Other ``draws``, ``chains`` or ``warmup`` where the method has such.
+        """
+        return cast(Fit, importlib.import_module("consilience.inference.updating").refitted(self, data, **limits))
+
     def save(self, path: Any, *, force: bool = False) -> None:
         """Save to a folder; see `consilience.inference.saved.save`."""
         from consilience.inference.saved import save
@@ -588,13 +598,3 @@ class Fit:
         columns = self.table_columns(first) if self._has_truth and self.data.is_whole and self.engine is None else None
         listed = f"Tables: {', '.join(f'fit.{name}()' for name in (first, *others))}"
         return html("\n".join(self._lines), said, columns, listed)
-
-    def _dims(self, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-        """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
-        dims, sizes = self.member.sites.dims, {name: len(ids) for name, ids in coords.items()}
-
-        def foreseen(names: tuple[str, ...], shape: tuple[int, ...]) -> bool:
-            return len(names) == len(shape) and tuple(map(sizes.get, names, shape)) == shape
-
-        shapes = {site: values.shape[2:] for site, values in samples.items() if site in dims}
-        return {site: dims[site] for site, shape in shapes.items() if foreseen(dims[site], shape)}

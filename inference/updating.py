@@ -60,14 +60,18 @@ def updated(fit: Fit, new: Any, *, duplicates: str, progress: Progress) -> Fit:
     return found
 
 
-def refitted(fit: Fit, data: Contract) -> Fit:
+def refitted(fit: Fit, data: Contract, *, draws: int | None = None, **limits: int) -> Fit:
     """Return a fit of other data by the same model, priors, settings, method, limits and seed; it starts afresh.
+
+    Draws may be others, and of chains and warm-up what the fit has.
 
     Raises
     ------
     UnsupportedRequest : the priors of a loaded fit are known in words only.
     """
-    plan = dataclasses.replace(_plan(fit, data, fit.method), reason=fit.reason)
+    known = {name: value for name, value in limits.items() if name in fit.attributes}
+    like = dataclasses.replace(fit, draws=draws or fit.draws, attributes={**fit.attributes, **known})
+    plan = dataclasses.replace(_plan(like, data, fit.method), reason=fit.reason)
     return completed(plan, None, False, time.perf_counter())
 
 

@@ -9,13 +9,6 @@ from consilience.models.intervals import ends
 from consilience.pages.told_apart import ahead_by
 from consilience.rounding import written
 
-ONE_KIND_OF_TWO = (
-    "P(best) assumes that systems of unknown provenance are of one kind: either all were made from the annotations, or "
-    "all looked at the items. With provenance=\"mixed\" each system is considered separately, which can make P(best) a "
-    "range, or a wider one."
-)
-"""What is said of P(best) where it supposes that."""
-
 
 def intervals(comparison: Comparison) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of all systems by either reading, shape ``(2, system)`` each.

@@ -19,6 +19,7 @@ from consilience.evaluation.first_choices import FirstChoices
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.rank_agreement import RankAgreement, rank_agreement
 from consilience.evaluation.scores import Score
+from consilience.evaluation.without_annotators import leaves_out_annotators
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Ranked
@@ -207,8 +208,10 @@ class _Found:
     ) -> None:  # fmt: skip
         self.fit, self.truth, self.unit = fit, remembering(fit.truth), fit.data.unit
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
-        # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them.
-        self.compared = self.truth if self.truth.dependence is None else fit
+        # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them. Nor
+        # can it leave any out, where a model does not know them.
+        known = self.truth.dependence is None and not leaves_out_annotators(fit, self.truth)
+        self.compared = self.truth if known else fit
         metrics = _metrics(metric, self.truth, systems) if systems else []
         self.metrics = [_of_side() if fit.data.rows == "rating" and one.name == "top-1" else one for one in metrics]
 
@@ -338,7 +341,7 @@ class _Found:
     @functools.cached_property
     def other_leads(self) -> Leads:
         """Where other systems are ahead of the first."""
-        return other_leads(self.truth, self.systems, self.metrics, self.comparison, self.scores, **self.policies)
+        return other_leads(self.compared, self.systems, self.metrics, self.comparison, self.scores, **self.policies)
 
     @functools.cached_property
     def said(self) -> Choices | None:

@@ -155,7 +155,7 @@ def other_leads(
 
     Parameters
     ----------
-    truth : that they are scored against.
+    truth : that they are scored against, or its fit.
     systems : predictions by name.
     metrics : the first is that of the leaderboard.
     comparison : the leaderboard.

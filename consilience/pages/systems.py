@@ -10,11 +10,12 @@ from consilience.evaluation.classes import Metric
 from consilience.evaluation.comparison import ONE_KIND, TOO_NARROW, of_one_kind
 from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.scores import Score
+from consilience.evaluation.without_annotators import ALLOWED, leaves_out_annotators
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital
-from consilience.pages.by_reading import ONE_KIND_OF_TWO, two_readings
+from consilience.pages.by_reading import two_readings
 from consilience.pages.by_reading import own_score as own_score_of
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
@@ -43,7 +44,7 @@ from consilience.pages.with_gold import (
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
-_EVEN = 0.5
+_EVEN, _SHARED = 0.5, "; they also allow for what items share, such as annotators' errors"
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
 _IF_ONE_KIND = ", if all systems looked at the items or none did"
@@ -256,7 +257,6 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
     """
     shown = not is_vote(fit) and gold.anchored is None  # P(best) by the comparison
     notes = [note for note in comparison.notes if (shown or note != ONE_KIND) and note != TOO_NARROW]
-    notes = [ONE_KIND_OF_TWO if note == ONE_KIND else note for note in notes]
     if not is_open(comparison):
         return notes
     if gold.anchored is not None:
@@ -496,21 +496,19 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
     top, fit : certainty of the top class, and what systems are scored against.
     gold : of how many gold labels each system hits how many.
     """
-    truth = fit.truth
-    if is_vote(fit):
-        why = ""  # its box says that
-    elif truth.num_draws == 1:
+    truth, repeated = fit.truth, any(note.startswith(ALLOWED) for note in comparison.notes)
+    left_out, why = too_narrow(comparison, fit) or (leaves_out_annotators(fit, truth) and not repeated), ""
+    if not is_vote(fit) and truth.num_draws == 1:
         why = (
             "This model gives a point estimate without uncertainty about the truth, so the spread of scores comes only "
-            "from the finite number of items."
+            f"from the finite number of items{' and from errors that annotators repeat' * repeated}."
         )
-    else:
+    elif not is_vote(fit):  # whose box says that
         why = (
             f"Scores by the {fit_word(fit)} are uncertain because the truth is ({below(top, 0.99):,} of "
             f"{counted(truth.num_units, 'items')} have a certainty below 0.99) and because other items would give "
             "other scores (“sd from items”, by the Bayesian bootstrap)"
-            + ("." if too_narrow(comparison, fit) else "; they also allow for what items share, such as annotators' "
-               "errors.")
+            f"{_SHARED * (not left_out)}."
         )
     why += f" The 95 % intervals may be too narrow, because {TOO_LITTLE_SPREAD}." * is_approximate(fit)
     together = gold.anchored
