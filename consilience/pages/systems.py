@@ -15,8 +15,8 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital
-from consilience.pages.by_reading import two_readings
 from consilience.pages.by_reading import own_score as own_score_of
+from consilience.pages.by_reading import two_readings
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word, named_items

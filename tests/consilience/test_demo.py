@@ -142,7 +142,7 @@ def test_the_least_certain_patients_come_first(studies):
     assert more.title == "Without a prior, 4 patients would get a different grade"
     assert changed.tolist() == re.findall(r"(\d+) \(\d, not \d\)", more.blocks[0])
     assert "get a different grade, with a certainty of 0.97 or more: 2 (4, not 3), " in more.blocks[0]
-    assert more.blocks[1].startswith("Accuracies lean")
+    assert more.blocks[1].startswith("Confusion matrices lean")
     assert set(changed) <= set(table["patient"])
     assert 0.97 < without["certainty"][own["label"] != without["label"]].min() < 0.98
     assert study.finding.startswith(f"Anaesthetists: {min(every)} to {max(every)} of 45 grades are sure if graders ma")

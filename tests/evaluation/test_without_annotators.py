@@ -168,10 +168,11 @@ def test_annotators_who_repeat_errors_make_intervals_wider_and_differences_stay_
     names = [f"annotator {code}" for code in range(6)]
     data, worth = crowd(items=300, per_item=4, names=names, bias=1.5)
     same = tops(worth.argmax(axis=1))
-    ranked, found = found_by(monkeypatch, cs.fit("prirn", data), {"one": same, "two": same}, provenance="independent")
+    fit, systems = cs.fit("prirn", data, reliability=20), {"one": same, "two": same}
+    ranked, found = found_by(monkeypatch, fit, systems, provenance="independent")
     assert ranked.notes == (SAID.format(6),)
     monkeypatch.setattr(comparison, "repeated_errors", lambda *a, **k: None)
-    before = cs.compare(cs.fit("prirn", data), {"one": same, "two": same}, provenance="independent")
+    before = cs.compare(fit, systems, provenance="independent")
     width = [one.table["upper"][0] - one.table["lower"][0] for one in (before, ranked)]
     assert width[1] > 1.3 * width[0]
     ends = [one.pairs[["lower", "upper"]] for one in (before, ranked)]
@@ -216,7 +217,7 @@ def test_intervals_hold_the_accuracy_whether_annotators_repeat_errors_or_not(mon
             name: tops(np.where(random.random(100) < knows, truth, random.integers(0, 5, 100)), classes)
             for name, knows in {"one": 0.8, "two": 0.7}.items()
         }
-        fit = cs.fit("prirn", data)
+        fit = cs.fit("prirn", data, reliability=20)
         for allowed in (lambda *a, **k: None, real):
             monkeypatch.setattr(comparison, "repeated_errors", allowed)
             ranked = cs.compare(fit, systems, provenance="independent")
