@@ -252,8 +252,7 @@ def compare(
         looked["provenance"] = tuple(origin.values())
     else:
         looked, notes = _with_annotators(fit, truth, scoring, given, metric, name, origin, found, seed, unknown)
-    notes += list(scoring.assumes)
-    notes += _doubt_dependence(found, truth, scoring, seed)
+    notes += [*scoring.assumes, *_doubt_dependence(found, truth, scoring, seed)]
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
         notes=tuple(notes), num_items=scoring.num_units, unit=scoring.unit, level=level, num_chains=chains,
