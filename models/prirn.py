@@ -51,8 +51,8 @@ class Settings(settings.Settings):
     """Settings of `prirn`; see the fields."""
 
     reliability: float | str = setting(
-        ANNOTATORS, "how many annotators an item counts as having, the concentration of the Dirichlet: as many as "
-        "ranked something in it, or a number", above=0.0, words=(ANNOTATORS,),
+        ANNOTATORS, "how many annotators an item counts as having, the concentration of the Dirichlet: a number, "
+        "or as many as ranked something in it", above=0.0, words=(ANNOTATORS,),
     )  # fmt: skip
     rank_weights: str = irn.weights_setting()
     alpha: float = setting(0.0, "concentration added to every class", at_least=0.0)
