@@ -54,7 +54,7 @@ def scores_at_a_glance(
     scores : of each.
     title : of the figure.
     other : scores that are drawn thin and grey below those.
-    marks : by what they are, single values of each system: lines and crosses.
+    marks : by what they are, single values of each system: lines, crosses and diamonds.
     note : under the scale.
     """
     number = min(len(names), _MOST_SYSTEMS)
@@ -70,7 +70,7 @@ def scores_at_a_glance(
     if other is not None:
         ax.hlines(rows + 0.27, other.lower[:number], other.upper[:number], color=INK, linewidth=1.6, alpha=0.55)
         handles, labels = [*handles, _line(INK, "", 1.6)], [*labels, other.label]
-    for (label, values), marker in zip((marks or {}).items(), "|x", strict=False):
+    for (label, values), marker in zip((marks or {}).items(), "|xD", strict=False):
         drawn = ax.plot(values[:number], rows, marker, color=INK, markersize=14 if marker == "|" else 7)
         drawn[0].set_markeredgewidth(1.8)
         handles, labels = [*handles, *drawn], [*labels, label]

@@ -65,6 +65,7 @@ from consilience.pages.items import (
     effective_draws,
     items_section,
     near_ties,
+    sure_throughout,
     too_high,
 )
 from consilience.pages.looked import Choices, choices
@@ -94,11 +95,13 @@ from consilience.pages.systems import (
 from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.with_gold import anchored, is_open, not_corrected, with_refits
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import reaches, within
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
 _MOST_NAMED = 3  # wrong labels
+
+_SEE_ANNOTATORS = "What gold labels say against these probabilities is under Annotators."
 
 
 def classes_page(
@@ -177,7 +180,8 @@ def _verdict(found: _Found, chains: FoundChains | None, scored: ChainScores) -> 
         return ""
     doubted = found.halves is not None and found.halves.told
     board = found.comparison if found.systems else None
-    return first_screen.verdict(found.fit, found.top, found.gold, doubted, board, found.by_gold)
+    firm = None if is_vote(found.fit) else found.sure_throughout
+    return first_screen.verdict(found.fit, found.top, found.gold, doubted, board, found.by_gold, firm)
 
 
 def _figure(found: _Found, named: Any, chains: FoundChains | None, scored: ChainScores) -> Any:
@@ -271,7 +275,14 @@ class _Found:
     @functools.cached_property
     def unsure_at_others(self) -> list[int]:
         """How many items are uncertain at the ends of how far annotators may err together; empty where it is known."""
-        return [int((one.round(3) < SURE).sum()) for one in at_other_dependence(self.truth, self.top).values()]
+        return [int((~reaches(one, SURE)).sum()) for one in at_other_dependence(self.truth, self.top).values()]
+
+    @functools.cached_property
+    def sure_throughout(self) -> int | None:
+        """How many items are certain at both ends and as assumed; None where these make no difference."""
+        if not self.unsure_at_others or len({below(self.top), *self.unsure_at_others}) == 1:
+            return None
+        return int(sure_throughout(self.top, at_other_dependence(self.truth, self.top)).sum())
 
     @functools.cached_property
     def at_others(self) -> list[assumed.Assumed]:
@@ -313,8 +324,9 @@ class _Found:
         found = right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
         if self.gold is None:
             return found
-        doubts = [self.gold.doubt if self.gold.beside else "", "" if self.halves is None else self.halves.doubt]
-        found = found._replace(doubt=f"{capital('; '.join(filter(None, doubts)))}." if any(doubts) else "")
+        doubts = [f"{self.gold.doubt}."] if self.gold.beside else []
+        doubts += [_SEE_ANNOTATORS] if self.halves is not None and self.halves.told else []
+        found = found._replace(doubt=" ".join(doubts))
         if not found.leads or self.gold.score.items == self.truth.num_units or not is_open(self.comparison):
             return found
         return found.with_both(anchored(self.fit, self.systems, metric, self.policies))
@@ -463,7 +475,6 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
     else:
         of_labels = beside_a_vote(gold) if gold.voted is not None and not gold.beside else _by_gold(found, gold, named)
         said.insert(len(by_chain) if found.unit == "mention" else len(said), of_labels)
-        said += _of_halves(found)
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     if found.systems and found.by_gold.anchored is None and found.other_leads.is_clear:
@@ -524,7 +535,3 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
         f"The fit's labels match {gold.counts}{used}{gold.beside}{beside}.{supposed}"
     )
 
-
-def _of_halves(found: _Found) -> list[str]:
-    """Say whether annotators are as the fit says, by gold labels; nothing where that may be chance."""
-    return [found.halves.finding] if found.halves is not None and found.halves.told else []

@@ -21,14 +21,14 @@ from consilience.pages.crowd import (
 )
 from consilience.pages.gold_needed import more_gold
 from consilience.pages.items import effective_draws
-from consilience.pages.next_steps import compare_again, decided, fit_again, rank_more, whose_columns
+from consilience.pages.next_steps import compare_again, decided, fit_again, fit_and_report, rank_more, whose_columns
 from consilience.pages.ratings import to_take_off, to_write
 from consilience.pages.run import is_counted, is_vote, without_evidence
 from consilience.pages.systems import in_words, own_score
 from consilience.pages.told_apart import share_apart
 from consilience.pages.with_gold import is_open
 from consilience.printing import joined
-from consilience.rounding import probability
+from consilience.rounding import probability, reaches
 
 _MOST_NAMED = 3  # annotators to look at
 
@@ -49,8 +49,9 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
     if is_counted(fit):
         weighs = " and weights annotators by their errors" * (fit.data.rows == "annotation")
         better = f"says how sure it is of each label{weighs}"
+    systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)} if found.systems else {}
     others = [
-        Action(f"Fit {note.model} instead, which {better}:", fit_again(fit, note.model, output=note.model))
+        Action(f"Fit {note.model} instead, which {better}:", fit_and_report(fit, note.model, systems))
         for note in fit.findings() if note.model
     ]  # fmt: skip
     longer: list[Action] = []
@@ -143,7 +144,7 @@ def _how_many(fit: Fit, found: Any) -> str:
     least = f"{items} with tied votes" if vote else f"least certain {items}"
     if found.truth.num_draws == 1 or fit.data.rows == "rating":  # of which the page states other certainties
         return least
-    doubtful = np.round(found.top.items, 3) < (1 if vote else SURE)
+    doubtful = ~reaches(found.top.items, 1 if vote else SURE)
     gold = unused_gold(fit.resolved) if fit.data.rows == "annotation" else None
     has_gold = np.zeros(len(doubtful), bool) if gold is None else gold >= 0
     open_, known = doubtful & ~has_gold, bool((doubtful & has_gold).any())
@@ -215,9 +216,18 @@ def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
         lowest = _lowest_of_votes(annotators)
         return [Action(f"Review the labels of {lowest}", section="Annotators")] if lowest else []
     worst = _worst(annotators, blind)
+    worst += " (gold labels single none out)" * _none_clearly_low(annotators)
     by_sensitivity = bool(worst) and "sensitivity" in annotators and "accuracy" not in annotators
     who = "with the lowest sensitivity" if by_sensitivity else "who seem to err most"
     return [Action(f"Review the annotators {who}{worst}", section="Annotators")]
+
+
+def _none_clearly_low(annotators: Any) -> bool:
+    """Return whether there are gold labels of annotators, which none matches clearly less often than the others."""
+    if "gold_items" not in annotators or not (annotators["gold_items"] > 0).any():
+        return False
+    known = annotators[annotators["gold_items"] > 0]
+    return not clearly_low(known["annotator"], known["gold_items"], known["gold_right"])
 
 
 def _worst(annotators: Any, blind: str) -> str:

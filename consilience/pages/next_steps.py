@@ -55,6 +55,22 @@ def fit_again(fit: Fit, model: str = "", *, output: str, reading: Sequence[str] 
     return f"cs.fit({', '.join([named, 'data', *(f'{one}={value!r}' for one, value in settings.items())])})"
 
 
+def fit_and_report(fit: Fit, model: str, systems: Mapping[str, Any]) -> str:
+    """Return the line that fits the data by another model and makes the page of it, with the same systems.
+
+    Parameters
+    ----------
+    fit, model : that was made, and the other model.
+    systems : predictions by name.
+    """
+    again = fit_again(fit, model, output=model)
+    if by_command(fit, model):
+        files = [shlex.quote(system.file or f"{name}.csv") for name, system in systems.items()][:_MOST_FILES]
+        scored = ["--predictions", *files, *["…"] * (len(systems) > _MOST_FILES)] * bool(systems)
+        return f"{again} && {' '.join(['consilience report', model, *scored, f'-o {model}.html'])}"
+    return f"cs.report({again}{', predictions' * bool(systems)}, path='{model}.html')"
+
+
 def compare_again(fit: Fit, systems: Mapping[str, Any], **given: str) -> str:
     """Return the line that compares systems, in that order, in another way; of none, files to put in their place."""
     if fit.folder:

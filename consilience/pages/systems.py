@@ -139,7 +139,7 @@ def _side_by_side(
     apart = apart_on(choices, gold.order(comparison)) if len(comparison.table) > 1 else ""
     orders = [apart, ahead, "" if gold.leads else _by_point(comparison)]
     said = [_to_quote(fit, gold), by_gold, *(f"{capital(one)}." for one in orders if one)]
-    text = " ".join(filter(None, [*said, _alone(comparison, fit, gold)]))
+    text = " ".join(filter(None, said))
     return [text] if text else []
 
 
@@ -266,8 +266,10 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
 
 
 def _what_is_drawn(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
-    """Say what the thin lines of the figure are, where they are beside scores with gold labels."""
-    return [_BY_FIT.format(fit_word(fit))] * (is_open(comparison) and gold.anchored is not None)
+    """Say what the thin lines of the figure are, where they are beside scores with gold labels; and their order."""
+    if gold.anchored is None:
+        return []
+    return [_BY_FIT.format(fit_word(fit))] * is_open(comparison) + [*filter(None, [_alone(comparison, fit, gold)])]
 
 
 def _digits(fit: Fit, low: float, high: float) -> int:
