@@ -85,6 +85,7 @@ from consilience.pages.ratings import (
 )
 from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, has_first_screen, is_counted, is_vote, line_of, without_evidence
+from consilience.pages.scored_sides import allowing_for_moves, sides_as_truth
 from consilience.pages.sides import Sides, Without, sides_of, without_offsets
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
@@ -145,7 +146,7 @@ def classes_page(
     if systems:
         said = gold_alerts(fit, found.gold, found.comparison, systems, found.metrics[0], policies)
         board = leaderboard_section(
-            found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads,
+            found.comparison, found.certain, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads,
             found.said,
         )
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
@@ -211,10 +212,27 @@ class _Found:
     ) -> None:  # fmt: skip
         self.fit, self.truth, self.unit = fit, remembering(fit.truth), fit.data.unit
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
-        # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them.
-        self.compared = self.truth if self.truth.dependence is None else fit
         metrics = _metrics(metric, self.truth, systems) if systems else []
         self.metrics = [_of_side() if fit.data.rows == "rating" and one.name == "top-1" else one for one in metrics]
+
+    @functools.cached_property
+    def scored(self) -> Any:
+        """The truth that systems are scored against: of ratings what the page says of the sides."""
+        if self.fit.data.rows != "rating" or self.without_offsets is None:
+            return self.truth
+        return sides_as_truth(self.fit, self.without_offsets)
+
+    @property
+    def compared(self) -> Any:
+        """The same, or the fit: of a crowd a system that looked itself is fitted with the annotators."""
+        return self.scored if self.truth.dependence is None else self.fit
+
+    @functools.cached_property
+    def certain(self) -> Score:
+        """The certainty of the top class, as the page has it: of ratings that of the sides."""
+        if self.scored is self.truth:
+            return self.top
+        return dataclasses.replace(self.top, items=self.sides.certainty)
 
     @functools.cached_property
     def annotators(self) -> Any:
@@ -337,20 +355,23 @@ class _Found:
         found = compare(
             self.compared, self.systems, metric=self.metrics[0], provenance=self.provenance, **self.policies
         )  # fmt: skip
+        if self.scored is not self.truth and self.without_offsets is not None:
+            given = self.fit, self.without_offsets, self.systems, self.metrics[0], self.policies
+            return allowing_for_moves(found, *given)
         return with_refits(self.fit, found, self.systems, self.metrics[0], self.policies)
 
     @functools.cached_property
     def scores(self) -> dict[str, dict[str, Score]]:
         """All metrics of each system."""
         return {
-            name: evaluate(self.truth, system, self.metrics, **self.policies)
+            name: evaluate(self.scored, system, self.metrics, **self.policies)
             for name, system in self.systems.items()
         }
 
     @functools.cached_property
     def other_leads(self) -> Leads:
         """Where other systems are ahead of the first."""
-        return other_leads(self.truth, self.systems, self.metrics, self.comparison, self.scores, **self.policies)
+        return other_leads(self.scored, self.systems, self.metrics, self.comparison, self.scores, **self.policies)
 
     @functools.cached_property
     def said(self) -> Choices | None:
