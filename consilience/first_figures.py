@@ -112,7 +112,8 @@ def items_by_mean(
     few += f"; {len(named)} are named" * (len(named) < len(order))
     ax.set_xticks(rank[named], [_brief(shown_name(names[order[one]])) for one in named], rotation=90, fontsize=8)
     level = f"{100 * (2 * sure - 1):.0f} %"
-    ax.set(title=f"Mean of each item, with {level} interval", xlabel=f"items, lowest first{few}", ylabel="rating")
+    clear = f"{level}: clear of {threshold:g} means {100 * sure:.0f} % certain"
+    ax.set(title=f"Mean of each item, with interval\n({clear})", xlabel=f"items, lowest first{few}", ylabel="rating")
     ax.grid(axis="y")
     legend_below(ax, handles, told)
     return ax

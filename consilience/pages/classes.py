@@ -167,7 +167,7 @@ def classes_page(
         findings=_findings(found, named, of_chains, scored),
         actions=next_classes.actions(fit, found, named, of_chains),
         verdict=_verdict(found, of_chains, scored), figure=_figure(found, named, of_chains, scored),
-        method=not_the_posterior(found.without_offsets) if known else "",
+        method=not_the_posterior(found.without_offsets, systems=bool(systems)) if known else "",
     )  # fmt: skip
 
 
@@ -466,7 +466,7 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
     if found.fit.data.rows == "rating":
         without = found.without_offsets
         said += [
-            sides_words(found.fit, found.sides, found.offsets, without, systems=bool(found.systems)),
+            *filter(None, [sides_words(found.fit, found.sides, found.offsets, without, systems=bool(found.systems))]),
             *found.offsets.finding(corrected=without is not None),
         ]
     beside = [f"{found.by_gold}."] * found.by_gold.leads

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import SURE, capital
-from consilience.pages.by_reading import intervals
+from consilience.pages.by_reading import figure_by_reading
 from consilience.pages.gold import BesideGold, SystemsByGold
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, is_vote
-from consilience.pages.systems import held, how_narrow, in_words, opening, score_of, too_narrow
+from consilience.pages.systems import IF_ONE_KIND, held, how_narrow, in_words, opening, score_of, too_narrow
 from consilience.pages.told_apart import BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
 from consilience.printing import counted
@@ -155,7 +154,7 @@ def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
         if sign_test(own.each, other.each) >= 1 - LEVEL:
             return f"{which_is_better(comparison)}{_IS_OPEN}"
         return f"“{first}” is right on more of {gold.labels} than “{second}”, which is more than chance would explain"
-    said = opening(comparison, fit).removesuffix(": ")
+    said = opening(comparison, fit).removesuffix(": ").replace(IF_ONE_KIND, "")  # which a finding and the table say
     if not said:  # a vote is surer of its order than it may be, by nobody knows how much
         return f"it puts “{comparison.table['system'].iloc[0]}” first without saying how sure that is"
     said += " (it may be less)" * ("with probability" in said and bool(too_narrow(comparison, fit)))
@@ -219,25 +218,9 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         return system_figures.scores_at_a_glance(names, first, title)
     note = f"95 % intervals, {how_narrow(fit)}" if narrow else sure
     if is_open(comparison):
-        copied, looked = _by_reading(comparison, places)
-        return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)
+        return figure_by_reading(comparison, names, title, note)
     scores = Scores("score", comparison.readings.range[:1, places], lower, upper)
     return system_figures.scores_at_a_glance(names, scores, title, note=note)
-
-
-def _by_reading(comparison: Comparison, places: Sequence[int]) -> tuple[Scores, Scores]:
-    """Return the scores of systems in that order by where predictions come from: the annotations, or an own look.
-
-    What a system's known provenance leaves out is not a number, and not drawn.
-    """
-    readings = comparison.readings
-    counts = np.array([[0 in options, options[-1] > 0] for options in readings.options])[places].T
-    copied, looked = (one[:, places] for one in intervals(comparison))
-    alone = Scores("predictions made from the annotations", *(
-        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], *copied)
-    ))  # fmt: skip
-    own = (np.where(counts[1], one, np.nan) for one in looked)
-    return alone, Scores("system looked at the items itself", np.empty((0, len(places))), *own)
 
 
 def _bands(top: Score) -> dict[str, int]:

