@@ -66,8 +66,8 @@ def score_blocks(
         if "worst draw" in frame:
             words += (
                 " A draw is one way in which the truth may be. “Worst” and “best draw” are the lowest and the highest "
-                "score of the whole data set over the draws: they show how far a single aggregated truth could have moved the "
-                "result."
+                "score of the whole data set over the draws: they show how far a single aggregated truth could have "
+                "moved the result."
             )
     if own_look:
         words += (

@@ -138,12 +138,12 @@ def _side_by_side(
     comparison, fit, gold, choices : as of `leaderboard_section`.
     ahead : in how many metrics each system leads, where others do than the first.
     """
-    by_gold = f"{gold}." if gold.anchored is not None else ""
     apart = apart_on(choices, gold.order(comparison)) if len(comparison.table) > 1 else ""
+    ahead += " (see Scores of each system)" * bool(ahead)
     orders = [apart, ahead, "" if gold.leads else _by_point(comparison)]
-    said = [_to_quote(fit, gold), by_gold, *(f"{capital(one)}." for one in orders if one)]
-    text = " ".join(filter(None, said))
-    return [text] if text else []
+    by_gold = f"{gold}." * (gold.anchored is not None)
+    said = [one for one in (_to_quote(fit, gold), by_gold, *(f"{capital(one)}." for one in orders if one)) if one]
+    return [" ".join(said)] * bool(said)
 
 
 def _to_quote(fit: Fit, gold: SystemsByGold) -> str:

@@ -201,7 +201,11 @@ def test_a_system_has_one_dot_and_an_interval_for_each_reading(known):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "predictions made from the annotations", "system looked at the items itself",
     ]  # fmt: skip
-    (dots,) = ax.get_lines()
+    dots, *grey = ax.get_lines()
+    readings = [board.readings.own_range[end, [board.systems.index(name) for name in names]] for end in (0, 1)]
+    for own, drawn in zip(readings, grey, strict=True):  # the lowest and the highest reading of an own look
+        seen = np.isfinite(drawn.get_xdata())
+        np.testing.assert_allclose(drawn.get_xdata()[seen], own[seen])
     thick, thin = (
         {round(own[0, 1] - shift): own[:, 0] for own in lines.get_segments() if np.isfinite(own).any()}
         for lines, shift in zip(ax.collections, (0, 0.27), strict=True)
@@ -210,6 +214,7 @@ def test_a_system_has_one_dot_and_an_interval_for_each_reading(known):
         ends = [own.get(place, [np.nan, np.nan]) for own in (thick, thin)]
         np.testing.assert_allclose([np.nanmin(ends), np.nanmax(ends)], [row.lower, row.upper])
         only = known if row.system == "s0" else None
+        assert [bool(np.isnan(one.get_xdata()[place])) for one in grey] == [only == "annotations"] * 2
         assert bool(np.isnan(dots.get_xdata()[place])) is (only == "independent")
         assert [bool(np.isnan(own).all()) for own in ends] == [only == "independent", only == "annotations"]
     assert names == [tick.get_text() for tick in ax.get_yticklabels()]
