@@ -264,13 +264,13 @@ def dermatologists() -> Study:
     ties = (
         "How ties are weighted changes the scores. The authors' published program gives each tied diagnosis the full "
         "weight of its rank; equation 14 of the paper divides that weight among them. The choice moves a score by up "
-        f"to {moved}. With the program's weights, scores come within {at_most(gap, 3)} of the printed ones; with those "
-        f"of equation 14 they differ by up to {at_most(other, 3)}."
+        f"to {moved}. With the weights of equation 14, scores differ from the printed ones by up to "
+        f"{at_most(other, 3)}."
     )
     counts = (
-        f"All lists of a case together count as {_LISTS} annotators (reliability={_LISTS}). The paper tries several "
-        "values and does not say which one its figures have. The reliability of the fourth study is another quantity: "
-        "it is per annotation."
+        f"All lists of a case together count as {_LISTS} annotators (reliability={_LISTS}), one of the values "
+        f"that the paper tries. With the program's weights, scores then come within {at_most(gap, 3)} of the printed "
+        "ones. The reliability of the fourth study is another quantity: it is per annotation."
     )
     as_printed = {"printed in the paper": [f"{value:.2f}" for value in table["printed in the paper"]]}
     shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.", texts=as_printed)

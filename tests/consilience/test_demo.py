@@ -170,9 +170,11 @@ def test_the_printed_cases_come_out_as_printed(studies):
     # Four standard errors of 10,000 draws.
     np.testing.assert_allclose(program, [0.538, 0.981, 0.399, 0.599, 0.393, 0.586], atol=0.02)
     np.testing.assert_allclose(equation, [0.648, 0.972, 0.123, 0.876, 0.745, 0.807], atol=0.02)
-    printed, (_, _, ties, *_) = table["printed in the paper"], studies["dermatologists"].section.blocks
-    moved, *far = map(float, re.findall(r"(?:to|within) (0\.\d{3})", ties))
-    pairs = (program, equation), (program, printed), (equation, printed)
+    printed, (_, _, ties, counts, *_) = table["printed in the paper"], studies["dermatologists"].section.blocks
+    moved, *far = map(float, re.findall(r"(?:to|within) (0\.\d{3})", f"{ties} {counts}"))
+    pairs = (program, equation), (equation, printed), (program, printed)
+    assert counts.startswith("All lists of a case together count as 30 annotators (reliability=30), one of the values")
+    assert counts.endswith("The reliability of the fourth study is another quantity: it is per annotation.")
     for value, (one, other) in zip((moved, *far), pairs, strict=True):
         assert value - 0.001 < (one - other).abs().max() <= value  # rounded up, and by no more than it takes
     assert studies["dermatologists"].section.gist.endswith(f"by up to {moved:.3f}")
