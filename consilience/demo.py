@@ -36,6 +36,7 @@ from consilience.demo_words import (
     LEAST_OF_CROWDS,
     OTHER_COMMANDS,
     RELIABILITY,
+    WHAT_PRIORS_ARE,
     WHAT_SYSTEMS_DO,
     YOURS,
     against_the_votes,
@@ -124,6 +125,7 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
             *(Action(words, command) for words, command in COMMANDS.items()),
             Action("Fit ratings, rankings or mentions of a text", section=yours.title),
         ],
+        begins_open=0,
     )  # fmt: skip
     write_page(page, path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
@@ -200,10 +202,11 @@ def anaesthetists() -> Study:
             words, shown, leaves, given,
             Table(tried, f"Patients with a sure grade (certainty {SURE} or more), by dependence."),
             [figures.sorted_certainty(certainty, unit="patient"), crowd],
+            "A row of the matrix is a true grade; in brackets: how many labels its patients have, by the fit.",
             More(f"Without a prior, {counted(len(others.changed), 'patients')} would get a different grade", prior),
             "Data: Dawid and Skene (1979).", Code(CODE["anaesthetists"], "This study in Python"), advice,
         ],
-        f"{again} of {size} patients should be looked at again, if the assumed dependence is right",
+        f"{again} of {size} patients should be looked at again, if graders make the same errors as often as assumed",
     )  # fmt: skip
     sure = f"Anaesthetists: grades of {size} that are sure (certainty {SURE} or more), {AS_IN_CROWDS}"
     finding = of_grades(fewest, most, every[0.0], size, others)
@@ -229,7 +232,7 @@ _PRINTED_SCORES = {
 """Uncertainty-adjusted top-3 accuracy with PrIRN that Stutz et al. (2023) print in Figures 5 and 15."""
 
 
-_LISTS = 30  # that one list counts as
+_LISTS = 30  # annotators that all lists of a case together count as
 
 _RANK_WEIGHTS = {"published-code": "weights of their program", "equation-14": "weights of their equation 14"}
 
@@ -261,12 +264,13 @@ def dermatologists() -> Study:
     ties = (
         "How ties are weighted changes the scores. The authors' published program gives each tied diagnosis the full "
         "weight of its rank; equation 14 of the paper divides that weight among them. The choice moves a score by up "
-        f"to {moved}. With the program's weights, scores are within {at_most(gap, 3)} of the printed ones; with those "
-        f"of equation 14 they differ by up to {at_most(other, 3)}."
+        f"to {moved}. With the weights of equation 14, scores differ from the printed ones by up to "
+        f"{at_most(other, 3)}."
     )
     counts = (
-        f"Each list counts as {_LISTS} independent ones (reliability={_LISTS}), which reproduces the printed scores. "
-        "The study on reliability is about that number."
+        f"All lists of a case together count as {_LISTS} annotators (reliability={_LISTS}), one of the values "
+        f"that the paper tries. With the program's weights, scores then come within {at_most(gap, 3)} of the printed "
+        "ones. The reliability of the fourth study is another quantity: it is per annotation."
     )
     as_printed = {"printed in the paper": [f"{value:.2f}" for value in table["printed in the paper"]]}
     shown = Table(table, "Uncertainty-adjusted top-3 accuracy, printed and computed here.", texts=as_printed)
@@ -386,13 +390,15 @@ def leaderboard() -> Study:
     section = Section(
         "Leaderboard: systems whose true accuracy is known",
         [
-            words, shown, of_the_knowing(knows, told_row), drawn,
+            words, WHAT_PRIORS_ARE, shown, of_the_knowing(knows, told_row), drawn,
             More("The two priors, and how often their intervals are right", [by_priors(found, crowds, alphas, _ALPHA)]),
             More("What the systems do", [WHAT_SYSTEMS_DO]), code, BEFORE_REPORTING,
         ],
         gist,
     )  # fmt: skip
-    first = demo_figures.leaderboard_at_a_glance(found, simulated.true_scores, DEFAULT_PRIOR, FLAT_PRIOR)
+    first = demo_figures.leaderboard_at_a_glance(
+        found, simulated.true_scores, (DEFAULT_PRIOR, FLAT_PRIOR), {KNOWING: told_row.value}
+    )
     ran = _ran(fit, "simulated, seed 0")
     finding = HELD_BY_DEFAULT.format(knows["value"], told_row.value)
     return Study(section, shown, words, number, finding, verdict, first, ran)

@@ -28,6 +28,7 @@ RELIABILITIES = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 _COLOURS = (BLUE, GREEN, VERMILLION)
 _THIRD = 3.3  # inches of a figure of three in a row
+_TOLD_FALSELY = "* told it learned from the crowd: false"
 
 
 @styled
@@ -81,15 +82,17 @@ def leaderboard_by_priors(found: Mapping[str, Comparison], true: Mapping[str, fl
 
 
 def leaderboard_at_a_glance(
-    found: Mapping[str, Comparison], true: Mapping[str, float], prior: str, other: str
+    found: Mapping[str, Comparison], true: Mapping[str, float], priors: tuple[str, str], told: Mapping[str, float]
 ) -> Any:  # fmt: skip
     """Draw what the model says of each system by one prior, thin by another, beside the truth and a majority vote.
 
     Parameters
     ----------
     found, true : as of `leaderboard_by_priors`.
-    prior, other : names of the two.
+    priors : names of the two.
+    told : what systems score of which it is told that they looked at the items; of them the comparison was not told so.
     """
+    prior, other = priors
     systems = found[prior].table["system"].tolist()
     first, second = (found[name].table.set_index("system").loc[systems] for name in (prior, other))
     scores, others = (
@@ -100,7 +103,9 @@ def leaderboard_at_a_glance(
     )  # fmt: skip
     marks = {"truth": np.array([true[name] for name in systems])}
     marks |= {"claimed by a majority vote": first["point_estimate"].to_numpy()}
-    return scores_at_a_glance(systems, scores, "Accuracy of simulated systems", others, marks)
+    marks |= {"model, told that * looked itself": np.array([told.get(name, np.nan) for name in systems])}
+    names = [f"{name}{'*' * (name in told)}" for name in systems]
+    return scores_at_a_glance(names, scores, "Accuracy of simulated systems", others, marks, _TOLD_FALSELY)
 
 
 @styled

@@ -204,14 +204,19 @@ def by_priors(
         first.append(f"“{own['system'].iloc[0]}”")
     leads = f"Under both, {first[0]} is first" if len(set(first)) == 1 else f"First are {joined(first)} in turn"
     return (
-        "A prior says what the model supposes before it sees a label: how plausible several labels of one item are. "
-        f"The {DEFAULT_PRIOR} learns that from how often annotators disagree: here it adds {alphas[DEFAULT_PRIOR]:.2f} "
-        f"to each label, and the data were drawn with {drawn:g}. The {FLAT_PRIOR} adds {alphas[FLAT_PRIOR]:g}: it "
+        f"Here the {DEFAULT_PRIOR} adds {alphas[DEFAULT_PRIOR]:.2f} to each label, and the data were drawn with "
+        f"{drawn:g}. The {FLAT_PRIOR} adds {alphas[FLAT_PRIOR]:g}: it "
         "expects more disagreement than there is. Their 95 % intervals contain the true accuracy of "
         f"{joined([str(one) for one in held])} of the {len(true)} systems that know only the crowd. {leads}. "
         f"{HELD_BY_PRIORS}"
     )
 
+
+WHAT_PRIORS_ARE = (
+    f"A prior is what the model supposes before it sees a label. The {DEFAULT_PRIOR} learns from the crowd how often "
+    f"annotators disagree. The {FLAT_PRIOR} takes all ways in which labels may be plausible for equally probable."
+)
+"""What is to be known of them before the table."""
 
 WHAT_SYSTEMS_DO = (
     "The system that slips gives the majority label, but a random label on every tenth item. The system that hesitates "
@@ -247,7 +252,9 @@ HELD_BY_PRIORS = (
 
 HELD_BY_DEFAULT = (
     f"Leaderboard: in {SIMULATIONS} simulations like this one, {HELD[DEFAULT_PRIOR]} of {OF_SYSTEMS * SIMULATIONS} "
-    "intervals (95 %) of systems that know only the crowd contained the true accuracy. "
+    "95 % intervals "
+    f"({100 * HELD[DEFAULT_PRIOR] / (OF_SYSTEMS * SIMULATIONS):.1f} %) of systems that know only the crowd contained "
+    f"the true accuracy; with the {FLAT_PRIOR}, which expects more disagreement than there is, {HELD[FLAT_PRIOR]} did. "
     "Say where predictions come from: a system that knows the truth scores {:.2f} if it is taken to have learned from "
     "the crowd, and {:.2f} if not."
 )
@@ -267,8 +274,8 @@ def of_grades(fewest: int, most: int, independent: int, size: int, others: Other
     changed = counted(len(others.changed), "patients")
     return (
         f"Anaesthetists: {fewest} to {most} of {size} grades are sure {AS_IN_CROWDS}, and {independent} if they err "
-        "independently. These data cannot show which is true. Without a prior on their errors, "
-        f"{changed} would get a different grade."
+        "independently. These data cannot show which is true. Without a prior, which is what the model expects of "
+        f"graders before it sees data, {changed} would get a different grade."
     )
 
 

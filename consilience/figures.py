@@ -436,12 +436,14 @@ def reliability_curve(table: Any, title: str, stated: str, seen: str, ax: Any = 
     ax : axes to draw into.
     """
     ax = axes_of(ax, 3.4, 3.2)
-    ax.plot([0, 1], [0, 1], color=GRID, linewidth=1.2)
     right = table["right"]
+    begins = [np.floor(10 * min(one.min(), 0.9) + 1e-9) / 10 for one in (table["certainty"], table["right_lower"])]
+    ax.plot([min(begins), 1], [min(begins), 1], color=GRID, linewidth=1.2)
     # The ends of an interval may miss its share by rounding, where that is 0 or 1.
     bars = [np.maximum(right - table["right_lower"], 0), np.maximum(table["right_upper"] - right, 0)]
     ax.errorbar(table["certainty"], right, yerr=np.asarray(bars), fmt="o", color=BLUE, markersize=5, linewidth=1)
-    ax.set(title=title, xlabel=stated, ylabel=seen, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+    ax.set(title=title, xlabel=stated, ylabel=seen, aspect="equal")
+    ax.set(xlim=(begins[0] - 0.03, 1.03), ylim=(begins[1] - 0.03, 1.03))
     return ax
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from consilience.drawing import BLUE, INK, VERMILLION, axes_of, legend_below, shown_name, styled
 from consilience.printing import numbered
+from consilience.rounding import reaches
 
 _WIDTH = 4.2
 _MOST_ITEMS, _MOST_NAMED = 200, 20  # more bars could not be told apart, nor more names be read
@@ -111,7 +112,8 @@ def items_by_mean(
     few += f"; {len(named)} are named" * (len(named) < len(order))
     ax.set_xticks(rank[named], [_brief(shown_name(names[order[one]])) for one in named], rotation=90, fontsize=8)
     level = f"{100 * (2 * sure - 1):.0f} %"
-    ax.set(title=f"Mean of each item, with {level} interval", xlabel=f"items, lowest first{few}", ylabel="rating")
+    clear = f"{level}: clear of {threshold:g} means {100 * sure:.0f} % certain"
+    ax.set(title=f"Mean of each item, with interval\n({clear})", xlabel=f"items, lowest first{few}", ylabel="rating")
     ax.grid(axis="y")
     legend_below(ax, handles, told)
     return ax
@@ -150,5 +152,5 @@ def said_together(share: np.ndarray, number: np.ndarray, ax: Any = None) -> Any:
 
 
 def side_is_sure(above: np.ndarray, sure: float) -> np.ndarray:
-    """Return which probabilities of one side, as they are written, are sure of it or of the other side."""
-    return np.round(np.maximum(above, 1 - above), 3) >= sure
+    """Return which probabilities of one side are sure of it or of the other side."""
+    return reaches(np.maximum(above, 1 - above), sure)

@@ -6,6 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+_NEXT_TO = 1e-9  # of a probability
+
 
 def decimals(low: float, high: float, most: int = 4) -> int:
     """Return how many digits after the point an interval is worth: two of its half width, three where there is none.
@@ -17,6 +21,17 @@ def decimals(low: float, high: float, most: int = 4) -> int:
     """
     half = (high - low) / 2
     return min(max(1 - math.floor(math.log10(half)), 0), most) if math.isfinite(half) and half > 0 else min(3, most)
+
+
+def reaches(values: Any, bound: float) -> Any:
+    """Return which values reach a bound, as they are and not as they are written; sums of floats may be next to it.
+
+    Examples
+    --------
+    >>> reaches(np.array([0.89999, 0.9, 0.6 + 0.3]), 0.9).tolist()
+    [False, True, True]
+    """
+    return np.asarray(values) >= bound - _NEXT_TO
 
 
 def within(value: float, low: float, high: float) -> tuple[str, str, str]:

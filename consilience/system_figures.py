@@ -54,7 +54,7 @@ def scores_at_a_glance(
     scores : of each.
     title : of the figure.
     other : scores that are drawn thin and grey below those.
-    marks : by what they are, single values of each system: lines and crosses.
+    marks : by what they are, single values of each system: lines, crosses and diamonds.
     note : under the scale.
     """
     number = min(len(names), _MOST_SYSTEMS)
@@ -69,8 +69,11 @@ def scores_at_a_glance(
     handles, labels = [_line(BLUE, "o", 3)], [scores.label]
     if other is not None:
         ax.hlines(rows + 0.27, other.lower[:number], other.upper[:number], color=INK, linewidth=1.6, alpha=0.55)
-        handles, labels = [*handles, _line(INK, "", 1.6)], [*labels, other.label]
-    for (label, values), marker in zip((marks or {}).items(), "|x", strict=False):
+        for values in other.points:
+            ax.plot(values[:number], rows + 0.27, "o", color="0.5", markersize=5)
+        handles = [*handles, _line("0.5" if len(other.points) else INK, "o" * bool(len(other.points)), 1.6)]
+        labels = [*labels, other.label]
+    for (label, values), marker in zip((marks or {}).items(), "|xD", strict=False):
         drawn = ax.plot(values[:number], rows, marker, color=INK, markersize=14 if marker == "|" else 7)
         drawn[0].set_markeredgewidth(1.8)
         handles, labels = [*handles, *drawn], [*labels, label]

@@ -154,7 +154,7 @@ def compare_anchored(
     found = anchored(y, p, gold, probability=probability, bounds=bounds, level=level, seed=seed)
     notes = [f"The scores are as precise as with {found.worth:,.0f} gold {unit}s alone."] if found.worth else []
     if least < _FEW:
-        notes.append(f"Below {_FEW} gold {unit}s, P(best) is too sure where scores are high, so it has one digit.")
+        notes.append(f"P(best) is rough (too sure below {_FEW} gold {unit}s).")
     if probability is None and not_random(p, gold):
         notes.append(f"Gold {unit}s {NOT_RANDOM}")
     return Comparison(

@@ -44,6 +44,7 @@ _COLOURS = (PALETTE, ON_DARK)
 _FEWEST_COLUMNS, _MOST_STACKED, _ON_A_PHONE = 5, 12, 40
 
 _NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apart on a narrow screen
+_CODE_OR_INTERVAL = r"(?s)(?P<code><(pre|code)\b.*?</\2>)|\[[\u2212\d.,]+, [\u2212\d.,]+\]"
 _GAP = 2  # pixels between words and the line below them, and between lines
 
 
@@ -211,7 +212,7 @@ class Section:
         escaped), a data frame a `Table` of the section's name, a matplotlib Figure or Axes a figure, a list of those a
         row of figures, a dict a row of named key figures; and the blocks of this module.
     gist : its result in one clause, beside the heading.
-    open : whether it begins open; the first two of a page do.
+    open : whether it begins open; the first ones of a page do.
     """
 
     title: str
@@ -250,6 +251,7 @@ class Page:
     actions : what to do next; five are shown, those whose section the page has.
     run : the folder of the fit, for ``RUN`` in commands, where it is known.
     method : what the section on what was run says of the method, beside what it says of every one.
+    begins_open : how many sections, the first ones, begin open.
     """
 
     title: str
@@ -263,6 +265,7 @@ class Page:
     actions: Sequence[Action] = ()
     run: str = ""
     method: str = ""
+    begins_open: int = _OPEN
 
 
 # The page -------------------------------------------------------------------------------------------------------------
@@ -307,7 +310,8 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     with steps(len(page.sections), "report", "section") as bar:
         for place, (part, link) in enumerate(zip(page.sections, places, strict=True)):
             blocks = [_rendered(block, part.title, count) for block in part.blocks]
-            shown = {"title": part.title, "gist": part.gist, "link": link, "open": part.open or place < _OPEN}
+            opens = part.open or place < page.begins_open
+            shown = {"title": part.title, "gist": part.gist, "link": link, "open": opens}
             sections.append({**shown, "blocks": _beside_figures(blocks)})
             bar.to(place + 1)
     _tell_apart(_every_block(block for part in sections for block in part["blocks"]))
@@ -323,6 +327,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
     if page.run:
         html = re.sub(r"(?<=consilience )(\w+) RUN\b", lambda found: f"{found[1]} {escape(page.run)}", html)
     html = re.sub(r"(?<=\d) (%|× ?)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
+    html = re.sub(_CODE_OR_INTERVAL, lambda found: found["code"] or found[0].replace(" ", "\N{NO-BREAK SPACE}"), html)
     html = re.sub(r"(?<=&[gl]t;) (?=0\.\d)", "\N{NO-BREAK SPACE}", html)
     return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 

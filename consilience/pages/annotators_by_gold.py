@@ -12,7 +12,7 @@ from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS, hits, unused_gold
-from consilience.pages import Heading, More, Table, capital
+from consilience.pages import Heading, More, Table
 from consilience.pages.run import fit_word
 from consilience.printing import counted, joined
 from consilience.rounding import p_value
@@ -61,14 +61,6 @@ class Halves(NamedTuple):
         return self.chance < 1 - LEVEL
 
     @property
-    def finding(self) -> str:
-        """Say how far the fit is off; empty where that may be chance."""
-        if not self.told:
-            return ""
-        corrected = f"({p_value(self.chance, 2)}, not corrected for the number of tests)"
-        return f"{capital(self._differ)} {corrected}. {self._so}"
-
-    @property
     def _so(self) -> str:
         """Say what follows for labels, by what was measured of either half."""
         off = [(one.right - one.expected) / one.labels for one in self[:2]]
@@ -80,31 +72,22 @@ class Halves(NamedTuple):
         return f"Certainties that depend on {which[0]} may be too {first}, and the others too {second}."
 
     @property
-    def doubt(self) -> str:
-        """Say in a clause that annotators are not as the fit says; empty where that may be chance."""
-        return f"{self._differ} ({p_value(self.chance, 2)})" * self.told
-
-    @property
-    def _differ(self) -> str:
-        return f"gold labels suggest that annotators differ {self._way} in accuracy than the fit says"
-
-    @property
-    def _way(self) -> str:
-        return "more" if self.apart > 0 else "less"
-
-    @property
     def words(self) -> str:
-        """Say the same with the numbers behind it."""
+        """Say how far the fit is off, with the numbers behind it, or that this may be chance."""
         low, high = (
             f"{hits(one.right)} of {counted(int(one.labels), 'labels')} are right, where the fit expects "
             f"{one.expected:.1f}" for one in self[:2]
         )
-        means = "Chance alone may explain this"
+        chance, way = p_value(self.chance, 2), "more" if self.apart > 0 else "less"
+        means = f"Chance alone may explain this ({chance})."
         if self.told:
-            means = f"The annotators seem to differ {self._way} in accuracy than the fit says"
+            means = (
+                f"Gold labels suggest that annotators differ {way} in accuracy than the fit says ({chance}, not "
+                f"corrected for the number of tests). {self._so}"
+            )
         return (
             f"Of the {self.lower.annotators:,} annotators whose accuracy is lower by the fit, {low}; of the "
-            f"{self.higher.annotators:,} others, {high}. {means} ({p_value(self.chance, 2)})."
+            f"{self.higher.annotators:,} others, {high}. {means}"
         )
 
 

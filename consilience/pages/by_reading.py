@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from consilience.evaluation.leaderboard import Comparison
 from consilience.models.intervals import ends
 from consilience.pages.told_apart import ahead_by
 from consilience.rounding import written
+from consilience.system_figures import Scores, scores_at_a_glance
 
 
 def intervals(comparison: Comparison) -> tuple[np.ndarray, np.ndarray]:
@@ -29,6 +33,37 @@ def own_score(comparison: Comparison, digits: int) -> str:
     return f"{text.replace('–', ' to ')} {_brackets(own[:, comparison.order[0]], digits)}"
 
 
+def copied_score(comparison: Comparison, digits: int) -> str:
+    """Return what the first system scores if its predictions were made from the annotations, with its interval."""
+    copied, _ = intervals(comparison)
+    alone = written(float(comparison.table.loc[0, "value_alone"]), f".{digits}f")
+    return f"{alone} {_brackets(copied[:, comparison.order[0]], digits)}"
+
+
+def figure_by_reading(comparison: Comparison, names: Sequence[str], title: str, note: str = "") -> Any:
+    """Draw systems by their scores where predictions come from the annotations, and where systems looked themselves.
+
+    What a system's known provenance leaves out is not a number, and not drawn.
+
+    Parameters
+    ----------
+    comparison : of the systems.
+    names : of these, in the order in which they are drawn.
+    title, note : of the figure, and under its scale.
+    """
+    places = [comparison.systems.index(name) for name in names]
+    readings = comparison.readings
+    counts = np.array([[0 in options, options[-1] > 0] for options in readings.options])[places].T
+    copied, looked = (one[:, places] for one in intervals(comparison))
+    alone = Scores("predictions made from the annotations", *(
+        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], *copied)
+    ))  # fmt: skip
+    own = Scores("system looked at the items itself", *(
+        np.where(counts[1], one, np.nan) for one in (readings.own_range[:, places], *looked)
+    ))  # fmt: skip
+    return scores_at_a_glance(names, alone, title, own, note=note)
+
+
 def two_readings(comparison: Comparison, digits: int, right: str) -> str:
     """Say what the first system scores by either reading, and how far it is ahead.
 
@@ -39,12 +74,10 @@ def two_readings(comparison: Comparison, digits: int, right: str) -> str:
     right : what a first choice is that counts.
     """
     name, *others = comparison.table["system"].tolist()
-    copied, _ = intervals(comparison)
-    alone = written(float(comparison.table.loc[0, "value_alone"]), f".{digits}f")
-    alone += f" {_brackets(copied[:, comparison.order[0]], digits)}"
     words = (
-        f"The first choice of “{name}” is {right} (top-1 accuracy) on {alone} of the {comparison.unit}s if it was "
-        f"made from the annotations. If the system looked at the {comparison.unit}s itself, it is on "
+        f"The first choice of “{name}” is {right} (top-1 accuracy) on {copied_score(comparison, digits)} of the "
+        f"{comparison.unit}s if it was made from the annotations. If the system looked at the {comparison.unit}s "
+        "itself, it is on "
         f"{own_score(comparison, digits)}."
     )
     if not others:

@@ -66,6 +66,7 @@ from consilience.pages.items import (
     effective_draws,
     items_section,
     near_ties,
+    sure_throughout,
     too_high,
 )
 from consilience.pages.looked import Choices, choices
@@ -85,6 +86,7 @@ from consilience.pages.ratings import (
 )
 from consilience.pages.remembered import remembering
 from consilience.pages.run import fit_word, has_first_screen, is_counted, is_vote, line_of, without_evidence
+from consilience.pages.scored_sides import allowing_for_moves, sides_as_truth
 from consilience.pages.sides import Sides, Without, sides_of, without_offsets
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
@@ -95,11 +97,13 @@ from consilience.pages.systems import (
 from consilience.pages.who_agrees import agreement_with_others
 from consilience.pages.with_gold import anchored, is_open, not_corrected, with_refits
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import reaches, within
 
 _TASK = {"annotation": "labels", "report": "rankings", "rating": "ratings"}
 
 _MOST_NAMED = 3  # wrong labels
+
+_SEE_ANNOTATORS = "What gold labels say against these probabilities is under Annotators."
 
 
 def classes_page(
@@ -143,7 +147,7 @@ def classes_page(
     if systems:
         said = gold_alerts(fit, found.gold, found.comparison, systems, found.metrics[0], policies)
         board = leaderboard_section(
-            found.comparison, found.top, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads,
+            found.comparison, found.certain, fit, said, found.scores, found.metrics, found.by_gold, found.other_leads,
             found.said,
         )
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
@@ -164,7 +168,7 @@ def classes_page(
         findings=_findings(found, named, of_chains, scored),
         actions=next_classes.actions(fit, found, named, of_chains),
         verdict=_verdict(found, of_chains, scored), figure=_figure(found, named, of_chains, scored),
-        method=not_the_posterior(found.without_offsets) if known else "",
+        method=not_the_posterior(found.without_offsets, systems=bool(systems)) if known else "",
     )  # fmt: skip
 
 
@@ -178,7 +182,8 @@ def _verdict(found: _Found, chains: FoundChains | None, scored: ChainScores) -> 
         return ""
     doubted = found.halves is not None and found.halves.told
     board = found.comparison if found.systems else None
-    return first_screen.verdict(found.fit, found.top, found.gold, doubted, board, found.by_gold)
+    firm = None if is_vote(found.fit) else found.sure_throughout
+    return first_screen.verdict(found.fit, found.top, found.gold, doubted, board, found.by_gold, firm)
 
 
 def _figure(found: _Found, named: Any, chains: FoundChains | None, scored: ChainScores) -> Any:
@@ -208,12 +213,28 @@ class _Found:
     ) -> None:  # fmt: skip
         self.fit, self.truth, self.unit = fit, remembering(fit.truth), fit.data.unit
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
-        # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them. Nor
-        # can it leave any out, where a model does not know them.
-        known = self.truth.dependence is None and not leaves_out_annotators(fit, self.truth)
-        self.compared = self.truth if known else fit
         metrics = _metrics(metric, self.truth, systems) if systems else []
         self.metrics = [_of_side() if fit.data.rows == "rating" and one.name == "top-1" else one for one in metrics]
+
+    @functools.cached_property
+    def scored(self) -> Any:
+        """The truth that systems are scored against: of ratings what the page says of the sides."""
+        if self.fit.data.rows != "rating" or self.without_offsets is None:
+            return self.truth
+        return sides_as_truth(self.fit, self.without_offsets)
+
+    @property
+    def compared(self) -> Any:
+        """The same, or the fit, where annotators count: a truth alone does not know them, nor whom to leave out."""
+        counts = self.truth.dependence is not None or leaves_out_annotators(self.fit, self.truth)
+        return self.fit if counts else self.scored
+
+    @functools.cached_property
+    def certain(self) -> Score:
+        """The certainty of the top class, as the page has it: of ratings that of the sides."""
+        if self.scored is self.truth:
+            return self.top
+        return dataclasses.replace(self.top, items=self.sides.certainty)
 
     @functools.cached_property
     def annotators(self) -> Any:
@@ -274,7 +295,14 @@ class _Found:
     @functools.cached_property
     def unsure_at_others(self) -> list[int]:
         """How many items are uncertain at the ends of how far annotators may err together; empty where it is known."""
-        return [int((one.round(3) < SURE).sum()) for one in at_other_dependence(self.truth, self.top).values()]
+        return [int((~reaches(one, SURE)).sum()) for one in at_other_dependence(self.truth, self.top).values()]
+
+    @functools.cached_property
+    def sure_throughout(self) -> int | None:
+        """How many items are certain at both ends and as assumed; None where these make no difference."""
+        if not self.unsure_at_others or len({below(self.top), *self.unsure_at_others}) == 1:
+            return None
+        return int(sure_throughout(self.top, at_other_dependence(self.truth, self.top)).sum())
 
     @functools.cached_property
     def at_others(self) -> list[assumed.Assumed]:
@@ -316,8 +344,9 @@ class _Found:
         found = right_by_gold(self.fit, self.gold, self.comparison, self.systems, metric, self.policies)
         if self.gold is None:
             return found
-        doubts = [self.gold.doubt if self.gold.beside else "", "" if self.halves is None else self.halves.doubt]
-        found = found._replace(doubt=f"{capital('; '.join(filter(None, doubts)))}." if any(doubts) else "")
+        doubts = [f"{self.gold.doubt}."] if self.gold.beside else []
+        doubts += [_SEE_ANNOTATORS] if self.halves is not None and self.halves.told else []
+        found = found._replace(doubt=" ".join(doubts))
         if not found.leads or self.gold.score.items == self.truth.num_units or not is_open(self.comparison):
             return found
         return found.with_both(anchored(self.fit, self.systems, metric, self.policies))
@@ -328,13 +357,16 @@ class _Found:
         found = compare(
             self.compared, self.systems, metric=self.metrics[0], provenance=self.provenance, **self.policies
         )  # fmt: skip
+        if self.scored is not self.truth and self.without_offsets is not None:
+            given = self.fit, self.without_offsets, self.systems, self.metrics[0], self.policies
+            return allowing_for_moves(found, *given)
         return with_refits(self.fit, found, self.systems, self.metrics[0], self.policies)
 
     @functools.cached_property
     def scores(self) -> dict[str, dict[str, Score]]:
         """All metrics of each system."""
         return {
-            name: evaluate(self.truth, system, self.metrics, **self.policies)
+            name: evaluate(self.scored, system, self.metrics, **self.policies)
             for name, system in self.systems.items()
         }
 
@@ -436,7 +468,7 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
     if found.fit.data.rows == "rating":
         without = found.without_offsets
         said += [
-            sides_words(found.fit, found.sides, found.offsets, without, systems=bool(found.systems)),
+            *filter(None, [sides_words(found.fit, found.sides, found.offsets, without, systems=bool(found.systems))]),
             *found.offsets.finding(corrected=without is not None),
         ]
     beside = [f"{found.by_gold}."] * found.by_gold.leads
@@ -466,7 +498,6 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
     else:
         of_labels = beside_a_vote(gold) if gold.voted is not None and not gold.beside else _by_gold(found, gold, named)
         said.insert(len(by_chain) if found.unit == "mention" else len(said), of_labels)
-        said += _of_halves(found)
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     if found.systems and found.by_gold.anchored is None and found.other_leads.is_clear:
@@ -527,7 +558,3 @@ def _by_gold(found: _Found, gold: BesideGold, named: Any) -> str:
         f"The fit's labels match {gold.counts}{used}{gold.beside}{beside}.{supposed}"
     )
 
-
-def _of_halves(found: _Found) -> list[str]:
-    """Say whether annotators are as the fit says, by gold labels; nothing where that may be chance."""
-    return [found.halves.finding] if found.halves is not None and found.halves.told else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,15 @@ from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.notes import Level
 from consilience.pages import SURE, capital
-from consilience.pages.by_reading import intervals
+from consilience.pages.by_reading import figure_by_reading
 from consilience.pages.gold import BesideGold, SystemsByGold
 from consilience.pages.items import below, class_word
 from consilience.pages.run import alerts, is_vote
-from consilience.pages.systems import held, how_narrow, in_words, opening, score_of, too_narrow
+from consilience.pages.systems import IF_ONE_KIND, held, how_narrow, in_words, opening, score_of, too_narrow
 from consilience.pages.told_apart import BY_SOURCE, is_close, sign_test, which_is_better
 from consilience.pages.with_gold import anchored_texts, is_open
-from consilience.pages.won import TIES
 from consilience.printing import counted
-from consilience.rounding import within
+from consilience.rounding import reaches, within
 from consilience.system_figures import Scores
 
 _BANDS = (SURE, 0.7, 0.5, 0.0)  # of certainties, from above
@@ -35,12 +33,16 @@ _MOST_WORDS = 30  # of one sentence
 POOR = "Do not use these results yet: the fit is poor, as the red box says."
 """The verdict on what no number of the page can be trusted of."""
 
+NEITHER = "neither system is shown to be better"
+"""What is said of two systems that are not told apart."""
+
 _IS_OPEN = " is open"
 
 
 def verdict(
-    fit: Fit, top: Score, gold: BesideGold | None, doubted: bool, comparison: Comparison | None, by_gold: SystemsByGold
-) -> str:
+    fit: Fit, top: Score, gold: BesideGold | None, doubted: bool, comparison: Comparison | None,
+    by_gold: SystemsByGold, throughout: int | None = None,
+) -> str:  # fmt: skip
     """Say in a sentence or two what may be done with the labels, and whether a system is told to be the best.
 
     Parameters
@@ -49,25 +51,40 @@ def verdict(
     gold : the fit beside gold labels that it did not use.
     doubted : whether these speak against how right it says that annotators are.
     comparison, by_gold : of the systems, and what gold labels say of them; None where there are no systems.
+    throughout : of how many items it is certain however far annotators may err together; None where that is known.
     """
     if any(one.level is Level.error for one in alerts(fit)):
         return POOR
     systems = "" if comparison is None else of_systems(comparison, fit, by_gold)
     if is_vote(fit):
-        return _in_one(_of_vote(fit, top, gold), systems)
-    items, against = _of_items(fit, top), _against(fit, gold, doubted)
-    if gold is not None and against.endswith(_NEITHER) and systems.endswith(_IS_OPEN):
-        number = counted(gold.score.items, "gold labels")
-        return f"{items}, but {number} neither confirm that nor show {systems.removesuffix(_IS_OPEN)}."
-    return _in_one(items + against, systems)
+        return _apart(_of_vote(fit, top, gold), systems)
+    against = _against(fit, gold, doubted)
+    if throughout is not None:
+        return _apart(_of_firm_items(top, throughout) + against, systems)
+    return _in_one(_of_items(fit, top) + against, systems)
 
 
 def _in_one(labels: str, systems: str) -> str:
     """Say both in one sentence, or in two where that would be long."""
     together = ", and ".join(filter(None, [labels, systems]))
     if systems and len(together.split()) > _MOST_WORDS:
-        return f"{labels}. {capital(systems)}."
+        return _apart(labels, systems)
     return f"{together}."
+
+
+def _apart(labels: str, systems: str) -> str:
+    """Say both in a sentence each."""
+    return " ".join(f"{capital(one)}." for one in (labels, systems) if one)
+
+
+def _of_firm_items(top: Score, throughout: int) -> str:
+    """Say of how many labels the fit is certain whatever is not known of annotators, and how many seem to be so."""
+    number = int(np.isfinite(top.items).sum())
+    are = "are" if throughout > 1 else "is"
+    return (
+        f"{throughout or 'None'} of {counted(number, 'labels')} {are} at least {100 * SURE:g} % certain however "
+        f"often annotators make the same errors ({number - below(top):,} by the best guess)"
+    )
 
 
 def _of_items(fit: Fit, top: Score) -> str:
@@ -100,7 +117,7 @@ def _against(fit: Fit, gold: BesideGold | None, doubted: bool) -> str:
         return ", which nothing here checks"
     number = counted(gold.score.items, "gold labels")
     if gold.checked and gold.off:
-        return f", but by {number} it is too {gold.off}"
+        return f", but by {number} the fit is too {gold.off}"
     if doubted:
         return f", which {number} {_NEITHER}"
     return "" if gold.score.items >= LEAST_ITEMS else f", which only {number} check{'s' * (gold.score.items == 1)}"
@@ -112,9 +129,7 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
         shares = f"{100 * float(low):.0f} to {100 * float(high):.0f} %"
-        counting = f", {TIES}" * bool(gold.vote is not None and gold.vote.by_chance)
-        right = f"The vote is right on {shares} of the {fit.data.unit}s{counting} (95 % interval from {number}"
-        return f"{right}, if they are a random sample), but does not say which ones"
+        return f"By {number} the vote is right on {shares} of {fit.data.unit}s (95 %); it cannot say which"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
 
@@ -131,7 +146,7 @@ def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     together = gold.anchored
     if together is not None:
         if is_close(together):
-            return f"{which_is_better(together)}{_IS_OPEN}"
+            return NEITHER if is_vote(fit) and len(together.table) == 2 else f"{which_is_better(together)}{_IS_OPEN}"
         of = counted(len(together.systems), "systems")
         return f"“{together.table['system'].iloc[0]}” is the best of {of} with probability {_p_best(together)}"
     if gold.leads:
@@ -139,7 +154,7 @@ def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
         if sign_test(own.each, other.each) >= 1 - LEVEL:
             return f"{which_is_better(comparison)}{_IS_OPEN}"
         return f"“{first}” is right on more of {gold.labels} than “{second}”, which is more than chance would explain"
-    said = opening(comparison, fit).removesuffix(": ")
+    said = opening(comparison, fit).removesuffix(": ").replace(IF_ONE_KIND, "")  # which a finding and the table say
     if not said:  # a vote is surer of its order than it may be, by nobody knows how much
         return f"it puts “{comparison.table['system'].iloc[0]}” first without saying how sure that is"
     said += " (it may be less)" * ("with probability" in said and bool(too_narrow(comparison, fit)))
@@ -203,40 +218,24 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         return system_figures.scores_at_a_glance(names, first, title)
     note = f"95 % intervals, {how_narrow(fit)}" if narrow else sure
     if is_open(comparison):
-        copied, looked = _by_reading(comparison, places)
-        return system_figures.scores_at_a_glance(names, copied, title, looked, note=note)
+        return figure_by_reading(comparison, names, title, note)
     scores = Scores("score", comparison.readings.range[:1, places], lower, upper)
     return system_figures.scores_at_a_glance(names, scores, title, note=note)
 
 
-def _by_reading(comparison: Comparison, places: Sequence[int]) -> tuple[Scores, Scores]:
-    """Return the scores of systems in that order by where predictions come from: the annotations, or an own look.
-
-    What a system's known provenance leaves out is not a number, and not drawn.
-    """
-    readings = comparison.readings
-    counts = np.array([[0 in options, options[-1] > 0] for options in readings.options])[places].T
-    copied, looked = (one[:, places] for one in intervals(comparison))
-    alone = Scores("predictions made from the annotations", *(
-        np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], *copied)
-    ))  # fmt: skip
-    own = (np.where(counts[1], one, np.nan) for one in looked)
-    return alone, Scores("system looked at the items itself", np.empty((0, len(places))), *own)
-
-
 def _bands(top: Score) -> dict[str, int]:
-    """Return how many items there are in bands of certainties, from above, as tables round these."""
-    sure = np.round(top.items[np.isfinite(top.items)], 3)
+    """Return how many items there are in bands of certainties, from above."""
+    sure = top.items[np.isfinite(top.items)]
     found = {}
     for high, low in itertools.pairwise((np.inf, *_BANDS)):
         name = f"{low:g} or more" if high > 1 else f"{low:g} to {high:g}" if low else f"below {high:g}"
-        found[name] = int(((sure >= low) & (sure < high)).sum())
+        found[name] = int((reaches(sure, low) & ~reaches(sure, high)).sum())
     return found
 
 
 def _shares_of_votes(fit: Fit, top: Score) -> dict[str, int]:
     """Return how many items have which share of the votes for the label that won; those that are tied apart."""
-    share, tied = fit.table("labels")["share"].to_numpy(), np.round(top.items, 3) < 1
+    share, tied = fit.table("labels")["share"].to_numpy(), ~reaches(top.items, 1)
     won = ~tied & np.isfinite(top.items)
     return {
         "all": int((won & (share == 1)).sum()), "more than half": int((won & (share < 1) & (share > _HALF)).sum()),

@@ -105,12 +105,10 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
             f"Get gold labels for about {more}, chosen at random: {total:,} gold labels would show a lead of "
             f"{shown:g}, as seen here, four times in five, {often}"
         )
-    seen = ""
-    if shown > 0:
-        seen = f". To show the lead of {shown:g} seen here may take {about(total):,}, more than there are items"
     return (
-        f"Get gold labels for more items, chosen at random: {items:,} gold labels would show a lead of "
-        f"{_up(least_lead(items, discordant))} or more four times in five, {often}{seen}"
+        f"Even gold labels for all {items:,} items ({items - number:,} more) would show only a lead of about "
+        f"{_up(least_lead(items, discordant))} or more (four times in five, {often}): treat the two as equal unless "
+        "that is enough"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from consilience.models.truth.truth import Ranked, Shares
 from consilience.pages import MOST_ROWS, SURE, Bar, Bars, More, Section, Table, capital
 from consilience.pages.run import is_counted, is_vote
 from consilience.printing import article, counted
-from consilience.rounding import probability
+from consilience.rounding import probability, reaches
 
 # Classes that the table names for each item, bars of the items that are drawn, bars of each, and lines of a detail.
 _LEADING, _DRAWN, _BARS, _LINES = 3, 3, 8, 40
@@ -51,8 +51,8 @@ _KINDS = (
 
 
 def below(score: Score, bound: float = SURE) -> int:
-    """Return how many items with a certainty below a bound, as tables round it."""
-    return int((np.round(score.items[np.isfinite(score.items)], 3) < bound).sum())
+    """Return how many items have a certainty below a bound."""
+    return int((~reaches(score.items[np.isfinite(score.items)], bound)).sum())
 
 
 def class_word(fit: Fit) -> str:
@@ -250,6 +250,16 @@ def at_other_dependence(truth: Any, best: Score) -> dict[float, np.ndarray]:
     return {rho: np.maximum.reduceat(one.probability, one.first[:-1]) for rho, one in both.items()}
 
 
+def sure_throughout(best: Score, others: Mapping[float, np.ndarray]) -> np.ndarray:
+    """Return which items are sure, and at the ends of how far annotators may err together too.
+
+    Parameters
+    ----------
+    best, others : certainties of items, and those at these ends.
+    """
+    return np.all([reaches(one, SURE) for one in (best.items, *others.values())], axis=0)
+
+
 def _by_dependence(truth: Any, best: Score) -> str:
     if truth.probabilities_at is None:
         return ""
@@ -261,7 +271,7 @@ def _by_dependence(truth: Any, best: Score) -> str:
     if not (others := at_other_dependence(truth, best)):
         return f"{words}, which certainties do not allow for."
     told = "at {:.2f} the mean certainty would be {:.3f}, with {:,} below {:g}".format
-    said = [told(rho, sure.mean(), (sure.round(3) < SURE).sum(), SURE) for rho, sure in others.items()]
+    said = [told(rho, sure.mean(), (~reaches(sure, SURE)).sum(), SURE) for rho, sure in others.items()]
     return f"{words}. {capital('; '.join(said))}."
 
 
@@ -313,7 +323,7 @@ def _table(
     columns |= {} if margins is None else {"margin": margins[shown]}
     others = at_other_dependence(truth, certainties[0])
     if others and margins is None:
-        sure = np.all([one.round(3) >= SURE for one in (certainties[0].items, *others.values())], axis=0)
+        sure = sure_throughout(certainties[0], others)
         columns[_THROUGHOUT] = np.where(sure[shown], "yes", "no")
     tips = {}
     votes = _Votes(fit, annotators) if "pairs" in fit.data.agreements else None

@@ -217,16 +217,23 @@ def _so(found: Sequence[Looked], doubt: str) -> str:
     """Say what follows."""
     if_holds, checked = "if the probabilities of the fit are right", f" {doubt}" * bool(doubt)
     surely = [f"“{one.name}”" for one in found if one.surely]
+    open_ = [f"“{one.name}”" for one in found if one.told and not one.surely]
+    others = [f"“{one.name}”" for one in found if not one.told]
+    if not surely and not open_:
+        return "Gold labels do not show whether the systems looked at the items themselves."
+    words = []
     if surely:
-        return (
+        words.append(
             f"Gold labels suggest that {' and '.join(surely[:_MOST_NAMED])} looked at the items "
             f"{'themselves' if len(surely) > 1 else 'itself'}, {if_holds} and these items are "
-            f"a random sample. They do not show how independent its errors are.{checked}"
+            "a random sample. They do not show how independent its errors are."
         )
-    if told := [f"“{one.name}”" for one in found if one.told]:
-        return (
-            f"Whether {joined(told[:_MOST_NAMED])} looked at the items {'themselves' if len(told) > 1 else 'itself'} "
+    if open_:
+        words.append(
+            f"Whether {joined(open_[:_MOST_NAMED])} looked at the items {'themselves' if len(open_) > 1 else 'itself'} "
             f"is open: gold labels suggest it only {if_holds} and if the gold labels that no annotator gave are "
-            f"right.{checked}"
+            "right."
         )
-    return "Gold labels do not show whether the systems looked at the items themselves."
+    if others:
+        words.append(f"Gold labels do not show it of {joined(others[:_MOST_NAMED])}.")
+    return f"{' '.join(words)}{checked}"

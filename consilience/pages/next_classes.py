@@ -21,14 +21,22 @@ from consilience.pages.crowd import (
 )
 from consilience.pages.gold_needed import more_gold
 from consilience.pages.items import effective_draws
-from consilience.pages.next_steps import compare_again, decided, fit_again, rank_more, whose_columns
+from consilience.pages.next_steps import (
+    compare_again,
+    decided,
+    fit_again,
+    fit_and_report,
+    rank_more,
+    report_again,
+    whose_columns,
+)
 from consilience.pages.ratings import to_take_off, to_write
 from consilience.pages.run import is_counted, is_vote, without_evidence
-from consilience.pages.systems import in_words, own_score
+from consilience.pages.systems import copied_score, in_words, own_score
 from consilience.pages.told_apart import share_apart
 from consilience.pages.with_gold import is_open
 from consilience.printing import joined
-from consilience.rounding import probability
+from consilience.rounding import probability, reaches
 
 _MOST_NAMED = 3  # annotators to look at
 
@@ -49,8 +57,9 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
     if is_counted(fit):
         weighs = " and weights annotators by their errors" * (fit.data.rows == "annotation")
         better = f"says how sure it is of each label{weighs}"
+    systems = {name: found.systems[name] for name in found.by_gold.order(found.comparison)} if found.systems else {}
     others = [
-        Action(f"Fit {note.model} instead, which {better}:", fit_again(fit, note.model, output=note.model))
+        Action(f"Fit {note.model} instead, which {better}:", fit_and_report(fit, note.model, systems))
         for note in fit.findings() if note.model
     ]  # fmt: skip
     longer: list[Action] = []
@@ -84,7 +93,9 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         off = to_take_off(fit, found.offsets, found.without_offsets)
         wanted = found.more_ratings.actions()
         actions = [one for one in actions if one.section != "Items" or not wanted]  # which that one leads to
-        actions = [*wanted, *found.spread.actions(), *off, *to_write(fit), *actions]
+        # Of means that are corrected for offsets that advice is about others, which the page does not have.
+        more = found.spread.actions() if found.without_offsets is None else []
+        actions, others = [*wanted, *more, *off, *to_write(fit), *actions], wanted
     actions += assumed.actions(fit, found.at_others)
     of_systems, sources = _actions_on_systems(fit, found)
     if is_vote(fit):  # of a vote more than that is doubtful
@@ -143,7 +154,7 @@ def _how_many(fit: Fit, found: Any) -> str:
     least = f"{items} with tied votes" if vote else f"least certain {items}"
     if found.truth.num_draws == 1 or fit.data.rows == "rating":  # of which the page states other certainties
         return least
-    doubtful = np.round(found.top.items, 3) < (1 if vote else SURE)
+    doubtful = ~reaches(found.top.items, 1 if vote else SURE)
     gold = unused_gold(fit.resolved) if fit.data.rows == "annotation" else None
     has_gold = np.zeros(len(doubtful), bool) if gold is None else gold >= 0
     open_, known = doubtful & ~has_gold, bool((doubtful & has_gold).any())
@@ -190,18 +201,38 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
     alone = f"; metrics other than {found.comparison.title} do not change" * (len(found.metrics) > 1)
     if found.by_gold.anchored is not None:  # those scores do not depend on it
         return actions, []
-    own = own_score(found.comparison, fit)
-    gain = f": “{found.comparison.table['system'].iloc[0]}” then scores {own}" * bool(own)
-    words = f"If the systems looked at the items, say so{gain}{alone}{whose_columns(fit, systems)}:"
     if found.gold is not None and found.gold.score.items >= LEAST_ITEMS:
         actions.append(Action("Anchor the scores on the gold labels:", compare_again(fit, systems, gold="use")))
     apart = share_apart(found.said, list(systems))
     if fit.data.rows == "report":
         more = rank_more(found.comparison, apart)
         actions += [Action(more)] * bool(more)
-    elif fit.data.rows != "annotation":  # of which no reader takes gold labels
+    if fit.data.rows != "annotation":  # of which no reader takes gold labels
         actions.append(Action(decided(fit, found.truth.num_units, apart)))
-    return actions, [Action(words, compare_again(fit, systems, provenance="independent"))]
+    return actions, _sources(fit, found, systems, alone)
+
+
+def _sources(fit: Fit, found: Any, systems: dict[str, Any], alone: str) -> list[Action]:
+    """Return the advice to say where predictions come from: either answer, with what the first system then scores.
+
+    Parameters
+    ----------
+    fit, found : as of `actions`.
+    systems : in the order of the page.
+    alone : which metrics do not depend on it.
+    """
+    name, columns = found.comparison.table["system"].iloc[0], whose_columns(fit, systems)
+    either = (
+        ("annotations", "predictions were made from the annotations", copied_score(found.comparison, fit), ""),
+        ("independent", "the systems looked at the items", own_score(found.comparison, fit), alone),
+    )
+    again = report_again if found.scored is not found.truth else compare_again  # whose scores the page has
+    return [
+        Action(
+            f"If {what}, say so: “{name}” then scores {score}{other}{columns}:", again(fit, systems, provenance=word)
+        )
+        for word, what, score, other in either if score
+    ]  # fmt: skip
 
 
 def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
@@ -215,9 +246,18 @@ def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
         lowest = _lowest_of_votes(annotators)
         return [Action(f"Review the labels of {lowest}", section="Annotators")] if lowest else []
     worst = _worst(annotators, blind)
+    worst += " (gold labels single none out)" * _none_clearly_low(annotators)
     by_sensitivity = bool(worst) and "sensitivity" in annotators and "accuracy" not in annotators
     who = "with the lowest sensitivity" if by_sensitivity else "who seem to err most"
     return [Action(f"Review the annotators {who}{worst}", section="Annotators")]
+
+
+def _none_clearly_low(annotators: Any) -> bool:
+    """Return whether there are gold labels of annotators, which none matches clearly less often than the others."""
+    if "gold_items" not in annotators or not (annotators["gold_items"] > 0).any():
+        return False
+    known = annotators[annotators["gold_items"] > 0]
+    return not clearly_low(known["annotator"], known["gold_items"], known["gold_right"])
 
 
 def _worst(annotators: Any, blind: str) -> str:

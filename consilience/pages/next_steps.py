@@ -55,14 +55,43 @@ def fit_again(fit: Fit, model: str = "", *, output: str, reading: Sequence[str] 
     return f"cs.fit({', '.join([named, 'data', *(f'{one}={value!r}' for one, value in settings.items())])})"
 
 
+def fit_and_report(fit: Fit, model: str, systems: Mapping[str, Any]) -> str:
+    """Return the line that fits the data by another model and makes the page of it, with the same systems.
+
+    Parameters
+    ----------
+    fit, model : that was made, and the other model.
+    systems : predictions by name.
+    """
+    again = fit_again(fit, model, output=model)
+    if by_command(fit, model):
+        scored = ["--predictions", *_files(systems)] * bool(systems)
+        return f"{again} && {' '.join(['consilience report', model, *scored, f'-o {model}.html'])}"
+    return f"cs.report({again}{', predictions' * bool(systems)}, path='{model}.html')"
+
+
 def compare_again(fit: Fit, systems: Mapping[str, Any], **given: str) -> str:
     """Return the line that compares systems, in that order, in another way; of none, files to put in their place."""
     if fit.folder:
-        files = [shlex.quote(system.file or f"{name}.csv") for name, system in systems.items()]
-        files = [*files[:_MOST_FILES], *["…"] * (len(files) > _MOST_FILES)] or ["SYSTEM_A.csv", "SYSTEM_B.csv"]
+        files = _files(systems) or ["SYSTEM_A.csv", "SYSTEM_B.csv"]
         return " ".join(["consilience compare RUN", *files, *(f"--{one} {word}" for one, word in given.items())])
     named = "predictions" if systems else "{'a': 'SYSTEM_A.csv', 'b': 'SYSTEM_B.csv'}"
     return f"cs.compare({', '.join(['fit', named, *(f'{one}={word!r}' for one, word in given.items())])})"
+
+
+def report_again(fit: Fit, systems: Mapping[str, Any], **given: str) -> str:
+    """Return the line that makes the page again, with those systems and other settings."""
+    if fit.folder:
+        flags = [f"--{one} {word}" for one, word in given.items()]
+        return " ".join(["consilience report RUN --predictions", *_files(systems), *flags, "-o report.html"])
+    named = ", ".join(f"{one}={word!r}" for one, word in given.items())
+    return f"cs.report(fit, predictions, {named}, path='report.html')"
+
+
+def _files(systems: Mapping[str, Any]) -> list[str]:
+    """Return the files of systems, the first ones."""
+    files = [shlex.quote(system.file or f"{name}.csv") for name, system in systems.items()]
+    return [*files[:_MOST_FILES], *["…"] * (len(files) > _MOST_FILES)]
 
 
 def whose_columns(fit: Fit, systems: Mapping[str, Any]) -> str:
@@ -76,13 +105,14 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
 
     Parameters
     ----------
-    fit : of ratings.
+    fit : of ratings or rankings.
     number : how many items there are.
     apart : on which share of them the first choices of the first two systems differ.
     """
     few = 20
     number = number if number <= 2 * few else few
-    which = "the items" if number > few else f"{few} random items"
+    which = "each item" if number > few else f"{few} random items"
+    what = "decide the true side of" if fit.data.rows == "rating" else "give the right class of"
     half = float(np.diff(wilson(0.5, number))[0]) / 2
     two = special.ndtri(ends()[1])
     lead = min(two * np.sqrt(apart / number), apart)
@@ -93,7 +123,7 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
         found = f"; to find a lead of {_LEAD:g} in four of five cases takes about {round(enough, -1):,.0f}"
         left += found * bool(enough > number)
     return (
-        f"Have {which} decided for certain, and count how many each system has right, so that annotators' errors no "
+        f"Have an expert {what} {which}, and count how many each system has right, so that annotators' errors no "
         f"longer matter: {left}"
     )
 

@@ -85,8 +85,11 @@ class Offsets(NamedTuple):
             f"“{self.names[one]}” {_higher(float(self.mean[one]), decimals(low[one], high[one]))}"
             for one in apart[:_MOST_OFF]
         ]
-        told += [f"{len(apart) - _MOST_OFF:,} more differ"] * (len(apart) > _MOST_OFF)
-        return f"; {' and '.join([', '.join(told[:-1]), told[-1]] if len(told) > 1 else told)}" if told else ""
+        if not told:
+            return ""
+        every = f"all {len(self.mean):,}" if len(apart) + 1 == len(self.mean) else f"{len(apart) + 1:,} in all"
+        more = f"; {every} differ" * (len(apart) > _MOST_OFF)
+        return f"; {' and '.join(told)}{more}"
 
     @property
     def taken_off(self) -> str:

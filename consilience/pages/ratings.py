@@ -23,7 +23,6 @@ from consilience.pages.sides import (
     Without,
     close_calls,
     how_probably,
-    sides_by_name,
     sides_of,
 )
 from consilience.pages.spread_of_ratings import SIMULATED, Spread
@@ -62,8 +61,8 @@ def scale_sections(
     taken = without is not None or offsets.taken
     words = (
         f"A dot is the estimated mean of an item, and its bar contains the mean with a probability of "
-        f"{100 * SURE_LEVEL:.0f} %. If the bar does not reach the dashed line (the threshold of {threshold:g}), the "
-        f"side is at least {100 * SURE:.0f} % certain. Thin lines are single ratings"
+        f"{100 * SURE_LEVEL:.0f} %. The dashed line is the threshold. An item is open if its side is less than "
+        f"{100 * SURE:.0f} % certain. Thin lines are single ratings"
         f"{', with the offsets of annotators removed' * taken}."
     )
     how = (
@@ -74,9 +73,8 @@ def scale_sections(
     shown = _table_of_items(fit, found, offsets, without, wanted)
     write = ["To save these means and certainties:", Code(sides_command(fit), "To write them")]
     blocks = [
-        *sides_by_name(names.to_numpy(), found.above, threshold), words, _scale(fit, found, without),
-        extremes_words(fit, found, offsets, without), shown, _sure_of(fit, best, offsets, without), *more,
-        *write,
+        words, _scale(fit, found, without), extremes_words(fit, found, offsets, without),
+        _sure_of(fit, best, offsets, without), More("All items in a table", [shown]), *more, *write,
     ]  # fmt: skip
     apart = [_offsets(fit, offsets, without)] if len(offsets.mean) else []
     return [Section("Items", blocks, gist), *apart, *spread.sections()]
@@ -100,8 +98,10 @@ def _scale(fit: Any, found: Sides, without: Without | None) -> Bars:
     ]  # fmt: skip
     which = "" if len(drawn) == len(names) else f" The {len(drawn)} with the least certain side are drawn."
     heads = ("item", "rating", "mean, certainty")
-    caption = f"Items along the scale, highest first, with {100 * SURE_LEVEL:.0f} % intervals.{which}"
-    return Bars(rows, caption, heads, float(fit.options["threshold"]))
+    threshold = float(fit.options["threshold"])
+    clear = f"{100 * SURE_LEVEL:.0f} %: clear of {threshold:g} means {100 * SURE:.0f} % certain"
+    caption = f"Items along the scale, highest first, with intervals ({clear}).{which}"
+    return Bars(rows, caption, heads, threshold)
 
 
 def _table_of_items(
@@ -141,8 +141,9 @@ def _if_otherwise(names: Any, best: Score, found: Sides, without: Without | None
     frame = pandas.DataFrame({"item": names, **columns}).iloc[order]
     texts = {name: [probability(one) for one in values[order].tolist()] for name, values in columns.items()}
     words = (
-        "This page uses the first column. The second assumes that only the ratings of these annotators matter. The "
-        "third is the fit itself, whose tables “labels” and “means” assume that annotators rate alike."
+        "This page uses the first column, for items and for systems. The second assumes that only the ratings of these "
+        "annotators matter. The third is the fit itself, whose tables “labels” and “means” assume that annotators rate "
+        "alike."
     )
     table = Table(frame, "Certainty of the side under three assumptions.", texts=texts)
     return [More("Certainties under other assumptions", [words, table])]
@@ -225,28 +226,28 @@ def _moved_towards(fit: Any) -> str:
 
 
 def sides_words(fit: Any, found: Sides, offsets: Offsets, without: Without | None, *, systems: bool) -> str:
-    """Say how many items lie on which side of the threshold, and how far all means may be off together.
+    """Say how far all means may be off together, and which sides are close calls; empty of neither.
 
     Where annotators are taken for alike their offsets are part of the spread within items, and what is stated is no
     surer for it: in 147 simulations of 40 items and 5 annotators with offsets of 5, 4 ratings of each with errors of 7,
     the side was right in .885 (standard error .004), .874 stated. With offsets taken off, .905 stated, .891 were right
     of the mean by annotators like these: the offsets of these five do not add up to 0 in truth.
     """
-    threshold, number = float(fit.options["threshold"]), len(found.mean)
-    above = int((found.mean >= threshold).sum())
-    return (
-        f"{above:,} of {counted(number, 'items')} {'has' if above == 1 else 'have'} an estimated mean of {threshold:g} "
-        f"or more, and {number - above:,} less.{_moved_together(offsets, without, systems=systems)}"
-        f"{close_calls(fit.table('means')['item'].to_numpy(), found.above)}"
-    )
+    near = close_calls(fit.table("means")["item"].to_numpy(), found.above)
+    return f"{_moved_together(offsets, without, systems=systems)}{near}".strip()
 
 
-def not_the_posterior(without: Without | None) -> str:
+def not_the_posterior(without: Without | None, *, systems: bool) -> str:
     """Say that the page's numbers are not the posterior of the fit, where they are not; else nothing."""
-    return "" if without is None else (
-        f"The means and certainties on this page are not this posterior: they are {OF_OTHERS} (see Items). The tables "
-        "“labels” and “means” of the fit have the posterior itself."
+    if without is None:
+        return ""
+    scores, too = (", certainties and scores of systems", ", and cs.compare scores systems by it") if systems else (
+        " and certainties", ""
     )  # fmt: skip
+    return (
+        f"The means{scores} on this page are not this posterior: they are {OF_OTHERS} (see Items). The tables "
+        f"“labels” and “means” of the fit have the posterior itself{too}."
+    )
 
 
 def _moved_together(offsets: Offsets, without: Without | None, *, systems: bool) -> str:
@@ -254,11 +255,10 @@ def _moved_together(offsets: Offsets, without: Without | None, *, systems: bool)
     half = offsets.half if without is None else without.offsets.half
     if offsets.taken or not np.isfinite(half):
         return ""
-    known = "do not include this"
-    if without is not None:
-        known = f"include this{', scores of systems do not' * systems}"
+    what = f"certainties{' and scores of systems' * systems}"
+    known = f"{what} {'do not ' * (without is None)}include this"
     few = f"With only {counted(offsets.known, 'annotators')}"
-    return f" {few}, all means may be off together by up to {short(half)} (95 %); certainties {known}."
+    return f" {few}, all means may be off together by up to {short(half)} (95 %); {known}."
 
 
 def extremes_words(fit: Any, found: Sides, offsets: Offsets, without: Without | None) -> str:

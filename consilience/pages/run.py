@@ -162,11 +162,14 @@ _BETWEEN = {"items": " of ", "mentions": " of ", "annotators": " by ", "document
 
 # What is asked of data, in a newcomer's words.
 _ASKED = {
-    "vote": "the label that most annotators gave each item", "report": "how plausible each class is for each item",
+    "vote": "the label that most annotators gave each item",
+    "report": "how plausible each class is for each item, which is its share of what the rankings say (0 to 1)",
     "annotation": "what label each item has, and how sure that is",
     "rating": "the mean of each item, and on which side of {threshold:g} it lies",
     "mention": "which mentions (words or phrases) refer to the same thing and so form one chain",
 }  # fmt: skip
+
+_STANDS_FOR = {"prirn": "probabilistic inverse rank normalisation"}
 
 _ENDINGS = {
     Result.interrupted: "The run was interrupted before its end.",
@@ -291,7 +294,8 @@ def line_of(fit: Fit) -> str:
     method = METHODS.get(fit.method, fit.method)
     if (asked := "vote" if is_counted(fit) else "mention" if fit.data.unit == "mention" else fit.data.rows) in _ASKED:
         words = _ASKED[asked].format(threshold=fit.options.get("threshold", 0))
-        called = f"model {fit.member.name} ({re.split('[:,]', fit.member.title)[0]})"
+        stands = f"{_STANDS_FOR[fit.member.name]}: " if fit.member.name in _STANDS_FOR else ""
+        called = f"model {fit.member.name} ({stands}{re.split('[:,]', fit.member.title)[0]})"
         how = "its posterior computed exactly" if fit.method == "exact" else f"by {method}"
         how = "" if is_counted(fit) else f" · {called}, {how}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")

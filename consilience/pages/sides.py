@@ -30,8 +30,8 @@ SURE_LEVEL = 2 * SURE - 1
 _DRAWS = 4000  # of all means together, of few items
 _MOST_DRAWN = 1 << 24  # means in these draws
 
-_MOST_NAMED = 40  # items of a side
 _NEAR, _MOST_NEAR = 0.01, 2  # of what counts as sure, a certainty; and such items that are named
+_SEED = 7919  # of draws of sides, apart from others of the same seed
 _QUANTILES = 200  # of how far all means may be off together
 _STEPS, _CLOSE = 20, 1e-6  # of Newton's method, by which ends of intervals are found: at most, and the last one
 
@@ -81,12 +81,14 @@ class Without(NamedTuple):
     offsets : how far all means may be off together.
     sides : for other annotators of the same kind.
     top : certainties of the sides by these annotators.
+    moved : the means with other annotators.
     """
 
     fit: Any
     offsets: Offsets
     sides: Sides
     top: Score
+    moved: Moved
 
 
 def without_offsets(fit: Any, found: Offsets) -> Without | None:
@@ -99,7 +101,7 @@ def without_offsets(fit: Any, found: Offsets) -> Without | None:
     moved = Moved(other, offsets.half, found.known)
     mean = np.asarray(other.posterior.mean.location, float)
     outer, inner = (mean + moved.half_widths(level) * np.array([[-1], [1]]) for level in (LEVEL, SURE_LEVEL))
-    return Without(other, offsets, Sides(mean, outer, inner, moved.above(0.0)), certainty(other.truth))
+    return Without(other, offsets, Sides(mean, outer, inner, moved.above(0.0)), certainty(other.truth), moved)
 
 
 def sides_of(fit: Any, top: Score, without: Without | None) -> Sides:
@@ -171,7 +173,8 @@ class Moved:
         self.width = np.sqrt(np.asarray(mean.scale, float) / (shape * np.asarray(mean.strength, float)))
         self.beyond = np.asarray(mean.location, float) - float(fit.options["threshold"])
         levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-        self.moves = half / float(special.stdtrit(annotators - 1, ends()[1])) * special.stdtrit(annotators - 1, levels)
+        self.annotators, self.unit = annotators, half / float(special.stdtrit(annotators - 1, ends()[1]))
+        self.moves = self.unit * special.stdtrit(annotators - 1, levels)
 
     def above(self, place: float) -> np.ndarray:
         """Return how probably the mean of each item is further above the threshold than a place."""
@@ -179,6 +182,18 @@ class Moved:
         for moved in self.moves:
             chance += special.stdtr(self.free, (self.beyond - place + moved) / self.width)
         return chance / len(self.moves)
+
+    def drawn(self, number: int, seed: int) -> np.ndarray:
+        """Return draws of the sides, shape ``(draw, item)``, 1 above the threshold: in each all means move together."""
+        random = np.random.default_rng([seed, _SEED])
+        moves = self.unit * random.standard_t(self.annotators - 1, (number, 1))
+        own = self.width * random.standard_t(self.free, (number, len(self.width)))
+        return (self.beyond + moves + own >= 0).astype(np.int32)
+
+    def moved_above(self, deviations: float) -> np.ndarray:
+        """Return how probably each mean is above the threshold if all are off by so many deviations of a normal law."""
+        move = self.unit * special.stdtrit(self.annotators - 1, special.ndtr(deviations))
+        return special.stdtr(self.free, (self.beyond + move) / self.width)
 
     def half_widths(self, level: float) -> np.ndarray:
         """Return half the width of the interval of the mean of each item: that of the same law, which is symmetric."""
@@ -207,18 +222,6 @@ def how_probably(fit: Any, high: int, low: int) -> tuple[str, str]:
         for ends, item in ((drawn.argmax(axis=1), high), (drawn.argmin(axis=1), low))
     )
     return highest, lowest
-
-
-def sides_by_name(names: np.ndarray, above: np.ndarray, threshold: float) -> list[Any]:
-    """Name the items of which the side is sure, above and below, and those of which it is open, the surest first."""
-    sure, order, told = side_is_sure(above, SURE), np.argsort(-np.abs(above - 0.5), kind="stable"), []
-    for which, words in (
-        (sure & (above > 0.5), f"Above {threshold:g}"), (sure & (above < 0.5), "Below"), (~sure, "Open"),
-    ):  # fmt: skip
-        if own := [str(names[place]) for place in order.tolist() if which[place]]:
-            more = f" and {len(own) - _MOST_NAMED:,} more" * (len(own) > _MOST_NAMED)
-            told.append(f"{words}: {', '.join(own[:_MOST_NAMED])}{more}.")
-    return [" ".join([*told, f"An item is open if its side is less than {100 * SURE:.0f} % certain."])]
 
 
 def close_calls(names: np.ndarray, above: np.ndarray) -> str:

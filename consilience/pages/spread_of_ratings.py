@@ -62,16 +62,9 @@ class Spread:
         words = (
             f"Ask for about {_range(single, wanted, f' ratings of each item by {self._whom}', ', 95 %')}, in place of "
             f"{self.found.ratings:.1f}: the reliability of their {'' if self.taken else 'plain '}mean would rise from "
-            f"{now:.2f} to {wanted:g}{self._new(ratings_needed(single[0], wanted))}{self._corrected()}"
+            f"{now:.2f} to {wanted:g}{self._new(ratings_needed(single[0], wanted))}"
         )
         return [Action(words, section=TITLE)]
-
-    def _corrected(self) -> str:
-        """Say how reliable means are without offsets, as the page has them; empty where that is what was said."""
-        if self.found is None or self.taken:
-            return ""
-        now = reliability_of_mean(self.found.single(offsets=False)[0], self.found.ratings)
-        return f". Means that are corrected for offsets, as on this page, have about {now:.2f} now"
 
     def _new(self, needed: float) -> str:
         """Say how many more annotators that takes, where each rates an item once."""

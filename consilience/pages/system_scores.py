@@ -16,7 +16,7 @@ from consilience.evaluation.scores import Score
 from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth
 from consilience.models.truth.truth import Shares
-from consilience.pages import Heading, More, Table, capital
+from consilience.pages import More, Table, capital
 from consilience.rounding import written
 
 FROM_ANNOTATIONS = "if made from the annotations"
@@ -65,8 +65,9 @@ def score_blocks(
         )
         if "worst draw" in frame:
             words += (
-                " “Worst” and “best draw” are the lowest and the highest score of the whole data set over the draws: "
-                "they show how far a single aggregated truth could have moved the result."
+                " A draw is one way in which the truth may be. “Worst” and “best draw” are the lowest and the highest "
+                "score of the whole data set over the draws: they show how far a single aggregated truth could have "
+                "moved the result."
             )
     if own_look:
         words += (
@@ -78,8 +79,7 @@ def score_blocks(
     title, narrower = "Scores of each system", _why_narrower(comparison)
     if len(metrics) == 1:
         return [More(title, [*_meanings(metrics, truth), words, *narrower, table, drawn])]
-    more = More("What these scores mean, and how they vary", [*_meanings(metrics, truth), words, drawn])
-    return [Heading(title), table, *narrower, *_so_ahead(ahead), more]
+    return [More(title, [*_meanings(metrics, truth), table, *narrower, *_so_ahead(ahead), words, drawn])]
 
 
 def _so_ahead(ahead: str) -> list[str]:

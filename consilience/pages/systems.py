@@ -15,8 +15,9 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital
+from consilience.pages.by_reading import copied_score as copied_score_of
+from consilience.pages.by_reading import figure_by_reading, two_readings
 from consilience.pages.by_reading import own_score as own_score_of
-from consilience.pages.by_reading import two_readings
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
 from consilience.pages.items import below, class_word, named_items
@@ -47,7 +48,9 @@ from consilience.rounding import decimals, within, written
 _EVEN, _SHARED = 0.5, "; they also allow for what items share, such as annotators' errors"
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
-_IF_ONE_KIND = ", if all systems looked at the items or none did"
+IF_ONE_KIND = ", if all systems looked at the items or none did"
+"""What P(best) supposes where nobody said where predictions come from."""
+_POINT, _CROSS = "“Against point estimate” is the score", "The cross is the score"
 _TO_QUOTE = "accuracy to quote [95 %]"
 _BY_FIT = (
     "The thin lines show the accuracy by the {} alone. The solid ones are for predictions made from these annotations, "
@@ -136,12 +139,12 @@ def _side_by_side(
     comparison, fit, gold, choices : as of `leaderboard_section`.
     ahead : in how many metrics each system leads, where others do than the first.
     """
-    by_gold = f"{gold}." if gold.anchored is not None else ""
     apart = apart_on(choices, gold.order(comparison)) if len(comparison.table) > 1 else ""
+    ahead += " (see Scores of each system)" * bool(ahead)
     orders = [apart, ahead, "" if gold.leads else _by_point(comparison)]
-    said = [_to_quote(fit, gold), by_gold, *(f"{capital(one)}." for one in orders if one)]
-    text = " ".join(filter(None, [*said, _alone(comparison, fit, gold)]))
-    return [text] if text else []
+    by_gold = f"{gold}." * (gold.anchored is not None)
+    said = [one for one in (_to_quote(fit, gold), by_gold, *(f"{capital(one)}." for one in orders if one)) if one]
+    return [" ".join(said)] * bool(said)
 
 
 def _to_quote(fit: Fit, gold: SystemsByGold) -> str:
@@ -167,6 +170,8 @@ def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[s
     elif gold.leads:
         right = {name: (own.share, *own.interval) for name, own in gold.right.items()}
         with_gold = figures.WithGold(f"right on gold labels, {held}", right)
+    elif fit.data.rows == "rating" and is_open(comparison):
+        return figure_by_reading(comparison, order, f"{capital(comparison.title)}, with {held}")
     else:
         narrow = "interval" if too_narrow(comparison, fit) else ""
         return figures.leaderboard(comparison, order=order, interval=narrow)
@@ -182,7 +187,7 @@ def _columns(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str,
     gold : of how many gold labels each system hits how many.
     """
     leads, together = gold.leads, gold.anchored
-    kind = _IF_ONE_KIND * (_of_one_kind(comparison) and together is None)
+    kind = "*" * (_of_one_kind(comparison) and together is None)
     return {
         "system": "system", **({"by_gold": ""} if leads else {}),
         **({"together": _TO_QUOTE, "p_best": ""} if together is not None else {}),
@@ -243,7 +248,7 @@ def _gist(first: Any, comparison: Comparison, fit: Fit, gold: SystemsByGold) -> 
     if is_close(comparison):
         gist += undecided
     elif several and not _tells_nothing(comparison) and not is_vote(fit):
-        gist += f", P(best) {comparison.p_best_texts[0]}{_IF_ONE_KIND * _of_one_kind(comparison)}"
+        gist += f", P(best) {comparison.p_best_texts[0]}"
     return gist
 
 
@@ -257,6 +262,7 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
     """
     shown = not is_vote(fit) and gold.anchored is None  # P(best) by the comparison
     notes = [note for note in comparison.notes if (shown or note != ONE_KIND) and note != TOO_NARROW]
+    notes = [f"* {note}" if note == ONE_KIND else note for note in notes]
     if not is_open(comparison):
         return notes
     if gold.anchored is not None:
@@ -266,8 +272,10 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
 
 
 def _what_is_drawn(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
-    """Say what the thin lines of the figure are, where they are beside scores with gold labels."""
-    return [_BY_FIT.format(fit_word(fit))] * (is_open(comparison) and gold.anchored is not None)
+    """Say what the thin lines of the figure are, where they are beside scores with gold labels; and their order."""
+    if gold.anchored is None:
+        return []
+    return [_BY_FIT.format(fit_word(fit))] * is_open(comparison) + [*filter(None, [_alone(comparison, fit, gold)])]
 
 
 def _digits(fit: Fit, low: float, high: float) -> int:
@@ -287,6 +295,11 @@ def score_of(comparison: Comparison, fit: Fit, name: str = "") -> tuple[str, str
 def own_score(comparison: Comparison, fit: Fit) -> str:
     """Return what the first system scores if it looked at the items itself, with its interval; empty if it cannot."""
     return own_score_of(comparison, _digits(fit, *comparison.table.loc[0, ["lower", "upper"]]))
+
+
+def copied_score(comparison: Comparison, fit: Fit) -> str:
+    """Return what the first system scores if its predictions were made from the annotations, with its interval."""
+    return copied_score_of(comparison, _digits(fit, *comparison.table.loc[0, ["lower", "upper"]]))
 
 
 def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> dict[str, str]:
@@ -310,17 +323,17 @@ def leaderboard_numbers(comparison: Comparison, fit: Fit, gold: SystemsByGold) -
         return {f"{gold.first}, right on gold labels [{', '.join(ends)}]": share} | score
     if len(comparison.table) == 1 or is_vote(fit):
         return score
-    pair, kind = comparison.pairs.iloc[0], _IF_ONE_KIND * _of_one_kind(comparison)
+    pair = comparison.pairs.iloc[0]
     if len(comparison.table) == 2:
         _, *ends = within(*pair[["difference", "lower", "upper"]])
         ahead = leading_by(comparison)
         if is_close(comparison):
             return score | open_tile(comparison, f"lead {' to '.join(ends)}")
-        return score | {f"lead of “{pair['a']}” over “{pair['b']}”{kind} [{', '.join(ends)}]": ahead}
+        return score | {f"lead of “{pair['a']}” over “{pair['b']}” [{', '.join(ends)}]": ahead}
     text, less = comparison.p_best_texts[0], "; or less sure" * narrow
     if is_close(comparison):
-        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{kind}{less}")
-    best = {f"P(“{first['system']}” is best in {comparison.title}){kind}{less}": in_words(text)}
+        return score | open_tile(comparison, f"“{first['system']}” with probability {in_words(text)}{less}")
+    best = {f"P(“{first['system']}” is best in {comparison.title}){less}": in_words(text)}
     beats = comparison.probability_text(pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
     return best | {f"P(it beats the runner-up “{pair['b']}”)": in_words(beats)}
 
@@ -379,7 +392,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
     scored = f"scores {in_words(value)} [{low}, {high}] in {comparison.title}{meant}{BY_SOURCE * _is_range(value)}"
     words = f"{by}“{names[0]}” {scored}"
     if several:
-        ahead_of = f"ahead of “{names[1]}” by {ahead_by(comparison)}{_IF_ONE_KIND * _of_one_kind(comparison)}"
+        ahead_of = f"ahead of “{names[1]}” by {ahead_by(comparison)}{IF_ONE_KIND * _of_one_kind(comparison)}"
         words += f"; it is {ahead_of}"
         if len(names) == 2 and not gold.leads and not is_vote(fit):  # its score is a key figure
             words = f"{by}in {comparison.title}{meant} “{names[0]}” is {ahead_of}"
@@ -445,7 +458,7 @@ def opening(comparison: Comparison, fit: Fit) -> str:
         return f"These {items} do not show {which_is_better(comparison)}{copies}: "
     if is_vote(fit):  # too sure by nobody knows how much
         return ""
-    kind = _IF_ONE_KIND * _of_one_kind(comparison)
+    kind = IF_ONE_KIND * _of_one_kind(comparison)
     of = f"the best of {counted(len(table), 'systems')} in {comparison.title}"
     return f"“{name}” is {of} with probability {best}{kind}{copies}: "
 
@@ -541,7 +554,7 @@ def _how_to_read(comparison: Comparison, top: Score, fit: Fit, gold: SystemsByGo
             read += f"Where it goes from below {_NOTHING} to above {1 - _NOTHING} it says “{_UNTOLD}”. "
     if comparison.points is not None:
         read += (
-            f"{'“Against point estimate” is the score' if gold.leads else 'The cross is the score'} if the leading "
+            f"{_POINT if gold.leads or fit.data.rows == 'rating' else _CROSS} if the leading "
             f"{class_word(fit)} of each item is taken as the truth{_tied_estimates(top, fit)}. "
         )
         if not is_vote(fit) and (comparison.points > comparison.values).all():

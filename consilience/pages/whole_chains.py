@@ -14,7 +14,7 @@ from consilience.models.truth.truth import CHAINS, Clusters, Ranked
 from consilience.pages import SURE, Section, Table
 from consilience.pages.close_calls import called, close_calls, half_width
 from consilience.printing import counted
-from consilience.rounding import probability
+from consilience.rounding import probability, reaches
 
 _MOST_NAMED = 8  # mentions of a chain
 _MOST_DECIDED = 20  # mentions, the least certain ones
@@ -39,8 +39,8 @@ class Whole(NamedTuple):
 
     @property
     def sure(self) -> Bool[np.ndarray, " entity"]:
-        """Which chains are as probable as what counts as sure, as the table rounds it."""
-        return np.round(self.probability, 3) >= SURE
+        """Which chains are as probable as what counts as sure."""
+        return reaches(self.probability, SURE)
 
     @property
     def close(self) -> Bool[np.ndarray, " entity"]:

@@ -84,9 +84,11 @@ def anchored_texts(found: Comparison) -> dict[str, str]:
 
 def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
     """Return the key figures of it."""
-    first = found.table.iloc[0]
-    value, low, high = within(first["value"], first["lower"], first["upper"])
-    numbers = {f"{title} of “{first['system']}” [{low}, {high}]": value}
+    first, texts = found.table.iloc[0], anchored_texts(found)
+    values = {name: text.split(" ", 1) for name, text in texts.items()}
+    shown = list(values.items())[: 2 if is_close(found) else 1]  # of systems that are not told apart none stands alone
+    of = " and ".join(f"“{name}” {interval}" for name, (_, interval) in shown)
+    numbers = {f"{title} of {of}": " and ".join(value for _, (value, _) in shown)}
     if len(found.systems) == 1:
         return numbers
     if is_close(found):

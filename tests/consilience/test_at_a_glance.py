@@ -9,6 +9,8 @@ import pytest
 
 import consilience as cs
 from consilience import first_figures
+from consilience.evaluation.comparison import TOO_NARROW
+from consilience.pages.classes import _Found
 from consilience.pages.clusters_together import shares_together
 from consilience.pages.common_pairs import common_pairs
 from consilience.pages.more_ratings import MoreRatings, more_ratings
@@ -16,7 +18,7 @@ from consilience.pages.offsets import offsets_of
 from consilience.pages.own_errors import kinds_in_words, spread_in_words
 from consilience.pages.ratings import ratings_verdict, sides_words
 from consilience.pages.runs_of_views import views_verdict
-from consilience.pages.sides import SURE_LEVEL, Moved, side_is_sure, sides_by_name, sides_of, without_offsets
+from consilience.pages.sides import SURE_LEVEL, Moved, side_is_sure, sides_of, without_offsets
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.who_agrees import agreement_with_others
 from tests.consilience.test_ratings_page import fitted, rated
@@ -56,25 +58,62 @@ def test_the_verdict_on_ratings_counts_sides_with_other_annotators():
     above = without.sides.above
     high, low, open_ = without.sides.counts
     assert high + low + open_ == 40
-    assert (high, low) == ((above.round(3) >= 0.9).sum(), (above.round(3) <= 0.1).sum())
+    assert (high, low) == ((above >= 0.9).sum(), (above <= 0.1).sum())
     assert ratings_verdict(fit, without.sides, found, without) == (
         f"Of 40 items, {high} are each above 50 with at least 90 % certainty, {low} below, for other annotators like "
         f"these; report the other {open_} as open."
     )
-    assert open_ >= (np.round(without.top.items, 3) < 0.9).sum()  # what moves all together makes no side surer
+    assert open_ >= (without.top.items < 0.9).sum()  # what moves all together makes no side surer
 
 
 @pytest.mark.parametrize("systems", [False, True])
 def test_what_certainties_allow_for_is_said(systems):
-    """Systems are scored by the fit itself, which takes annotators for alike."""
+    """Systems are scored by the sides that the page states."""
     data = rated(np.random.default_rng(3))[0]
     fit, offsets = fitted(data), offsets_of(data)
     without = without_offsets(fit, offsets)
     said = sides_words(fit, without.sides, offsets, without, systems=systems)
-    assert f"; certainties include this{', scores of systems do not' * systems}." in said
+    scores = " and scores of systems" * systems
+    assert f"; certainties{scores} include this." in said
     assert ("close call" in said) is bool((np.abs(without.sides.certainty.round(3) - 0.9) <= 0.0101).any())
     alike = sides_words(fit, sides_of(fit, cs.certainty(fit), None), offsets, None, systems=systems)
-    assert "; certainties do not include this." in alike
+    assert f"; certainties{scores} do not include this." in alike
+
+
+@pytest.mark.parametrize("provenance", ["unknown", "annotations"])
+def test_systems_are_scored_on_the_sides_that_the_page_states(provenance):
+    """A system that names the sides of the page is right as often as these are certain; errors that all means share
+    make its interval wider than that of items whose sides are independent."""
+    fit = fitted(rated(np.random.default_rng(3))[0])
+    without = without_offsets(fit, offsets_of(fit.data))
+    names = fit.means()["item"].tolist()
+    own, other = without.sides.names, np.where(np.arange(40) % 4, without.sides.names, "above")
+    systems = {
+        name: cs.read_predictions({"item": names, "class": said.tolist()}, classes=("below", "above"), name=name)
+        for name, said in (("own", own), ("other", other))
+    }
+    found = _Found(fit, systems, None, None, provenance, {})
+    board, truth = found.comparison, found.scored
+    np.testing.assert_allclose(cs.certainty(truth).items, without.sides.certainty, atol=5 * 0.5 / fit.draws**0.5)
+    assert board.values[0] == pytest.approx(without.sides.certainty.mean(), abs=0.02)
+    np.testing.assert_array_equal(found.certain.items, without.sides.certainty)
+    assert TOO_NARROW not in board.notes
+    spread = board.draws.std(axis=1)
+    assert (spread > board.item_draws.std(axis=1)).all()
+    if provenance == "unknown":
+        alone = cs.compare(truth, systems)
+        assert TOO_NARROW in alone.notes
+        np.testing.assert_allclose(board.own_values, alone.own_values)
+        assert (board.own_draws.std(axis=2) > alone.own_draws.std(axis=2)).all()
+
+
+def test_means_that_move_together_are_as_certain_as_the_page_says():
+    without = without_offsets(fit := fitted(rated(np.random.default_rng(3))[0]), offsets_of(fit.data))
+    drawn = without.moved.drawn(20_000, 0).mean(axis=0)
+    np.testing.assert_allclose(drawn, without.sides.above, atol=5 * 0.5 / 20_000**0.5)
+    middle = [without.moved.moved_above(one) for one in (-2.0, 0.0, 2.0)]
+    assert (np.diff(middle, axis=0) > 0).all()
+    assert ((middle[1] > 0.5) == (without.sides.mean > 50)).all()
 
 
 def test_the_table_of_sides_is_what_the_page_says(tmp_path):
@@ -120,11 +159,6 @@ def test_what_more_ratings_would_gain_is_said(number, said):
     assert said in action.words
 
 
-def test_items_are_named_by_their_side():
-    (words,) = sides_by_name(np.array(["a", "b", "c", "d"]), np.array([0.95, 0.5, 0.02, 0.99]), 3.5)
-    assert words == "Above 3.5: d, a. Below: c. Open: b. An item is open if its side is less than 90 % certain."
-
-
 @pytest.mark.parametrize(
     ("annotators", "said"),
     [
@@ -144,7 +178,7 @@ def test_all_annotators_with_sure_offsets_are_named_or_counted(offset, named):
     found = offsets_of(cs.Ratings.from_codes(item, who, rating, num_items=60, num_annotators=4))
     (said,) = found.finding(corrected=True) or [""]
     assert said.count("“") == min(named, 3)
-    assert (" and 1 more differ" in said) is (named > 3)
+    assert ("; all 4 differ." in said) is (named > 3)
 
 
 # Mentions -------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What the pages of labels, votes and rankings begin with: it says no more than was found, whatever there is."""
 
+import dataclasses
 import re
 from html import unescape
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from consilience.notes import Level
 from consilience.pages import Alert, first_screen
 from consilience.pages.first_screen import POOR, _bands, _shares_of_votes
 from consilience.pages.gold import SystemsByGold
+from consilience.pages.items import below
 from consilience.system_figures import Scores, counts, scores_at_a_glance
 from tests.consilience.test_with_gold import ITEMS, crowd
 
@@ -36,7 +38,10 @@ def some(number):
     return data, made
 
 
-LABELS = r"The fit is at least 90 % certain of \d+ of 120 labels"
+LABELS = (
+    r"\d+ of 120 labels are at least 90 % certain however often annotators make the same errors \(\d+ by the best "
+    r"guess\)"
+)
 
 
 @pytest.mark.parametrize(
@@ -44,22 +49,19 @@ LABELS = r"The fit is at least 90 % certain of \d+ of 120 labels"
     [
         ("dawid-skene", True, 0, LABELS),
         ("dawid-skene", False, 0, LABELS + ", which nothing here checks"),
-        ("dawid-skene", True, 1, LABELS + r", and “s0” is right on \S+ \[\S+, \S+\] of the items \(95 % in brackets\)"),
-        ("dawid-skene", True, 2, LABELS + r", and “s0” is the best of 2 systems with probability above 0\.9"),
-        ("dawid-skene", True, 8, LABELS + r", and “s0” is the best of 8 systems with probability above 0\.9"),
+        ("dawid-skene", True, 1, LABELS + r"\. “s0” is right on \S+ \[\S+, \S+\] of the items \(95 % in brackets\)"),
+        ("dawid-skene", True, 2, LABELS + r"\. “s0” is the best of 2 systems with probability above 0\.9"),
+        ("dawid-skene", True, 8, LABELS + r"\. “s0” is the best of 8 systems with probability above 0\.9"),
         ("dawid-skene", False, 2, LABELS + r", which nothing here checks\. “s0” is the best of 2 .*"),
         (
             "majority-vote", True, 0,
-            r"The vote is right on \d+ to \d+ % of the items, a tie counting by its share \(95 % interval from 40 gold "
-            r"labels, if they are a random "
-            r"sample\), but does not "
-            "say which ones",
+            r"By 40 gold labels the vote is right on \d+ to \d+ % of items \(95 %\); it cannot say which",
         ),
         (
             "majority-vote", False, 0,
             r"The vote leaves \d+ of 120 items tied and does not say how sure it is of any other label",
         ),
-        ("majority-vote", True, 2, r".* which ones\. “s0” is the best of 2 systems with probability above 0\.9"),
+        ("majority-vote", True, 2, r".* cannot say which\. “s0” is the best of 2 systems with probability above 0\.9"),
         ("majority-vote", False, 2, r".* label\. It puts “s0” first without saying how sure that is"),
     ],
 )  # fmt: skip
@@ -109,7 +111,7 @@ def test_a_poor_fit_has_no_other_verdict(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("items", "off", "doubted", "said"),
     [
-        (40, "sure", True, ", but by 40 gold labels it is too sure"),
+        (40, "sure", True, ", but by 40 gold labels the fit is too sure"),
         (40, "", True, ", which 40 gold labels neither confirm nor refute"),
         (40, "", False, ""), (3, "sure", False, ", which only 3 gold labels check"),
         (1, "", False, ", which only 1 gold label checks"),
@@ -122,17 +124,28 @@ def test_gold_labels_that_speak_against_a_fit_are_in_the_verdict(items, off, dou
     assert first_screen._against(fit, gold, doubted) == said
 
 
-def test_one_plain_sentence_says_that_gold_labels_show_neither(monkeypatch):
-    """Labels that gold labels do not confirm, and systems that they do not tell apart, are one clause."""
+def test_a_page_leads_with_the_labels_that_are_certain_whatever_is_not_known(monkeypatch):
+    """What gold labels say of it follows in the same sentence, and systems have one of their own."""
     fit = cs.fit("dirichlet", cs.Annotations.from_counts([[9, 0], [2, 2]]))
     gold = SimpleNamespace(score=SimpleNamespace(items=40), off="", checked="told")
-    for systems, said in (
-        ("which system is better is open", ", but 40 gold labels neither confirm that nor show which system is better"),
-        ("“a” is the best", ", which 40 gold labels neither confirm nor refute, and “a” is the best"),
+    neither = ", which 40 gold labels neither confirm nor refute"
+    sure = " at least 90 % certain however often annotators make the same errors (1 by the best guess)"
+    for throughout, systems, said in (
+        (None, "“a” is the best", f"The fit is at least 90 % certain of 1 of 2 labels{neither}, and “a” is the best."),
+        (1, "which system is better is open", f"1 of 2 labels is{sure}{neither}. Which system is better is open."),
+        (0, "", f"None of 2 labels is{sure}{neither}."),
     ):
         monkeypatch.setattr(first_screen, "of_systems", lambda *_, own=systems: own)
-        found = first_screen.verdict(fit, cs.certainty(fit), gold, True, object(), SystemsByGold())
-        assert found == f"The fit is at least 90 % certain of 1 of 2 labels{said}."
+        found = first_screen.verdict(fit, cs.certainty(fit), gold, True, object(), SystemsByGold(), throughout)
+        assert found == said
+
+
+def test_a_certainty_just_below_a_bound_is_below_it():
+    """Counts go by certainties as they are, and not as they are written."""
+    fit = cs.fit("dirichlet", cs.Annotations.from_counts([[9, 0]] * 3))
+    top = dataclasses.replace(cs.certainty(fit), items=np.array([0.89999, 0.9, 0.6 + 0.3]))
+    assert below(top) == 1
+    assert first_screen._bands(top) == {"0.9 or more": 2, "0.7 to 0.9": 1, "0.5 to 0.7": 0, "below 0.5": 0}
 
 
 def test_items_are_counted_in_bands_of_certainty_and_of_votes():
@@ -188,7 +201,11 @@ def test_a_system_has_one_dot_and_an_interval_for_each_reading(known):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "predictions made from the annotations", "system looked at the items itself",
     ]  # fmt: skip
-    (dots,) = ax.get_lines()
+    dots, *grey = ax.get_lines()
+    readings = [board.readings.own_range[end, [board.systems.index(name) for name in names]] for end in (0, 1)]
+    for own, drawn in zip(readings, grey, strict=True):  # the lowest and the highest reading of an own look
+        seen = np.isfinite(drawn.get_xdata())
+        np.testing.assert_allclose(drawn.get_xdata()[seen], own[seen])
     thick, thin = (
         {round(own[0, 1] - shift): own[:, 0] for own in lines.get_segments() if np.isfinite(own).any()}
         for lines, shift in zip(ax.collections, (0, 0.27), strict=True)
@@ -197,6 +214,7 @@ def test_a_system_has_one_dot_and_an_interval_for_each_reading(known):
         ends = [own.get(place, [np.nan, np.nan]) for own in (thick, thin)]
         np.testing.assert_allclose([np.nanmin(ends), np.nanmax(ends)], [row.lower, row.upper])
         only = known if row.system == "s0" else None
+        assert [bool(np.isnan(one.get_xdata()[place])) for one in grey] == [only == "annotations"] * 2
         assert bool(np.isnan(dots.get_xdata()[place])) is (only == "independent")
         assert [bool(np.isnan(own).all()) for own in ends] == [only == "independent", only == "annotations"]
     assert names == [tick.get_text() for tick in ax.get_yticklabels()]

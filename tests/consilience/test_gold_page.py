@@ -268,7 +268,7 @@ def test_annotators_who_are_not_as_the_fit_says_are_told(monkeypatch, stated, wa
         assert half[:3] == (4, own.sum(), right[own].sum())
     assert found.expected.sum() == pytest.approx(found.lower.expected + found.higher.expected)
     assert found.told is bool(way)
-    assert (f"annotators differ {way} in accuracy than the fit says" in found.finding) is bool(way)
+    assert (f"annotators differ {way} in accuracy than the fit says" in found.words) is bool(way)
     assert ("Chance alone may explain this" in found.words) is not bool(way)
 
 
@@ -285,11 +285,10 @@ def test_which_certainties_may_be_off_goes_by_what_was_measured_of_either_half(l
     both = (annotators_by_gold.Half(6, 60, *own) for own in (lower, higher))
     found = annotators_by_gold.Halves(*both, 0.1, 0.04, np.ones(12))
     low = "the 6 annotators with the lowest accuracies"
-    assert found.finding.endswith(f"Certainties {said.format(low=low)}")
-    doubt = "gold labels suggest that annotators differ more in accuracy than the fit says (p = 0.04)"
-    assert found.doubt == doubt
-    assert found.finding.startswith(f"G{doubt[1:-1]}, not corrected for the number of tests).")
-    assert found._replace(chance=0.2).doubt == ""
+    assert found.words.endswith(f"Certainties {said.format(low=low)}")
+    doubt = "Gold labels suggest that annotators differ more in accuracy than the fit says (p = 0.04, not corrected for"
+    assert found.words.count(f"{doubt} the number of tests).") == 1
+    assert found._replace(chance=0.2).words.endswith(" Chance alone may explain this (p = 0.20).")
 
 
 def test_nothing_is_compared_with_gold_labels_that_were_used_or_are_few():

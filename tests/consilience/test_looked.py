@@ -58,6 +58,15 @@ def test_labels_that_nobody_gave_are_left_out_as_well():
     assert looked(crowd(), says(30), ["a"], [])[0].named is None
 
 
+def test_what_holds_of_each_system_is_said():
+    """Of one it is open, and of another gold labels do not show it."""
+    named = beside(0.2)._replace(items=29)
+    found = [Looked(name, beside(chance), named, 0.025) for name, chance in (("a", 0.015), ("b", 0.04), ("c", 0.5))]
+    said, _ = looked_blocks(found, DOUBT)
+    assert said.startswith("Whether “a” looked at the items itself is open: ")
+    assert said.endswith(f" gave are right. Gold labels do not show it of “b” and “c”. {DOUBT}")
+
+
 def test_several_systems_are_tested_as_several():
     found = looked(crowd(), says(30, 29, 20), ["a", "b"], [])
     assert [one.name for one in found] == ["a", "b"]

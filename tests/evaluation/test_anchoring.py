@@ -169,7 +169,7 @@ def test_a_leaderboard_of_gold_and_annotators():
     np.testing.assert_allclose(table["point_estimate"], points)
     assert table["p_best"].sum() == pytest.approx(1)
     assert board.notes[0] == f"The scores are as precise as with {found.worth:,.0f} gold documents alone."
-    assert "it has one digit" in board.notes[1]
+    assert board.notes[1] == f"P(best) is rough (too sure below 200 gold {board.unit}s)."
     assert len(board.notes) == 2
     narrow = compare_anchored(y, p, gold, systems=names, title="", level=0.5, seed=1).table
     assert (narrow["upper"] - narrow["lower"] < board.table["upper"] - board.table["lower"]).all()
