@@ -141,7 +141,7 @@ def said_together(share: np.ndarray, number: np.ndarray, ax: Any = None) -> Any:
     told = [f"{100 * share[one]:.0f} % of {number[one]:,}" for one in asked]
     ax.bar_label(bars, told, padding=3, fontsize=9)
     ax.set_yticks(rows, [names[one] for one in asked])
-    ax.set(title="How often experts say “together”", xlabel="% of answers about two items")
+    ax.set(title="How often experts say “together”", xlabel="% of answers about two items;\nthe clusters were made from these answers")
     ax.set(xlim=(0, 138), ylim=(len(rows) - 0.4, -0.6))
     ax.set_xticks([0, 50, 100])
     ax.spines["bottom"].set_bounds(0, 100)  # what is right of it is room for the labels of long bars

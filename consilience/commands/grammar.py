@@ -216,6 +216,10 @@ def _build_score(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(name, metavar=name.upper(), help=f"{line}; or a table of records with their entities")
     _add_singletons(sub)
     _add_columns(sub)
+    line = "of tables: records of the key that the response lacks (error)"
+    sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
+    line = "of tables: records of the response that the key lacks; keep leaves them out (error)"
+    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
     sub.add_argument("--documents", action="store_true", help="the F of every document")
     _add_json(sub)
     _add_csv(sub, "the table of documents, or of scores,")
@@ -542,6 +546,7 @@ def _build_table(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
     _add_json(sub)
     sub.add_argument("--view", type=count, metavar="N", help="of views of experts: the rows of this view alone, from 1")
+    sub.add_argument("--expert", metavar="NAME", help="of views of experts: the rows of this expert alone")
     sub.add_argument("--quiet", action="store_true", help="print no rows; with --csv")
     _add_csv(sub, "the whole table")
 

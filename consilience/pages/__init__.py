@@ -36,7 +36,12 @@ SURE = 0.9
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
 
-_MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
+_MOST_NUMBERS, _MOST_FINDINGS, _OPEN = 4, 4, 2
+
+MOST_ACTIONS = 5
+"""Steps that a page shows."""
+
+_KNOWN_FILES = {"ITEMS.csv": "the features file of this run"}  # that commands name
 
 _COLOURS = (PALETTE, ON_DARK)
 
@@ -311,7 +316,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
             sections.append({**shown, "blocks": _beside_figures(blocks)})
             bar.to(place + 1)
     _tell_apart(_every_block(block for part in sections for block in part["blocks"]))
-    actions = [one for one in page.actions if not one.section or one.section in links][:_MOST_ACTIONS]
+    actions = [one for one in page.actions if not one.section or one.section in links][:MOST_ACTIONS]
     html = environment.get_template("report.html").render(
         page=page, generator=GENERATOR, script=Markup(script()), digest=digest, links=links,  # noqa: S704
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
@@ -330,9 +335,11 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
 def _stand_ins(actions: Sequence[Action], run: str) -> str:
     """Say what words in capitals stand for in commands; empty where there are none."""
     found = re.findall(r"(?<![\w.-])[A-Z][A-Z_]+(?:\.\w+)?(?!\w)", " ".join(one.command for one in actions))
-    files = [one for one in dict.fromkeys(found) if one != "RUN"]
+    known = [one for one in dict.fromkeys(found) if one in _KNOWN_FILES]
+    files = [one for one in dict.fromkeys(found) if one not in ("RUN", *known)]
     said = ["RUN is the folder in which the fit is saved"] * ("RUN" in found and not run)
     said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
+    said += [f"{one} is {_KNOWN_FILES[one]}" for one in known]
     words = f"In these commands {', and '.join(said)}." if said else ""
     if any(one.command.startswith("cs.") for one in actions):
         words += " Lines that begin with cs. are Python; fit, data and predictions are what this page was made of."
@@ -435,8 +442,8 @@ def _table(table: Table) -> dict[str, Any]:
         for column, worth in zip(columns, digits, strict=True)
     ]
     known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
-    columns, texts = ([one[place] for place in known] for one in (columns, texts))
-    numeric = [numeric[place] for place in known]
+    columns, texts, numeric = ([one[place] for place in known] for one in (columns, texts, numeric))
+    columns, texts, numeric = _in_one(columns, texts, numeric)
     tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
@@ -463,10 +470,33 @@ def _digits(columns: Sequence[Any]) -> list[int]:
     share = [column.dtype.kind == "f" and bool((column.abs().fillna(0) <= 1).all()) for column in columns]
     found: dict[bool, list[int]] = {True: [], False: []}
     for place, (low, high) in enumerate(itertools.pairwise(columns)):
-        named = str(low.name).endswith("from") and str(high.name).strip() == "to"
-        if named and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
+        if _are_ends(low, high) and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
             found[share[place] and share[place + 1]].append(decimals(0.0, float(np.nanmedian(high - low))))
     return [max(found[one], default=3) for one in share]
+
+
+def _are_ends(low: Any, high: Any) -> bool:
+    return str(low.name).endswith(" from") and str(high.name).strip() == "to"
+
+
+def _in_one(columns: Sequence[Any], texts: Sequence[Any], numeric: Sequence[bool]) -> tuple[list[Any], ...]:
+    """Return columns, their texts and whether they are numbers, the two ends of an interval in one: a phone parts them.
+
+    It sorts by the lower end.
+    """
+    found: tuple[list[Any], ...] = [], [], []
+    place = 0
+    while place < len(columns):
+        column, own = columns[place], texts[place]
+        if place + 1 < len(columns) and _are_ends(column, columns[place + 1]):
+            column = column.rename(str(column.name).removesuffix(" from"))
+            own = [low if {low, high} <= {"", "–"} else f"{low} to {high}"
+                   for low, high in zip(own, texts[place + 1], strict=True)]  # fmt: skip
+            place += 1
+        for kept, one in zip(found, (column, own, numeric[place]), strict=True):
+            kept.append(one)
+        place += 1
+    return found
 
 
 def _texts(column: Any, digits: int) -> list[str]:

@@ -313,7 +313,7 @@ def test_an_interval_of_entities_stands_only_where_it_is_one(pages):
     assert named[0].endswith(", 95 %)") is not unsure
     # What is found is a share of all links, or it says of which.
     found, of = found_of_all(fit)
-    assert re.match(r"of \d+ links expected to be correct", named[1])
+    assert re.match(r"of \d+ links expected to be wrong", named[1])
     assert named[2].startswith(f"of {of} expected to be found")
     recall = cs.expected_scores(fit).recall
     assert (found < recall) == (of == "all links")
