@@ -490,7 +490,7 @@ def _in_one(columns: Sequence[Any], texts: Sequence[Any], numeric: Sequence[bool
         column, own = columns[place], texts[place]
         if place + 1 < len(columns) and _are_ends(column, columns[place + 1]):
             column = column.rename(str(column.name).removesuffix(" from"))
-            own = [low if {low, high} <= {"", "–"} else f"{low} to {high}"
+            own = [low if {low, high} <= {"", "–"} else f"{low.removesuffix(' %')} to {high}"
                    for low, high in zip(own, texts[place + 1], strict=True)]  # fmt: skip
             place += 1
         for kept, one in zip(found, (column, own, numeric[place]), strict=True):

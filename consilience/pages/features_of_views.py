@@ -41,7 +41,6 @@ def picture(fit: Any, view: int, draws: float) -> list[Any]:
             how += " An axis that is a sum of features has the units of none of them."
     except UnsupportedRequest:
         plane, how = most_apart(feature, names, probability), "The axes are what differs most between the clusters."
-        how = how if data.num_features > len(plane.names) else ""
     shown, cut = np.arange(data.num_items), []
     if data.num_items > _MOST_POINTS:
         shown = np.sort(np.random.default_rng(0).choice(data.num_items, _MOST_POINTS, replace=False))
