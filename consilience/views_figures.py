@@ -268,7 +268,7 @@ def pairs_by_experts(said: np.ndarray, label: np.ndarray, ax: Any = None) -> Any
     return _pairs(colour, label, "Experts: what they said of pairs", looks, ax)
 
 
-# One step beside the house's colours, which a dark page replaces by lighter ones: in the picture of the cells it cannot.
+# One step beside the house's colours, which a dark page replaces by lighter ones: in a picture of cells it cannot.
 _OF_CELLS = {BLUE: "#0072b3", VERMILLION: "#d55e01"}
 
 

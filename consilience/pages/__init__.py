@@ -175,10 +175,11 @@ class Span(NamedTuple):
     Parameters
     ----------
     start, end : first and last token.
-    number : shown behind them; it gives the colour too.
+    number : shown behind them; it gives the colour too. With 0, none is shown and the line is thin and grey.
     sure : a dashed line where not.
     tip : detail, on hover and focus.
     wrong : whether something else is known to be true, which ≠ behind the number says.
+    name : shown behind the number, of spans that other texts of the page name.
     """
 
     start: int
@@ -187,6 +188,7 @@ class Span(NamedTuple):
     sure: bool
     tip: str
     wrong: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -442,8 +444,8 @@ def _table(table: Table) -> dict[str, Any]:
         for column, worth in zip(columns, digits, strict=True)
     ]
     known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
-    columns, texts, numeric = ([one[place] for place in known] for one in (columns, texts, numeric))
-    columns, texts, numeric = _in_one(columns, texts, numeric)
+    columns, texts = ([one[place] for place in known] for one in (columns, texts))
+    columns, texts, numeric = _in_one(columns, texts, [numeric[place] for place in known])
     tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
@@ -484,7 +486,7 @@ def _in_one(columns: Sequence[Any], texts: Sequence[Any], numeric: Sequence[bool
 
     It sorts by the lower end.
     """
-    found: tuple[list[Any], ...] = [], [], []
+    found: tuple[list[Any], ...] = ([], [], [])
     place = 0
     while place < len(columns):
         column, own = columns[place], texts[place]
@@ -575,9 +577,11 @@ def _marked(text: Text) -> Any:
         last, bracket = place == len(text.tokens) - 1, ""
         while inside and (last or inside[-1][0].end <= place):
             (own, begin), below = inside.pop(), depth.pop()
-            width = 2 + 2 * min((own.number - 1) // len(PALETTE), 2)  # the next chains of a colour have wider lines
+            # The next chains of a colour have wider lines.
+            width = 2 + 2 * min((own.number - 1) // len(PALETTE), 2) if own.number else 1
             parts[begin] = _opening(own, below, width) + "[" * bool(bracket)
-            parts.append(Markup("{}<sub>{}{}</sub></span>").format(bracket, own.number, "≠" * own.wrong))
+            behind = " ".join(one for one in (f"{own.number or ''}{'≠' * own.wrong}", own.name) if one)
+            parts.append(Markup("{}{}</span>").format(bracket, Markup("<sub>{}</sub>" * bool(behind)).format(behind)))
             depth[-1:] = [max(one, below + width + _GAP) for one in depth[-1:]]
             bracket = "]"  # of two mentions that end at one word the longer one is in brackets
     return Markup("").join(parts)
@@ -588,7 +592,7 @@ def _opening(span: Span, below: int, width: int) -> Any:
     from markupsafe import Markup
 
     look = f"mark{'' if span.sure else ' unsure'}"
-    colour = list(PALETTE)[(span.number - 1) % len(PALETTE)]
+    colour = list(PALETTE)[(span.number - 1) % len(PALETTE)] if span.number else "soft"
     style = f"--chain:var(--{colour});border-bottom-width:{width}px;padding-bottom:{below}px"
     return Markup('<span class="{}" style="{}" data-tip="{}">').format(look, style, span.tip)
 

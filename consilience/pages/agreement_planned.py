@@ -150,8 +150,8 @@ def _best_number(plan: Any) -> str:
     least = int(np.floor(plan.optimum_lower))
     if least <= _FEWEST:
         return (
-            f"Collect at least {_FEWEST} annotations of each new item, as agreement takes {_FEWEST}. Whether more of each "
-            "or more items would narrow the interval faster cannot be told from these data."
+            f"Collect at least {_FEWEST} annotations of each new item, as agreement takes {_FEWEST}. Whether more of "
+            "each or more items would narrow the interval faster cannot be told from these data."
         )
     return (
         f"Collect at least {least} annotations of each new item: with fewer, the same number of annotations in all "

@@ -78,7 +78,9 @@ def halves_by_gold(found: Agreement) -> str:
 def review_first(found: Agreement) -> list[Action]:
     """Advise to review the labels of the half that agrees least, where it is right less often beyond chance."""
     test, data = _by_gold(found), found.annotations
-    if test is None or data is None or test.chance >= 1 - LEVEL or (halves := right_by_half(found.counts, data)) is None:
+    if test is None or data is None or test.chance >= 1 - LEVEL:
+        return []
+    if (halves := right_by_half(found.counts, data)) is None:
         return []
     low, high = halves
     if low.annotators > _MOST_NAMED or low.right * high.labels >= high.right * low.labels:

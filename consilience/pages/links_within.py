@@ -132,8 +132,8 @@ def in_doubt(fit: Any, surer: np.ndarray) -> list[str]:
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
     then = f" With equal values weighed as above, {number - known:,} would remain." * bool(known)
     return [
-        f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} a certainty below "
-        f"{DOUBTFUL}.{then} The least certain pair is {names[one[0]]} and {names[other[0]]} ({near_cut(of_both)})."
+        f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} a certainty "
+        f"below {DOUBTFUL}.{then} The least certain pair is {names[one[0]]} and {names[other[0]]} ({near_cut(of_both)})."
     ]
 
 

@@ -62,8 +62,8 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     )
     how = (
         "Read the bars from the top: the log odds start at those of any two records, each field moves them, and the "
-        "last bar is the sum. Blue bars speak for one entity, orange bars against it. The two shares before each number "
-        "are how often the model expects this outcome among links and among other pairs with this value."
+        "last bar is the sum. Blue bars speak for one entity, orange bars against it. The two shares before each "
+        "number are how often the model expects this outcome among links and among other pairs with this value."
     )
     in_full = [
         "The log odds start at those of two records before their fields are compared, if neither belongs with a third "
@@ -243,7 +243,7 @@ def _group_rows(
 
 
 def near_cut(chance: float) -> str:
-    """Write the probability of a pair, with more digits where two would be one half or where it would not be in doubt."""
+    """Write the probability of a pair, with more digits where two would be one half or would not be in doubt."""
     if abs(chance - 0.5) < 0.01:
         return probability(chance, 3)
     return probability(chance, next(digits for digits in (2, 3, 4, 5, 2) if _as_doubtful(chance, digits)))

@@ -404,8 +404,8 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
     said = " ".join(agreement_page(found).findings)
     assert ("Annotators differ in how often they agree, beyond chance (p < 0.001)" in said) is different
     assert ("That annotators differ in how often they agree may be chance (p = " in said) is not different
-    halves = r"the 6 who agree least on the other items \([^)]*\) have (\d+) of (\d+) labels right, the other 6 have (\d+) of "
-    halves += r"(\d+)\."
+    halves = r"the 6 who agree least on the other items \(([^)]*)\) have (\d+) of (\d+) labels right, the other 6 have "
+    halves += r"(\d+) of (\d+)\. Krippendorff's alpha is (\S+) among the former and (\S+) among the latter \(chosen by "
     told = re.search(halves, said)
     assert bool(told) is bool(different and gold)
     assert ("That some annotators are right more often may be chance (p = " in said) is bool(
@@ -416,7 +416,15 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
         own = np.asarray(data.item) < gold
         right = np.asarray(data.label) == np.asarray(data.gold)[np.asarray(data.item)]
         low = np.asarray(data.annotator) < 6
-        assert tuple(map(int, told.groups())) == tuple(
+        assert re.findall(r"\d+", told[1]) == [*"012345"]
+        for place, half in ((6, low), (7, ~low)):
+            alone = cs.Annotations.from_codes(*(np.asarray(one)[half] for one in (data.item, data.annotator, data.label)))
+            table = cs.agreement(alone).coefficients().set_index("coefficient")
+            assert float(told[place]) == pytest.approx(table.loc["Krippendorff's alpha", "value"], abs=0.0051)
+        assert any(
+            one.words == "Review the labels of 0, 1, 2, 3, 4 and 5 first" for one in agreement_page(found).actions
+        )
+        assert tuple(map(int, told.groups()[1:5])) == tuple(
             int(one.sum()) for half in (low, ~low) for one in (half & own & right, half & own)
         )
     assert len(agreement_page(found).findings) <= 4

@@ -9,8 +9,8 @@ import pytest
 
 import consilience as cs
 from consilience import first_figures
-from consilience.pages.clusters_together import shares_together
 from consilience.pages.answers_against import by_expert
+from consilience.pages.clusters_together import shares_together
 from consilience.pages.common_pairs import common_pairs
 from consilience.pages.more_ratings import MoreRatings, more_ratings
 from consilience.pages.offsets import offsets_of
@@ -243,7 +243,8 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
     assert views_verdict(found, [0]) == f"{said} to a cluster. Check some items against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 0)
     if interval == (1, 1):
-        alone = SimpleNamespace(**vars(found) | {"of_whom": by_expert(experts, pandas.DataFrame({"expert": ["c"] * 30}))})
+        of_whom = by_expert(experts, pandas.DataFrame({"expert": ["c"] * 30}))
+        alone = SimpleNamespace(**vars(found) | {"of_whom": of_whom})
         less = said.replace(", and the model", "; c follows it less closely. The model")
         monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 1)
         assert views_verdict(alone, [0]) == f"{less} to a cluster. Check some items against what you know."

@@ -214,8 +214,9 @@ def test_a_share_and_its_interval_are_of_the_same_draws(fit):
     wrong = f"{wrong:.1f}" if wrong >= 0.1 else "< 0.1"
     assert tiles[f"of {made} links expected to be wrong"] == wrong
     assert tiles["of all links expected to be found"] == percent(of_all)
+    number = wrong.replace("< ", "fewer than ")
     assert page_of(fit).verdict == (
-        f"Treat the {made} links as a draft: the model expects {wrong.replace('< ', 'fewer than ')} of them to be wrong, but no known "
+        f"Treat the {made} links as a draft: the model expects {number} of them to be wrong, but no known "
         "link confirms that."
     )
     pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
