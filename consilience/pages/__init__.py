@@ -25,6 +25,7 @@ from consilience.drawing import ON_DARK, PALETTE
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
+from consilience.pages.columns import are_ends, in_one
 from consilience.pages.vectors import svg_of
 from consilience.printing import counted
 from consilience.progress import steps
@@ -445,7 +446,7 @@ def _table(table: Table) -> dict[str, Any]:
     ]
     known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
     columns, texts = ([one[place] for place in known] for one in (columns, texts))
-    columns, texts, numeric = _in_one(columns, texts, [numeric[place] for place in known])
+    columns, texts, numeric = in_one(columns, texts, [numeric[place] for place in known])
     tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
@@ -472,33 +473,9 @@ def _digits(columns: Sequence[Any]) -> list[int]:
     share = [column.dtype.kind == "f" and bool((column.abs().fillna(0) <= 1).all()) for column in columns]
     found: dict[bool, list[int]] = {True: [], False: []}
     for place, (low, high) in enumerate(itertools.pairwise(columns)):
-        if _are_ends(low, high) and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
+        if are_ends(low, high) and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
             found[share[place] and share[place + 1]].append(decimals(0.0, float(np.nanmedian(high - low))))
     return [max(found[one], default=3) for one in share]
-
-
-def _are_ends(low: Any, high: Any) -> bool:
-    return str(low.name).endswith(" from") and str(high.name).strip() == "to"
-
-
-def _in_one(columns: Sequence[Any], texts: Sequence[Any], numeric: Sequence[bool]) -> tuple[list[Any], ...]:
-    """Return columns, their texts and whether they are numbers, the two ends of an interval in one: a phone parts them.
-
-    It sorts by the lower end.
-    """
-    found: tuple[list[Any], ...] = ([], [], [])
-    place = 0
-    while place < len(columns):
-        column, own = columns[place], texts[place]
-        if place + 1 < len(columns) and _are_ends(column, columns[place + 1]):
-            column = column.rename(str(column.name).removesuffix(" from"))
-            own = [low if {low, high} <= {"", "–"} else f"{low.removesuffix(' %')} to {high}"
-                   for low, high in zip(own, texts[place + 1], strict=True)]  # fmt: skip
-            place += 1
-        for kept, one in zip(found, (column, own, numeric[place]), strict=True):
-            kept.append(one)
-        place += 1
-    return found
 
 
 def _texts(column: Any, digits: int) -> list[str]:

@@ -39,7 +39,7 @@ def clusters_allowed(fit: Any, held: Sequence[int] = (), steps: int = 0) -> str:
     if len(compared) < 2:
         used = len(np.unique(fit.truth.consensus(held[0]))) if len(held) == 1 else 0
         uses = f"; {used} {'is' if used == 1 else 'are'} used" if used < most else f" and all {used} are used"
-        step = f" (step {steps})" * bool(steps)
+        step = f" (step{_FIXED}{steps})" * bool(steps)
         view = "" if used else " for each view"
         return f"At most {counted(most, 'clusters')}{view} were allowed{uses * bool(used)}; more were not tried{step}"
     tried = f"Among 2 to {compared['clusters'].max()} clusters for each view,"

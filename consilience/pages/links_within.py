@@ -133,7 +133,8 @@ def in_doubt(fit: Any, surer: np.ndarray) -> list[str]:
     then = f" With equal values weighed as above, {number - known:,} would remain." * bool(known)
     return [
         f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} a certainty "
-        f"below {DOUBTFUL}.{then} The least certain pair is {names[one[0]]} and {names[other[0]]} ({near_cut(of_both)})."
+        f"below {DOUBTFUL}.{then} The least certain pair is {names[one[0]]} and {names[other[0]]} "
+        f"({near_cut(of_both)})."
     ]
 
 

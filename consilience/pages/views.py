@@ -43,6 +43,7 @@ from consilience.pages.runs_of_views import (
     views_verdict,
     why_missed,
 )
+from consilience.pages.silent_items import shown_codes, silent_items
 from consilience.pages.systems import in_words
 from consilience.pages.views_measured import MEASURED_AT, TRUST, not_sure, trust_of
 from consilience.pages.without_one import HOW, without_one
@@ -329,7 +330,7 @@ def _sections(found: _Found) -> list[Section]:
     order = np.lexsort([-frame["weight"], frame["view"]])
     return [
         _grouping(found, order), *_views(found), _number(found), reliability_section(fit, frame.iloc[order]),
-        _contradictions(found), *_questions(found), *_silent(fit),
+        _contradictions(found), *_questions(found), *silent_items(fit),
     ]  # fmt: skip
 
 
@@ -589,32 +590,7 @@ def _shown_pairs(found: _Found, table: Any, caption: str) -> Table:
     texts = {name: [probability(one, draws=found.draws) for one in table[name]] for name in names}
     if "gain" in table:
         texts["gain"] = [percent(one / gains.EVEN) for one in table["gain"]]
-    return Table(_shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
-
-
-def _shown_codes(table: Any) -> Any:
-    """Return a table with views and clusters as people number them."""
-    return table.assign(**{name: numbered(table[name]) for name in ("view", "cluster") if name in table})
-
-
-def _silent(fit: Any) -> list[Section]:
-    truth = fit.truth
-    silent = truth.silent
-    if not len(silent):
-        return []
-    table, views = fit.table("views"), truth.used_views()
-    table = table.iloc[(silent[:, None] * len(views) + np.arange(len(views))).ravel()]
-    least = table.assign(row=np.repeat(silent, len(views))).sort_values("probability", kind="stable")
-    shown = least.drop(columns="row").head(_MOST_ROWS)
-    words = (
-        f"{len(silent):,} of {counted(truth.num_units, 'items')} {'is' if len(silent) == 1 else 'are'} in no pair. "
-        "Their clusters are predicted from the features "
-        f"alone, with the uncertainty in “probability”; {int(not_sure(table['probability']).sum()):,} of "
-        f"{len(table):,} predictions (one for each item and view) are below {SURE}. The {len(shown)} least certain:"
-    )
-    texts = {"probability": list(map(probability, shown["probability"]))}
-    table = Table(_shown_codes(shown), "The least certain predictions.", texts=texts)
-    return [Section("Items that nobody judged", [words, table])]
+    return Table(shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
 
 
 def _frame(columns: dict[str, Any]) -> Any:

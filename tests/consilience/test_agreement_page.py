@@ -418,7 +418,8 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
         low = np.asarray(data.annotator) < 6
         assert re.findall(r"\d+", told[1]) == [*"012345"]
         for place, half in ((6, low), (7, ~low)):
-            alone = cs.Annotations.from_codes(*(np.asarray(one)[half] for one in (data.item, data.annotator, data.label)))
+            columns = (np.asarray(one)[half] for one in (data.item, data.annotator, data.label))
+            alone = cs.Annotations.from_codes(*columns)
             table = cs.agreement(alone).coefficients().set_index("coefficient")
             assert float(told[place]) == pytest.approx(table.loc["Krippendorff's alpha", "value"], abs=0.0051)
         assert any(
