@@ -103,13 +103,13 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     for cells, column in ((matrix, "agreement"), (items, "items")):
         cells[first[drawn], second[drawn]] = cells[second[drawn], first[drawn]] = frame[column].to_numpy()[drawn]
     labels = [shown_name(name) for name in names[kept]]
-    side = 1.0 + inches(labels) + 0.46 * len(kept)
+    side = 0.7 + inches(labels) + 0.31 * len(kept)  # twelve fit a phone
     ax = axes_of(ax, side, side)
     ax.pcolormesh(inked(np.where(items >= FEW_ITEMS, matrix, 0)), edgecolors=GRID, linewidth=0.6)
     look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
     for row, column in np.argwhere(~np.eye(len(kept), dtype=bool)):
         known, many = np.isfinite(matrix[row, column]), items[row, column] >= FEW_ITEMS
-        text = f"{matrix[row, column]:.2f}" if known else "–"
+        text = f"{100 * matrix[row, column]:.0f}" if known else "–"
         ax.text(column + 0.5, row + 0.5, text, alpha=1.0 if many else _MUTED, **look)
     ax.set_xticks(np.arange(len(kept)) + 0.5, labels, rotation=90)
     ax.set_yticks(np.arange(len(kept)) + 0.5, labels)
@@ -118,7 +118,7 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     ax.spines[:].set_visible(False)
     total = pairs.attrs.get("annotators", len(names))
     which = f" ({len(kept)} of {total:,})" if len(kept) < total else ""
-    ax.set(title=f"Agreement of every two annotators{which}")
+    ax.set(title=f"Agreement of every two annotators{which}, %")
     if own_figure:
         _colour_key(ax)
     return ax
@@ -129,7 +129,7 @@ def _colour_key(ax: Any) -> None:
     from matplotlib.patches import Patch
 
     cells = [Patch(facecolor=tuple(inked(share)), edgecolor=GRID) for share in (0.25, 0.5, 0.75, 1.0)]
-    ax.figure.legend(cells, ["0.25", "0.5", "0.75", "1"], loc="outside lower left", ncols=4, handlelength=1.2)
+    ax.figure.legend(cells, ["25", "50", "75", "100"], loc="outside lower left", ncols=4, handlelength=1.2)
 
 
 @styled

@@ -41,7 +41,8 @@ def least_certain(names: Sequence[Any], certainty: np.ndarray, title: str, sure:
 
 @styled
 def chains_beside_gold(
-    names: Sequence[Any], probability: np.ndarray, right: np.ndarray, title: str, sure: float, ax: Any = None
+    names: Sequence[Any], probability: np.ndarray, right: np.ndarray, title: str, sure: float, ax: Any = None,
+    *, error: np.ndarray | None = None,
 ) -> Any:  # fmt: skip
     """Draw how probable chains are, each a mark on a line that tells whether it is a gold chain.
 
@@ -51,6 +52,7 @@ def chains_beside_gold(
     title : of the figure.
     sure : what counts as sure, a line.
     ax : axes to draw into.
+    error : half of the interval that the number of draws leaves, of each.
     """
     rows = np.arange(len(names))
     ax = axes_of(ax, _WIDTH, 1.5 + 0.19 * max(len(names), 2))
@@ -64,12 +66,17 @@ def chains_beside_gold(
             handles += ax.plot(probability[which], rows[which], marker, color=colour, markersize=6.5)
             said.append(name)
     handles.append(ax.axvline(sure, color=INK, linewidth=0.8, linestyle=(0, (3, 2))))
+    said.append(f"certain: {sure:g} or more")
+    if error is not None and np.isfinite(error).all():
+        low, high = np.clip([probability - error, probability + error], 0, 1)
+        handles.append(ax.hlines(rows, low, high, color=INK, linewidth=1))
+        said.append("± of the number of draws")
     ax.set_yticks(rows, [shown_name(name) for name in names])
     ax.set(title=title, xlabel="probability that the chain is exactly right")
     ax.set(xlim=(0, 1.02), ylim=(len(rows) - 0.4, -0.6))
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
-    legend_below(ax, handles, [*said, f"certain: {sure:g} or more"])
+    legend_below(ax, handles, said)
     return ax
 
 
@@ -143,7 +150,8 @@ def said_together(share: np.ndarray, number: np.ndarray, ax: Any = None) -> Any:
     told = [f"{100 * share[one]:.0f} % of {number[one]:,}" for one in asked]
     ax.bar_label(bars, told, padding=3, fontsize=9)
     ax.set_yticks(rows, [names[one] for one in asked])
-    ax.set(title="How often experts say “together”", xlabel="% of answers about two items")
+    across = "% of answers about two items;\nthe clusters were made from these answers"
+    ax.set(title="How often experts say “together”", xlabel=across)
     ax.set(xlim=(0, 138), ylim=(len(rows) - 0.4, -0.6))
     ax.set_xticks([0, 50, 100])
     ax.spines["bottom"].set_bounds(0, 100)  # what is right of it is room for the labels of long bars

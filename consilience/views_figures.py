@@ -243,7 +243,7 @@ def pairs_by_model(together: np.ndarray, label: np.ndarray, ax: Any = None) -> A
     label : shape ``(item,)``; the cluster of each item, in the order of the rows.
     ax : axes to draw into.
     """
-    looks = [("1", BLUE, 0.6), ("0.5", BLUE, 0.3), ("0", "white", 1.0)]
+    looks = [("1", BLUE, 0.6), ("0.5", BLUE, 0.3), ("0", "none", 1.0)]
     return _pairs(inked(together), label, "Model: probability of together", looks, ax)
 
 
@@ -264,8 +264,12 @@ def pairs_by_experts(said: np.ndarray, label: np.ndarray, ax: Any = None) -> Any
     most = {"most say together": (BLUE, said > 0.5), "most say apart": (VERMILLION, said < 0.5)}
     looks += [(name, ink, 0.3) for name, (ink, which) in most.items() if (mixed & which).any()]
     looks += [("as many say either", "0.5", 0.6)] * bool((said == 0.5).any())
-    looks += [("nobody was asked", "white", 1.0)] * bool(np.isnan(said).any())
+    looks += [("nobody was asked", "none", 1.0)] * bool(np.isnan(said).any())
     return _pairs(colour, label, "Experts: what they said of pairs", looks, ax)
+
+
+# One step beside the house's colours, which a dark page replaces by lighter ones: in a picture of cells it cannot.
+_OF_CELLS = {BLUE: "#0072b3", VERMILLION: "#d55e01"}
 
 
 def _pairs(colour: np.ndarray, label: np.ndarray, title: str, looks: list[tuple[str, str, float]], ax: Any) -> Any:
@@ -287,7 +291,8 @@ def _pairs(colour: np.ndarray, label: np.ndarray, title: str, looks: list[tuple[
     ax.tick_params(length=0)
     ax.set(title=title, xlabel="items, by cluster", ylabel="items, by cluster")
     handles = [
-        Patch(facecolor=ink, alpha=alpha, edgecolor="0.6" if ink == "white" else "none") for _, ink, alpha in looks
+        Patch(facecolor=_OF_CELLS.get(ink, ink), alpha=alpha, edgecolor="0.6" if ink == "none" else "none")
+        for _, ink, alpha in looks
     ]
     legend_below(ax, handles, [name for name, *_ in looks])
     return ax

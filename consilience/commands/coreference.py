@@ -103,6 +103,8 @@ def score(arguments: Arguments) -> None:
         return
     if arguments.columns:
         raise UnsupportedRequest("--columns names columns of tables; chains have none")
+    if unfit := [name for name in ("missing", "unknown") if getattr(arguments, name) != "error"]:
+        raise UnsupportedRequest(f"--{unfit[0]} is for tables of records; chains are compared mention by mention")
     singletons = arguments.singletons or "include"
     key, response = read_key(arguments.key), read_key(arguments.response)
     from consilience.evaluation.coreference_scores import score_coreference

@@ -1,4 +1,4 @@
-"""What the values of flags are read as, by `argparse`."""
+"""What the values of flags are read as, by `argparse`, and flags of several commands."""
 
 from __future__ import annotations
 
@@ -147,3 +147,9 @@ def renamed(text: str) -> dict[str, str]:
     if not all(len(pair) == 2 and all(pair) for pair in pairs):
         raise argparse.ArgumentTypeError(f"{text!r}: write item=its_name,label=its_name")
     return {role.strip(): name.strip() for role, name in pairs}
+
+
+def add_absent(sub: argparse.ArgumentParser, missing: str, unknown: str) -> None:
+    """Add the flags that say what to do with what one side lacks, and what the other; the texts are their help."""
+    sub.add_argument("--missing", choices=("drop", "error"), default="error", help=missing)
+    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=unknown)

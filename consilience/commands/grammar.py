@@ -19,6 +19,7 @@ from consilience.commands import (
     systems,
 )
 from consilience.commands.flag_types import (
+    add_absent,
     by_name,
     column_of_source,
     count,
@@ -160,12 +161,10 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--metric", action="append", metavar="NAME", help=line + "of records pairwise-f1, b3-f1, …")
     line = "what the column score holds: probabilities sum to 1 within an item, others only rank (ranks)"
     sub.add_argument("--scores", choices=("ranks", "probabilities"), default="ranks", help=line)
-    line = "items, or records, without a prediction (error)"
-    sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
     line = "rows that repeat a class of an item (error)"
     sub.add_argument("--duplicates", choices=("first", "error"), default="error", help=line)
-    line = "classes, or records, that the data lack (error)"
-    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
+    lacking = "classes, or records, that the data lack (error)"
+    add_absent(sub, "items, or records, without a prediction (error)", lacking)
     _add_columns(sub)
 
 
@@ -216,6 +215,8 @@ def _build_score(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(name, metavar=name.upper(), help=f"{line}; or a table of records with their entities")
     _add_singletons(sub)
     _add_columns(sub)
+    missing, unknown = "records of the key that the response lacks", "records of the response that the key lacks"
+    add_absent(sub, f"of tables: {missing} (error)", f"of tables: {unknown}; keep leaves them out (error)")
     sub.add_argument("--documents", action="store_true", help="the F of every document")
     _add_json(sub)
     _add_csv(sub, "the table of documents, or of scores,")
@@ -471,10 +472,8 @@ def _build_conformal(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--level", type=number, default=0.9, metavar="X", help="how much of the truth sets hold (0.9)")
     line = "leave out classes of too small a probability, or those behind enough of it (threshold)"
     sub.add_argument("--score", choices=("threshold", "cumulative"), default="threshold", help=line)
-    line = "items of the fit without a prediction (error)"
-    sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
-    line = "items and classes that the fit lacks; such items get sets alone (error)"
-    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
+    unknown = "items and classes that the fit lacks; such items get sets alone (error)"
+    add_absent(sub, "items of the fit without a prediction (error)", unknown)
     _add_columns(sub)
     _add_json(sub)
     _add_csv(sub, "the sets of all items")
@@ -542,6 +541,7 @@ def _build_table(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
     _add_json(sub)
     sub.add_argument("--view", type=count, metavar="N", help="of views of experts: the rows of this view alone, from 1")
+    sub.add_argument("--expert", metavar="NAME", help="of views of experts: the rows of this expert alone")
     sub.add_argument("--quiet", action="store_true", help="print no rows; with --csv")
     _add_csv(sub, "the whole table")
 

@@ -346,7 +346,7 @@ def score(arguments: Arguments) -> None:
         read_partition(source, columns=_own_columns(source, arguments.columns))
         for source in (arguments.key, arguments.response)
     )
-    found = score_partition(response, key)
+    found = score_partition(response, key, missing=arguments.missing, unknown=arguments.unknown)
     rows = rows_of(found.table)
     write_csv(found.table, arguments)
     described = {"key": arguments.key, "response": arguments.response}

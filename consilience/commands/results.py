@@ -20,6 +20,7 @@ def table(arguments: Arguments) -> None:
     name = arguments.name or next(iter(fitted.member.table_names))
     columns = fitted.table_columns(name)
     columns = columns if arguments.view is None else _of_view(columns, name, arguments.view)
+    columns = columns if arguments.expert is None else _of_expert(columns, name, arguments.expert)
     show(columns, arguments, of_views="num_views" in fitted.member.measure_names)
 
 
@@ -46,6 +47,17 @@ def _numbered_share(name: str) -> str:
     """Return the name of a column, of the share of a cluster by the number of the cluster."""
     code = name.removeprefix("p_")
     return f"p_{numbered(int(code))}" if name != code and code.isdigit() else name
+
+
+def _of_expert(columns: dict[str, Any], name: str, expert: str) -> dict[str, Any]:
+    """Return the rows of one expert."""
+    if "expert" not in columns:
+        raise UnsupportedRequest(f"the table '{name}' has no column 'expert'; leave out --expert")
+    chosen = columns["expert"].astype(str) == expert
+    if not chosen.any():
+        known = ", ".join(sorted(set(columns["expert"].astype(str)))) or "none"
+        raise UnsupportedRequest(f"the table '{name}' has no rows of '{expert}'; it has those of {known}")
+    return {column: values[chosen] for column, values in columns.items()}
 
 
 def _of_view(columns: dict[str, Any], name: str, view: int) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from consilience.drawing import ON_DARK, PALETTE
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
+from consilience.pages.columns import are_ends, in_one
 from consilience.pages.vectors import svg_of
 from consilience.printing import counted
 from consilience.progress import steps
@@ -36,7 +37,12 @@ SURE = 0.9
 MOST_ROWS = 1_000
 """Rows of a table that a page shows."""
 
-_MOST_NUMBERS, _MOST_FINDINGS, _MOST_ACTIONS, _OPEN = 4, 4, 5, 2
+_MOST_NUMBERS, _MOST_FINDINGS, _OPEN = 4, 4, 2
+
+MOST_ACTIONS = 5
+"""Steps that a page shows."""
+
+_KNOWN_FILES = {"ITEMS.csv": "the features file of this run"}  # that commands name
 
 _COLOURS = (PALETTE, ON_DARK)
 
@@ -171,10 +177,11 @@ class Span(NamedTuple):
     Parameters
     ----------
     start, end : first and last token.
-    number : shown behind them; it gives the colour too.
+    number : shown behind them; it gives the colour too. With 0, none is shown and the line is thin and grey.
     sure : a dashed line where not.
     tip : detail, on hover and focus.
     wrong : whether something else is known to be true, which ≠ behind the number says.
+    name : shown behind the number, of spans that other texts of the page name.
     """
 
     start: int
@@ -183,6 +190,7 @@ class Span(NamedTuple):
     sure: bool
     tip: str
     wrong: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -315,7 +323,7 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
             sections.append({**shown, "blocks": _beside_figures(blocks)})
             bar.to(place + 1)
     _tell_apart(_every_block(block for part in sections for block in part["blocks"]))
-    actions = [one for one in page.actions if not one.section or one.section in links][:_MOST_ACTIONS]
+    actions = [one for one in page.actions if not one.section or one.section in links][:MOST_ACTIONS]
     html = environment.get_template("report.html").render(
         page=page, generator=GENERATOR, script=Markup(script()), digest=digest, links=links,  # noqa: S704
         alerts=[_rendered(alert, "", count) for alert in page.alerts],
@@ -335,9 +343,11 @@ def write_page(page: Page, path: str | os.PathLike, *, force: bool = False) -> P
 def _stand_ins(actions: Sequence[Action], run: str) -> str:
     """Say what words in capitals stand for in commands; empty where there are none."""
     found = re.findall(r"(?<![\w.-])[A-Z][A-Z_]+(?:\.\w+)?(?!\w)", " ".join(one.command for one in actions))
-    files = [one for one in dict.fromkeys(found) if one != "RUN"]
+    known = [one for one in dict.fromkeys(found) if one in _KNOWN_FILES]
+    files = [one for one in dict.fromkeys(found) if one not in ("RUN", *known)]
     said = ["RUN is the folder in which the fit is saved"] * ("RUN" in found and not run)
     said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
+    said += [f"{one} is {_KNOWN_FILES[one]}" for one in known]
     words = f"In these commands {', and '.join(said)}." if said else ""
     if any(one.command.startswith("cs.") for one in actions):
         words += " Lines that begin with cs. are Python; fit, data and predictions are what this page was made of."
@@ -441,7 +451,7 @@ def _table(table: Table) -> dict[str, Any]:
     ]
     known = [place for place, shown in enumerate(texts) if not shown or set(shown) - {"", "–"}]  # the others are empty
     columns, texts = ([one[place] for place in known] for one in (columns, texts))
-    numeric = [numeric[place] for place in known]
+    columns, texts, numeric = in_one(columns, texts, [numeric[place] for place in known])
     tips = [table.tips.get(str(column.name), ()) for column in columns]
     rows = zip(*([
         (text, _full(value), detail[row] if len(detail) else "")
@@ -468,8 +478,7 @@ def _digits(columns: Sequence[Any]) -> list[int]:
     share = [column.dtype.kind == "f" and bool((column.abs().fillna(0) <= 1).all()) for column in columns]
     found: dict[bool, list[int]] = {True: [], False: []}
     for place, (low, high) in enumerate(itertools.pairwise(columns)):
-        named = str(low.name).endswith("from") and str(high.name).strip() == "to"
-        if named and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
+        if are_ends(low, high) and low.dtype.kind == high.dtype.kind == "f" and np.isfinite(high - low).any():
             found[share[place] and share[place + 1]].append(decimals(0.0, float(np.nanmedian(high - low))))
     return [max(found[one], default=3) for one in share]
 
@@ -550,9 +559,11 @@ def _marked(text: Text) -> Any:
         last, bracket = place == len(text.tokens) - 1, ""
         while inside and (last or inside[-1][0].end <= place):
             (own, begin), below = inside.pop(), depth.pop()
-            width = 2 + 2 * min((own.number - 1) // len(PALETTE), 2)  # the next chains of a colour have wider lines
+            # The next chains of a colour have wider lines.
+            width = 2 + 2 * min((own.number - 1) // len(PALETTE), 2) if own.number else 1
             parts[begin] = _opening(own, below, width) + "[" * bool(bracket)
-            parts.append(Markup("{}<sub>{}{}</sub></span>").format(bracket, own.number, "≠" * own.wrong))
+            behind = " ".join(one for one in (f"{own.number or ''}{'≠' * own.wrong}", own.name) if one)
+            parts.append(Markup("{}{}</span>").format(bracket, Markup("<sub>{}</sub>" * bool(behind)).format(behind)))
             depth[-1:] = [max(one, below + width + _GAP) for one in depth[-1:]]
             bracket = "]"  # of two mentions that end at one word the longer one is in brackets
     return Markup("").join(parts)
@@ -563,7 +574,7 @@ def _opening(span: Span, below: int, width: int) -> Any:
     from markupsafe import Markup
 
     look = f"mark{'' if span.sure else ' unsure'}"
-    colour = list(PALETTE)[(span.number - 1) % len(PALETTE)]
+    colour = list(PALETTE)[(span.number - 1) % len(PALETTE)] if span.number else "soft"
     style = f"--chain:var(--{colour});border-bottom-width:{width}px;padding-bottom:{below}px"
     return Markup('<span class="{}" style="{}" data-tip="{}">').format(look, style, span.tip)
 

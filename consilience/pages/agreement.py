@@ -14,11 +14,11 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.evaluation.agreement.differences import Lowest, lowest_annotator, lowest_label
 from consilience.evaluation.agreement.weighting import SCHEME_WORDS
-from consilience.pages import Code, Page, Section, Table
-from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, right_by_annotator
+from consilience.pages import Code, More, Page, Section, Table
+from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, known_gold, right_by_annotator
 from consilience.pages.agreement_first import by_convention, how_items_split, verdict
 from consilience.pages.agreement_meeting import meeting_blocks
-from consilience.pages.agreement_next import LABELS, LEAST, lowest_items, next_steps
+from consilience.pages.agreement_next import LABELS, LEAST, MOST_ITEMS, lowest_items, next_steps
 from consilience.pages.agreement_planned import planning
 from consilience.pages.agreement_vote import first_figure, of_a_vote, tile_of_a_vote, vote_section, votes_by_split
 from consilience.pages.annotators_alike import apart_in_agreement, how_alike
@@ -94,10 +94,9 @@ def agreement_page(found: Agreement) -> Page:
     numbers: dict[str, Any] = {}
     # The wider interval: most readers want to know of other annotators.
     others = found.interval_of_others
-    whose = _whose(found, others)
     (low, high), hold = others or found.interval, f"{100 * found.level:g} %"
     value, *ends = within(found.value, low, high)
-    numbers[f"{name}, for {whose} ({ends[0]} to {ends[1]}, {hold})"] = value
+    numbers[f"{name}{_for_whom(found)}"] = value
     first, judged = f"Two annotators give an item the same label with a probability of {value}", ""
     chance = found.coefficients()
     alpha = chance[chance["coefficient"].str.contains("alpha")]
@@ -107,7 +106,8 @@ def agreement_page(found: Agreement) -> Page:
         numbers["agreement of random labels with these frequencies"] = expected
         first += f" ({expected} for random labels)"
         of_alpha = (own[0], *(found.alpha_interval_of_others or own[1:]))
-        numbers |= _of_alpha(of_alpha, "annotators like these" if found.alpha_interval_of_others else _THESE, hold)
+        whose = "with similar annotators" if found.alpha_interval_of_others else f"for {_THESE}"
+        numbers |= _of_alpha(of_alpha, whose, hold)
         judged = verdict(*of_alpha)
     votes = votes_by_split(found)
     numbers |= tile_of_a_vote(votes)
@@ -134,7 +134,7 @@ def _of_alpha(value: tuple[float, float, float], whose: str, hold: str) -> dict[
     whose, hold : for whom that is, and its level, in words.
     """
     alpha, low, high = within(*value)
-    return {f"Krippendorff's alpha, for {whose} ({low} to {high}, {hold}); 0 is chance, 1 is full agreement": alpha}
+    return {f"Krippendorff's alpha ({low} to {high}, {hold} {whose}); 0 is chance, 1 is full agreement": alpha}
 
 
 def _to_quote_of_both(found: Agreement) -> str:
@@ -143,13 +143,20 @@ def _to_quote_of_both(found: Agreement) -> str:
     if not found.interval_of_others:
         _, *ends = within(found.value, *found.interval)
         return f"The interval is {ends[0]} to {ends[1]} ({hold} for {_whose(found)})."
+    value, *ends = within(found.value, *found.interval_of_others)
+    return f"Quote {value} ({ends[0]} to {ends[1]}, {hold})."
+
+
+def _for_whom(found: Agreement) -> str:
+    """Write the interval for similar annotators and that for these; the one there is where the other is not known."""
+    hold = f"{100 * found.level:g} %"
+    if not found.interval_of_others:
+        _, *ends = within(found.value, *found.interval)
+        return f", for {_whose(found)} ({ends[0]} to {ends[1]}, {hold})"
     every = (*found.interval_of_others, *found.interval)
     *ends, low, high = (written(one, f"z.{decimals(*found.interval_of_others)}f") for one in every)
-    number = found.two_way.num_annotators
-    return (
-        f"Quote {ends[0]} to {ends[1]} ({hold}) or, if these {number:,} annotators will do all further labelling, "
-        f"{low} to {high}."
-    )
+    keep = f"{low} to {high} if you keep these {found.two_way.num_annotators:,}"
+    return f": {ends[0]} to {ends[1]} ({hold}) if you hired similar annotators; {keep}"
 
 
 def _by_weights(found: Agreement) -> str:
@@ -278,9 +285,19 @@ def _items(found: Agreement) -> Section | None:
         agree = "agrees" if beyond == 1 else "agree"
         words += f" {counted(beyond, 'more items')} {agree} as little as the last of these."
     frame = shown.assign(labels=_tallies(found, least))[["item", "labels", "annotations", "agreement"]]
+    if (known := known_gold(found)).any():
+        data: Any = found.annotations
+        names = np.arange(data.num_labels) if data.labels is None else data.labels
+        gold = [str(names[data.gold[one]]) if known[one] else "–" for one in least.tolist()]
+        frame.insert(2, "gold label", gold)
+    tables: list[Any] = [Table(frame.head(MOST_ITEMS), "Items, the lowest agreement first.", of="")]
+    if len(frame) > MOST_ITEMS:
+        rest = frame.iloc[MOST_ITEMS:]
+        title = f"{counted(len(rest), 'more items')} with the same agreement"
+        tables.append(More(title, [Table(rest, "The others that tie.", of="")]))
     value = written(float(shown["agreement"].iloc[0]), ".3f")
     gist = f"of {counted(len(usable), 'items')} {tied:,} {'has' if tied == 1 else 'have'} the least, {value}"
-    return Section(LEAST, [words, Table(frame, "Items, the lowest agreement first.", of="")], gist)
+    return Section(LEAST, [words, *tables], gist)
 
 
 def _tallies(found: Agreement, items: np.ndarray) -> list[str]:

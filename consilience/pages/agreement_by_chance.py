@@ -32,7 +32,7 @@ _TIMES_OF_LINKS = 1.2
 
 _SURE = 0.99
 _SHOWN = 0.02  # Pairs that are less probable are no links in doubt.
-_WRONG = 0.1  # of a link; fewer are not told apart
+_RIGHT = 0.5  # of a link; where fewer wrong ones are expected, all are probably right
 _MOSTLY = 0.9  # Of a share, what makes it up.
 
 
@@ -143,23 +143,29 @@ def surer_links(fit: Any, own: Weighed) -> list[str]:
     if not own.overstated or not len(one):
         return []
     chance, stated = own.overstated[0], fit.truth.pairs().of(one, other)
-    more = raised(fit, own, one, other)
-    equal = _are_equal(fit, chance, one, other)
-    least = int(np.argmin(np.where(equal, stated, np.inf)))
+    unsure = _are_equal(fit, chance, one, other) & (stated < _SURE)
+    number = chance.equal - chance.linked
+    apart = f"Only {number:,} {'pair' if number == 1 else 'pairs'} of records" if number else "No two records"
     text = (
-        f"The model expects {chance.expected:,.0f} pairs of different entities to share “{chance.field}” by chance, "
-        f"but {_unlinked(chance)}. Its probabilities for the {counted(chance.linked, 'links')} that share it are "
-        "therefore too low."
+        f"{apart} that are apart share “{chance.field}”, though the model expects {chance.expected:,.0f} such pairs. "
+        f"It therefore undervalues an equal “{chance.field}”"
     )
-    if chance.limit < chance.expected:
-        wrong, then = float((1 - stated).sum()), float((1 - more).sum())
-        text += (
-            f" With {chance.limit:.0f} such pairs, the most that this count allows (95 %), the least certain of these "
-            f"links would rise from {probability(stated[least], 2)} to about {probability(more[least], 2)}. The wrong "
-            f"links expected among all {len(one):,}, by the probabilities of pairs, would fall from {wrong:.1f} to "
-            f"{f'{then:.1f}' if then >= _WRONG else f'below {_WRONG}'}."
-        )
-    return [text]
+    if chance.limit >= chance.expected or not unsure.any():
+        return [f"{text}: the links that share it are more certain than stated."]
+    more = raised(fit, own, one, other)[unsure]
+    right = "right" if len(more) == 1 else "all right"
+    how = f"probably {right}" if (1 - more).sum() < _RIGHT else "more certain than stated"
+    least = probability(float(more.min()), 2)
+    least = f"about {least} or more" if least[0] == "0" else least
+    return [f"{text}: {_below_sure(stated[unsure])} {how} ({least})."]
+
+
+def _below_sure(chance: np.ndarray) -> str:
+    """Name links by the range of their probabilities, with the verb."""
+    if len(chance) == 1:
+        return f"the link with a probability of {probability(float(chance[0]), 2)} is"
+    low = probability(float(chance.min()), 2)
+    return f"the {len(chance):,} links with probabilities of {low} to {_SURE} are"
 
 
 def raised(fit: Any, own: Weighed, one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -227,7 +233,7 @@ def in_detail(fit: Any, own: Weighed) -> list[str]:
     """Say why the model expects so much agreement by chance, and what follows for links."""
     told = [
         f"{one.expected:,.0f} pairs ({one.share:.4f}) to share “{one.field}” by chance, but {_unlinked(one)}"
-        f"{_doubted(fit, one)}; 1 over its {one.values:,} values is {1 / one.values:.4f}"
+        f"{_doubted(fit, one)}; 1 over its {one.values:,} values is {1 / one.values:.4f}{_risen(fit, own, one)}"
         for one in own.overstated
     ]
     if not told:
@@ -238,6 +244,20 @@ def in_detail(fit: Any, own: Weighed) -> list[str]:
         "are common, so an equal value adds less than the counted shares suggest. From parts that repeat, such as "
         "year, month and day, the model can learn how often they are equal by chance."
     ]
+
+
+def _risen(fit: Any, own: Weighed, chance: Chance) -> str:
+    """Say in brackets how probable the least certain link would be by the most pairs that are allowed; or nothing."""
+    one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
+    stated, equal = fit.truth.pairs().of(one, other), _are_equal(fit, chance, one, other)
+    if chance.limit >= chance.expected or not equal.any():
+        return ""
+    least = int(np.argmin(np.where(equal, stated, np.inf)))
+    return (
+        f" (with {chance.limit:.0f} such pairs, the most that this count allows at 95 %, the least certain of these "
+        f"links would rise from {probability(stated[least], 2)} to about "
+        f"{probability(raised(fit, own, one, other)[least], 2)})"
+    )
 
 
 def _unlinked(one: Chance) -> str:

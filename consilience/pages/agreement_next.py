@@ -14,7 +14,7 @@ from consilience.pages import Action, Section
 from consilience.pages.agreement_by_gold import known_gold
 from consilience.pages.agreement_meeting import confused
 from consilience.pages.agreement_planned import narrower
-from consilience.pages.annotators_alike import differ
+from consilience.pages.annotators_alike import differ, review_first
 from consilience.printing import percent
 
 LABELS, LEAST = "Agreement by label", "Items that agree least"
@@ -34,7 +34,7 @@ def next_steps(found: Agreement, sections: Sequence[Section]) -> list[Action]:
     sections : of the page.
     """
     there = {part.title for part in sections}
-    steps = [_infer(found), *_gold(found), *confused(found), *_items(found), *narrower(found)]
+    steps = [_infer(found), *_gold(found), *review_first(found), *confused(found), *_items(found), *narrower(found)]
     return [one for one in steps if not one.section or one.section in there]
 
 

@@ -57,9 +57,8 @@ def narrower(found: Agreement) -> list[Action]:
     """Return the advice to narrow the interval of the first screen, with what it takes; none where not known."""
     _, most = found.alpha_interval_of_others or (0.0, 1.0)
     if most < TENTATIVE:  # no precision would change the verdict
-        words = "Make the guidelines clearer, or train annotators, and measure agreement again. More annotations would "
-        words += f"only narrow the interval of alpha, which is below {TENTATIVE} already"
-        return [Action(words, section=PLANNING)]
+        words = "Make the guidelines clearer, or train annotators, and measure agreement again. More annotations will "
+        return [Action(f"{words}not raise alpha; they only make it more exact", section="Annotators")]
     if _both_parts(found):
         low, high = found.interval_of_others or found.interval
         annotators, items = 3 * found.two_way.num_annotators, 3 * found.counts.num_items
@@ -151,13 +150,12 @@ def _best_number(plan: Any) -> str:
     least = int(np.floor(plan.optimum_lower))
     if least <= _FEWEST:
         return (
-            f"Collect at least {_FEWEST} annotations of each new item, as agreement takes {_FEWEST}. These data do not "
-            "show whether more of each would narrow the interval faster than more items."
+            f"Collect at least {_FEWEST} annotations of each new item, as agreement takes {_FEWEST}. Whether more of "
+            "each or more items would narrow the interval faster cannot be told from these data."
         )
     return (
         f"Collect at least {least} annotations of each new item: with fewer, the same number of annotations in all "
-        f"gives a wider interval of the agreement ({100 * plan.level:g} % sure). These data do not show at which "
-        "number it becomes better to add items instead."
+        f"gives a wider interval of the agreement ({100 * plan.level:g} % sure)."
     )
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement
-from consilience.evaluation.agreement.exchange import Alike, alike_by_gold, alike_in_agreement, right_by_half
+from consilience.evaluation.agreement.coefficients import coefficients
+from consilience.evaluation.agreement.counts import LabelCounts, rows_of
+from consilience.evaluation.agreement.exchange import Alike, Half, alike_by_gold, alike_in_agreement, right_by_half
 from consilience.models.intervals import LEVEL
 from consilience.models.truth.against_gold import hits
-from consilience.pages import More
-from consilience.printing import counted
-from consilience.rounding import p_value
+from consilience.pages import Action, More
+from consilience.printing import counted, joined
+from consilience.rounding import p_value, written
+
+_MOST_NAMED = 8  # annotators of a half
 
 _HOW = (
     "All annotators are tested at once, so that nobody is chosen by looking. If they are alike, whoever labels an item "
@@ -64,9 +70,53 @@ def halves_by_gold(found: Agreement) -> str:
     low, high = halves
     return (
         f" Annotators differ in how often they are right ({p}): the {low.annotators:,} who agree least on the other "
-        f"items have {hits(low.right)} of {counted(int(low.labels), 'labels')} right, the other {high.annotators:,} "
-        f"have {hits(high.right)} of {int(high.labels):,}."
+        f"items{_named(found, low)} have {hits(low.right)} of {counted(int(low.labels), 'labels')} right, the other "
+        f"{high.annotators:,} have {hits(high.right)} of {int(high.labels):,}.{_alphas(found, low, high)}"
     )
+
+
+def review_first(found: Agreement) -> list[Action]:
+    """Advise to review the labels of the half that agrees least, where it is right less often beyond chance."""
+    test, data = _by_gold(found), found.annotations
+    if test is None or data is None or test.chance >= 1 - LEVEL:
+        return []
+    if (halves := right_by_half(found.counts, data)) is None:
+        return []
+    low, high = halves
+    if low.annotators > _MOST_NAMED or low.right * high.labels >= high.right * low.labels:
+        return []
+    return [Action(f"Review the labels of {joined(_names(found, low))} first", section="Annotators")]
+
+
+def _names(found: Agreement, half: Half) -> list[str]:
+    data: Any = found.annotations
+    return sorted(str(code if data.annotators is None else data.annotators[code]) for code in half.who)
+
+
+def _named(found: Agreement, half: Half) -> str:
+    """Name the annotators of a half in brackets, where these are few."""
+    return f" ({joined(_names(found, half))})" if half.annotators <= _MOST_NAMED else ""
+
+
+def _alphas(found: Agreement, low: Half, high: Half) -> str:
+    """Say how large alpha is within each half, with a space in front; empty where it is not known of one of them."""
+    values = [_alpha_within(found, half) for half in (low, high)]
+    if not np.isfinite(values).all():
+        return ""
+    one, other = (written(value, ".2f") for value in values)
+    return (
+        f" Krippendorff's alpha is {one} among the former and {other} among the latter (chosen by agreement, so "
+        "the difference is somewhat exaggerated)."
+    )
+
+
+def _alpha_within(found: Agreement, half: Half) -> float:
+    """Return alpha of the labels of a half of the annotators alone."""
+    data: Any = found.annotations
+    own = np.flatnonzero(np.isin(np.asarray(data.annotator), half.who))
+    counts = LabelCounts.of_annotations(rows_of(data, own))
+    values = coefficients(counts, None, found._values, found.level, ordinal=found._ordinal)
+    return next((one.value for one in values if "alpha" in one.name), float("nan"))
 
 
 def how_alike(found: Agreement, *, by_gold: bool) -> list[Any]:

@@ -44,8 +44,9 @@ def table_by_expert(frame: Any) -> list[Any]:
     shown = frame.head(_MOST_EXPERTS)
     cut = f", of {len(frame):,} experts the {len(shown)} with the largest share" * (len(shown) < len(frame))
     words = (
-        f"The experts who gave them{cut} (95 % Wilson intervals for independent answers). Experts with more estimated "
-        "errors count less in the clusters:"
+        f"The experts who gave them{cut} (95 % Wilson intervals for independent answers). The clusters were made from "
+        "these same answers, and the intervals take the clusters as known. Experts with more estimated errors count "
+        "less in the clusters:"
     )
     texts = {name: [percent(value) for value in shown[name]] for name in ("share", "95 % from", "to")}
     return [words, Table(shown, "Answers that contradict the clusters, by expert.", of="", texts=texts)]
@@ -80,4 +81,4 @@ def tile_of_most(frame: Any) -> dict[str, str]:
     first = frame.iloc[0]
     ends = percents(float(first["95 % from"]), float(first["to"]))
     named = f"of {first['expert']}'s answers contradict the clusters"
-    return {f"{named} ({ends}, 95 %)": percent(float(first["share"]))}
+    return {f"{named} ({ends}, 95 %, if the clusters are right)": percent(float(first["share"]))}

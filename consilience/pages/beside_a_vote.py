@@ -10,7 +10,7 @@ import numpy as np
 from consilience.inference.fitting import Fit
 from consilience.inference.fitting import fit as infer
 from consilience.models.majority_vote import MODEL as VOTE
-from consilience.models.truth.against_gold import against_gold, hits, unused_gold
+from consilience.models.truth.against_gold import against_gold, unused_gold
 from consilience.pages.run import is_counted
 from consilience.printing import counted
 
@@ -49,13 +49,10 @@ class Voted(NamedTuple):
 
 
 def beside_a_vote(gold: Any) -> str:
-    """Say how many labels of a fit are gold labels, and how many of a vote; ``gold`` is the fit beside gold labels."""
+    """Say how many labels of a vote are gold labels; a key figure says that of the fit, which is beside gold labels."""
     number, vote = gold.score.items, gold.voted
     ties = f" and leaves {counted(len(vote.tied), 'ties')}" * bool(len(vote.tied))
-    return (
-        f"The model's labels match {hits(gold.score.right * number)} of {counted(number, 'gold labels')}; it expected "
-        f"{gold.score.certainty * number:.1f}. A majority vote matches {vote.right:,}{ties}."
-    )
+    return f"A majority vote matches {vote.right:,} of {counted(number, 'gold labels')}{ties}."
 
 
 def voted(fit: Fit) -> Voted | None:

@@ -27,12 +27,19 @@ from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
-from consilience.pages.close_calls import called, close_calls, few_draws
+from consilience.pages.close_calls import called, close_calls, few_draws, half_width
 from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, digits_of, effective_draws, leading_classes
 from consilience.pages.systems import rounded
-from consilience.pages.whole_chains import Decided, Whole, best_to_decide, of_whole_chains, whole_chains
+from consilience.pages.whole_chains import (
+    Decided,
+    Whole,
+    best_to_decide,
+    numbers_in_text,
+    of_whole_chains,
+    whole_chains,
+)
 from consilience.printing import counted, joined
 from consilience.rounding import decimals
 
@@ -158,7 +165,8 @@ def chain_sections(
     unsure = f"of {of} uncertain (best label below {SURE}{called(int(close_calls(top.items, draws).sum()))})"
     if found.whole is not None:
         told, every = ((), "") if found.gold is None else (found.gold.told, found.gold.every)
-        together = whole_chains(named, chains, found.whole, digits_of(top, named), told, every)
+        digits, few = digits_of(top, named), any("This run is short" in one for one in found.few)
+        together = whole_chains(named, chains, found.whole, digits, told, every, few=few)
     numbers: dict[str, Any] = {**_entities(fit, chains), unsure: number}
     numbers |= {} if gold is None else dict(list(gold.figures.items())[:1])
     parts = [_text(named, chains, top, words, draws), *([] if together is None else [together])]
@@ -271,7 +279,8 @@ def _chains_figure(named: Any, chains: SilverChains, whole: Whole, gold: ChainsB
         named.names()[first], np.bincount(chains.entity[chains.entity >= 0])[shown], strict=True
     )]  # fmt: skip
     return first_figures.chains_beside_gold(
-        names, whole.probability[shown], gold.same[shown], f"Chains by first mention{which}", SURE
+        names, whole.probability[shown], gold.same[shown], f"Chains by first mention{which}", SURE,
+        error=half_width(whole.probability[shown], whole.draws[shown]),
     )
 
 
@@ -326,19 +335,18 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
     sure = (certainty >= SURE) & ~close
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     blocks: list[Any] = [
-        "The line under a mention has the colour of its chain, and the number of the chain follows. A dashed line "
-        f"marks a mention whose most probable label has a probability below {SURE}{_OR_CLOSE * bool(close.any())}. "
-        "Point at a mention to see its labels. Chains follow the most probable link of each mention, so a wrong link "
-        "also moves the mentions that link to it."
+        "Colours and numbers show chains. Point at a mention to see its labels. A wrong link also moves the mentions "
+        "that link to it."
     ]
     if not words:
         why = "pass them as text= of the report" if data.start is not None else "mentions have no start and end"
         blocks.append(f"The words of the documents are not known ({why}). The text shows the ids of mentions instead.")
     by_gold = _by_gold(named, data)
-    if max(len(np.unique(chains.entity[document == code])) for code in chosen) > len(PALETTE):
+    number = np.append(numbers_in_text(chains), 0)[chains.entity]
+    if number[np.isin(document, chosen)].max(initial=0) > len(PALETTE):
         blocks[0] += f" From chain {len(PALETTE) + 1} on, colours repeat with thicker lines."
     blocks[0] += _BRACKETS * _end_together(data, words, chosen)
-    blocks[0] += f" ≠ marks {'the mention' if len(by_gold) == 1 else _APART} whose gold label differs." * bool(by_gold)
+    blocks.append(_key(number, sure, close, by_gold))
     for code in chosen.tolist():
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
         tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
@@ -348,15 +356,36 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
         said = leading_classes(named, own, draws=draws, digits=digits_of(top, named))
         readings = zip(named.names()[own], said, own.tolist(), strict=True)
         told = object_array([f"{name}: {one}{by_gold.get(item, '')}" for name, one, item in readings])
-        blocks.append(Text(title, tokens, _spans(chains, sure, own, told, ends, len(tokens), by_gold)))
+        ids = _ids(data) if code in words else None
+        blocks.append(Text(title, tokens, _spans(number, sure, own, told, ends, len(tokens), by_gold, ids)))
     gist = f"{int(unsure.sum()):,} of {counted(len(document), 'mentions')} uncertain"
     gist += f"{called(int(close.sum()))}; {counted(chains.num_entities, 'chains')}"
     return Section("Text", blocks, gist)
 
 
-_OR_CLOSE = ", or so close to it that more draws may move it across (a close call)"
-_APART = "mentions"
 _BRACKETS = " If two mentions end at the same word, brackets enclose the longer one, whose line is the lower one."
+
+
+def _key(number: np.ndarray, sure: np.ndarray, close: np.ndarray, by_gold: Container[int]) -> Text:
+    """Return what lines under mentions mean, by examples of those there are."""
+    known = by_gold if isinstance(by_gold, dict) else {}
+    first = int(number.max(initial=0) > 0)
+    shown = [("chain", 1, True, False)] * bool((number > 0).any())
+    shown += [("single mention", 0, True, False)] * bool((number == 0).any())
+    doubt = f"best label below {SURE}{' or a close call' * bool(close.any())}"
+    shown += [(doubt, first, False, False)] * bool((~sure).any())
+    shown += [("gold label differs", first, True, True)] * bool(known)
+    tokens = [one for text, *_ in shown for one in (text, "·")][:-1]
+    spans = [
+        Span(2 * at, 2 * at, chain, is_sure, text, wrong) for at, (text, chain, is_sure, wrong) in enumerate(shown)
+    ]
+    return Text("Key", tokens, spans)
+
+
+def _ids(data: Any) -> list[str]:
+    """Return the names of mentions, as the data have them."""
+    names = range(data.num_mentions) if data.mentions is None else data.mentions
+    return [str(one).rpartition("/")[2] for one in names]
 
 
 def _end_together(data: Any, words: Words, documents: np.ndarray) -> bool:
@@ -385,17 +414,18 @@ def _places(number: int, own: np.ndarray) -> np.ndarray:
 
 
 def _spans(
-    chains: SilverChains, sure: np.ndarray, own: np.ndarray, told: np.ndarray, ends: Sequence[Any], length: int,
-    wrong: Container[int],
+    number: np.ndarray, sure: np.ndarray, own: np.ndarray, told: np.ndarray, ends: Sequence[Any], length: int,
+    wrong: Container[int], ids: Sequence[str] | None = None,
 ) -> list[Span]:  # fmt: skip
+    """Underline the mentions of a document; those that are not sure, or wrong, with their names, where words stand."""
     start, end = (np.asarray(one)[own] for one in ends)
     own, told, start, end = (values[end < length] for values in (own, told, start, end))
-    _, number = np.unique(chains.entity[own], return_inverse=True)
-    rows = zip(start.tolist(), end.tolist(), number.tolist(), own.tolist(), told, strict=True)
+    rows = zip(start.tolist(), end.tolist(), number[own].tolist(), own.tolist(), told, strict=True)
     return [
-        Span(first, last, chain + 1, bool(sure[item]), said, item in wrong)
+        Span(first, last, chain, bool(sure[item]), said, item in wrong,
+             ids[item] if ids is not None and (item in wrong or not sure[item]) else "")
         for first, last, chain, item, said in rows
-    ]
+    ]  # fmt: skip
 
 
 class ChainScores(NamedTuple):
@@ -425,8 +455,9 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     metrics : that are asked for, the first for the key figure; CoNLL and what it is made of by default.
     singletons : whether entities of one mention count.
     """
+    right = [dataclasses.replace(part, title="How right each annotator is") for part in annotators_by_gold(fit)]
     if not systems:
-        return ChainScores(annotators_by_gold(fit), {}, [], [])
+        return ChainScores(right, {}, [], [])
     of_chains, metrics = hasattr(truth_of(fit), "witnessed"), list(metrics or _METRICS)
     board = compare(fit, systems, metric=metrics[0], singletons=singletons)
     alone = board.num_items == 1  # a single document tells nothing of others: what is uncertain is its truth
@@ -481,7 +512,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     drawn = _leaderboard(board, metrics[0], gold) if of_chains else None
     before += [drawn] * (of_chains and gold is not None)  # else on the first screen
     section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
-    return ChainScores([section, *annotators_by_gold(fit)], number, said, alerts, verdict, drawn)
+    return ChainScores([section, *right], number, said, alerts, verdict, drawn)
 
 
 @styled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,23 @@ _TWO_DIGITS = 0.05
 _FIXED = "\N{NO-BREAK SPACE}"
 
 
-def clusters_allowed(fit: Any) -> str:
-    """Say how many clusters a view may have, whether somebody chose that or the evidence, and what hangs on it."""
+def clusters_allowed(fit: Any, held: Sequence[int] = (), steps: int = 0) -> str:
+    """Say how many clusters a view may have, whether somebody chose that or the evidence, and what hangs on it.
+
+    Parameters
+    ----------
+    fit : of views.
+    held : the views that some expert most probably has.
+    steps : the number of the step that tries more; 0 where there is none.
+    """
     compared = fit.table("evidence")
     most = fit.truth.most_clusters
     if len(compared) < 2:
-        given = f"The limit of {counted(most, 'clusters')} for each view was given"
-        return f"{given}: nothing here shows how many clusters there are"
+        used = len(np.unique(fit.truth.consensus(held[0]))) if len(held) == 1 else 0
+        uses = f"; {used} {'is' if used == 1 else 'are'} used" if used < most else f" and all {used} are used"
+        step = f" (step{_FIXED}{steps})" * bool(steps)
+        view = "" if used else " for each view"
+        return f"At most {counted(most, 'clusters')}{view} were allowed{uses * bool(used)}; more were not tried{step}"
     tried = f"Among 2 to {compared['clusters'].max()} clusters for each view,"
     near = compared["clusters"][_open(compared)]
     if len(near) == 1:

@@ -308,10 +308,10 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
         words += (
             "A discourse-new mention names something for the first time; a discourse-old one leads to an earlier one. "
         )
-    words += "Decisions are the candidates of the class that the annotator chose or left alone. "
+    words += "“Decisions” counts the candidates of the class that the annotator could choose. "
     if both:
         words += (
-            "Specificity is how often it is left alone when it is false. Where both add up to less than one the "
+            "Specificity is how often it is not chosen when it is false. Where both add up to less than one the "
             f"annotator is below chance, and a choice counts against the candidate: {int(below.sum()):,} of "
             f"{len(frame):,} profiles. "
         )

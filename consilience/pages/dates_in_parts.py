@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from consilience.pages import Action, Code
-from consilience.pages.agreement_by_chance import Weighed, unsure_but_equal
+from consilience.pages.agreement_by_chance import Weighed
 from consilience.printing import joined
 
 _PARTS = ("year", "month", "day")
@@ -26,10 +26,7 @@ def split_dates(fit: Any, own: Weighed, kinds: Mapping[str, str]) -> list[Action
     if not dates:
         return []
     named = joined([f"“{date}”" for date in dates])
-    chance = next(one for one in own.overstated if one.field == dates[0])
     gain = "so that the model learns how often dates are equal by chance"
-    if unsure := unsure_but_equal(fit, chance):
-        gain += f". {unsure}, which makes their stated probabilities too low"
     if _orders(fit, dates):
         words = f"Split {named} into year, month and day with the code under Match weights, {gain}"
     else:

@@ -36,6 +36,7 @@ def picture(fit: Any, view: int, draws: float) -> list[Any]:
     try:
         plane = most_telling(feature, names, _weights(fit, view), probability)
         how = "The axes are the directions of the features in which their weights tell the clusters apart most."
+        how = how if data.num_features > len(plane.names) else ""
         if any("×" in name for name in plane.names):
             how += " An axis that is a sum of features has the units of none of them."
     except UnsupportedRequest:
@@ -48,7 +49,7 @@ def picture(fit: Any, view: int, draws: float) -> list[Any]:
     title = f"Items of view {numbered(view)} by cluster"
     drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, title)
     words = "Each item has the colour of its most probable cluster, and is the fainter the less certain that is. "
-    return [words + how, *cut, drawn]
+    return [f"{words}{how}".strip(), *cut, drawn]
 
 
 def _weights(fit: Any, view: int) -> np.ndarray:

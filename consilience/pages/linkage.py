@@ -21,24 +21,27 @@ from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
 from consilience.pages import Page, Section, Table
 from consilience.pages.agreement_by_chance import Weighed, surer_links, surer_records, weighed
+from consilience.pages.dates_in_parts import dates_to_split
 from consilience.pages.linkage_first import first_figure, line_of_links, links_section
 from consilience.pages.linkage_next import next_steps
 from consilience.pages.links_found import among, found_of_all
 from consilience.pages.links_within import between_and_within, in_doubt
 from consilience.pages.record_pairs import fields_section, review_list
+from consilience.pages.run import kinds_of
 from consilience.pages.typing_errors import typing_errors
 from consilience.printing import counted, percent, percents
 from consilience.rounding import written
 
 _NEARLY_ALL = 0.999  # Of all links.
 _UNKNOWN = float("nan"), float("nan"), float("nan")  # mean and interval
+_MANY_WRONG, _FEW_WRONG = 10, 0.1  # Links: from so many on as whole numbers, and fewer are not told apart.
 _EVEN = 0.5           # The threshold from which on a pair is more probably a link than not.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _LINKS = {
     "threshold": "lowest log odds of a candidate", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
     "entities_corrected": "change in the number of entities due to links that were not compared",
-    "disagreement": "share of links that differ in more, or in fewer, fields than the model expects",
+    "disagreement": "links that differ in another number of fields than expected, as a share (0 is a perfect fit)",
     "largest_component": "records in the largest group that candidates connect",
 }
 _MOST_CLUSTERS = 10
@@ -63,13 +66,19 @@ def linkage_page(
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of_links(fit),
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)],
-        verdict=known or _account(fit), numbers=_numbers(fit), figure=first_figure(fit),
-        findings=[*surer_links(fit, own), *between_and_within(fit), *in_doubt(fit, surer_records(fit, own))],
+        verdict=known or _account(fit), numbers=_numbers(fit, own), figure=first_figure(fit),
+        findings=[*_with_remedy(fit, own), *between_and_within(fit), *in_doubt(fit, surer_records(fit, own))],
         actions=next_steps(fit, own, typos), method=_by_pairs(fit),
     )  # fmt: skip
 
 
-def _numbers(fit: Any) -> dict[str, Any]:
+def _with_remedy(fit: Any, own: Weighed) -> list[str]:
+    """Say which links are surer than stated, and what mends that, where the first step does."""
+    split = dates_to_split(own, kinds_of(fit.attributes.get("fields", "")))
+    return [f"{text} Splitting the date (step 1) repairs this." if split else text for text in surer_links(fit, own)]
+
+
+def _numbers(fit: Any, own: Weighed) -> dict[str, Any]:
     """Return the key figures: the interval of the entities only where it is one."""
     count, expected = num_entities(fit), expected_scores(fit)
     low, high = count.interval
@@ -80,15 +89,29 @@ def _numbers(fit: Any) -> dict[str, Any]:
         return numbers | {"links": 0}
     links = "the one link" if expected.predicted_pairs == 1 else f"{expected.predicted_pairs:,} links"
     found, of = found_of_all(fit)
-    doubt = ", in doubt" * bool(count.doubt)
-    shares = {f"of {links} expected to be correct": expected.precision, f"of {of} expected to be found": found}
-    drawn = _shares_of_draws(fit) if known else [_UNKNOWN] * 2
-    for (name, share), (mean, low, high) in zip(shares.items(), drawn, strict=True):
-        if np.isfinite(low):
-            numbers[f"{name} ({percents(low, high)}, 95 %)"] = percent(mean)
-        else:
-            numbers[f"{name}{doubt}"] = percent(share)
+    none = f", {'in doubt' if count.doubt else 'without an interval'}"
+    right, recall = _shares_of_draws(fit) if known else [_UNKNOWN] * 2
+    size, fewer = expected.predicted_pairs, "; probably fewer, see Findings" * bool(surer_links(fit, own))
+    spread = f" ({size * (1 - right[2]):,.0f} to {size * (1 - right[1]):,.0f}, 95 %)" if np.isfinite(right[1]) else none
+    numbers[f"of {links} expected to be wrong{spread}{fewer}"] = _wrong(fit, right[0])
+    name, known = f"of {of} expected to be found", np.isfinite(recall[1])
+    numbers[f"{name} ({percents(*recall[1:])}, 95 %)" if known else f"{name}{none}"] = share_of(
+        recall[0] if known else found
+    )
     return numbers
+
+
+def _wrong(fit: Any, right: float) -> str:
+    """Write how many links are expected to be wrong; ``right`` is the share of draws, NaN where there is none."""
+    expected = expected_scores(fit)
+    number = expected.predicted_pairs * (1 - (right if np.isfinite(right) else expected.precision))
+    return f"{number:,.0f}" if number >= _MANY_WRONG else f"{number:.1f}" if number >= _FEW_WRONG else f"< {_FEW_WRONG}"
+
+
+def share_of(share: float) -> str:
+    """Write a share in per cent; one that is below 1 is never all."""
+    text = percent(share)
+    return "> 99.9 %" if text == "100 %" and share < 1 else text
 
 
 def _of_draws(shares: np.ndarray) -> tuple[float, float, float]:
@@ -174,13 +197,13 @@ def expected_words(fit: Any) -> str:
     if np.isfinite(drawn[0][1]) and np.isfinite(drawn[1][1]):
         (right, *ends_), (known, *others) = drawn
         return (
-            f"{percent(right)} of the {links} to be correct ({percents(*ends_)}, 95 %), and to have found "
-            f"{percent(known)} of {of} ({percents(*others)}, 95 %)"
+            f"{share_of(right)} of the {links} to be correct ({percents(*ends_)}, 95 %), and to have found "
+            f"{share_of(known)} of {of} ({percents(*others)}, 95 %)"
         )
     seen = f" ({percent(expected.recall)} of those among the pairs looked at)" if of == "all links" else ""
     return (
-        f"{percent(expected.precision)} of the {links} to be correct, and "
-        f"to have found {percent(found)} of {of}{seen}{f': {doubt}' if doubt else ''}"
+        f"{share_of(expected.precision)} of the {links} to be correct, and "
+        f"to have found {share_of(found)} of {of}{seen}{f': {doubt}' if doubt else ''}"
     )
 
 
@@ -190,12 +213,12 @@ def _account(fit: Any) -> str:
     if not expected.predicted_pairs:
         return "The estimate joins no records."
     mean = _shares_of_draws(fit)[0][0] if _known_interval(count) else np.nan
-    expect = percent(mean if np.isfinite(mean) else expected.precision)
+    expect = _wrong(fit, mean).replace("< ", "fewer than ")
     links = "the one link" if expected.predicted_pairs == 1 else f"the {expected.predicted_pairs:,} links"
     if count.doubt:
         return f"Check {links} by hand before you use them: {count.doubt}."
     checked = "" if fit.data.entity is not None else ", but no known link confirms that"
-    return f"Treat {links} as a draft: the model expects {expect} of them to be correct{checked}."
+    return f"Treat {links} as a draft: the model expects {expect} of them to be wrong{checked}."
 
 
 def _by_known(fit: Any) -> str:
@@ -264,12 +287,12 @@ def _by_pairs(fit: Any) -> str:
     """Say how many links are correct by the probabilities of pairs, where the page has that of draws beside them."""
     if not expected_scores(fit).predicted_pairs or not _known_interval(num_entities(fit)):
         return ""
-    (mean, low, _), own = _shares_of_draws(fit)[0], percent(expected_scores(fit).precision)
-    if not np.isfinite(low) or own == percent(mean):
+    (mean, low, _), own = _shares_of_draws(fit)[0], _wrong(fit, np.nan)
+    if not np.isfinite(low) or own == _wrong(fit, mean):
         return ""
     return (
-        f"The {percent(mean)} of the first screen comes from the draws under “Clusters”; the pair probabilities of the "
-        f"estimate give {own}. Of the two, the first is the one to quote."
+        f"The {_wrong(fit, mean)} wrong links of the first screen come from the draws under “Clusters”; the pair "
+        f"probabilities of the estimate give {own}. Of the two, the first is the one to quote."
     )
 
 
@@ -315,7 +338,7 @@ def _thresholds(fit: Any) -> Section | None:
         }
     shown = _rows_that_differ(table[columns].rename(columns={"clusters": "entities"}), texts)
     even = table.loc[(table["threshold"] - _EVEN).abs().idxmin()]
-    gist = f"the model expects {percent(even['precision'])} of pairs above {even['threshold']:g} to be correct"
+    gist = f"the model expects {share_of(even['precision'])} of pairs above {even['threshold']:g} to be correct"
     gist = gist if even["pairs"] else f"no pair has a probability of {even['threshold']:g} or more"
     return Section("Threshold curve", [words, linkage_figures.threshold_curves(table), shown], gist)
 
@@ -429,7 +452,7 @@ def _shares(fit: Any) -> Table | None:
     rows.append((f"links found, of {of}", found, spread[1]))
     drawn = all(np.isfinite(ends_[0]) for *_, ends_ in rows)
     texts = [
-        {"what": what} | ({} if drawn else {"expected by the estimate": percent(share)})
+        {"what": what} | ({} if drawn else {"expected by the estimate": share_of(share)})
         | ({"mean of draws": percent(mean), "95 % of draws": percents(low, high)} if np.isfinite(mean) else {})
         for what, share, (mean, low, high) in rows
     ]  # fmt: skip

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from consilience.evaluation.partition_scores import num_entities
 from consilience.notes import Remedy
 from consilience.pages import Action, capital
 from consilience.pages.agreement_by_chance import Weighed
@@ -66,18 +67,26 @@ def _recommended(fit: Any, typos: Typos, again: str, *, across: bool) -> str:
     """Say what to link again with, and what speaks for it; ``again`` are the words for what to do."""
     how = f"with {joined(f'“{name}”' for name in typos.fields)} compared by similarity" if typos.number else ""
     if not across:
-        return f"{capital(again)} {how}, as {typos.words}:" if how else f"{capital(again)}:"
+        return f"{capital(again)} {how}, as {typos.words}{_no_interval(fit)}:" if how else f"{capital(again)}:"
     if_ = "If no file contains the same entity (such as a person) twice"
     words = f"{if_}, {again} only between files{how and f', {how}'}"
     why = "; ".join(one for one in (parted(fit), typos.words) if one)
-    return f"{words}{why and f'. {capital(why)}'}:"
+    return f"{words}{why and f'. {capital(why)}'}{_no_interval(fit) if how else ''}:"
+
+
+def _no_interval(fit: Any) -> str:
+    """Say that intervals are lost by a comparison by similarity, where there are any; empty otherwise."""
+    count = num_entities(fit)
+    if count.no_interval or count.links_alone:
+        return ""
+    return ". Compared by similarity, the result has no intervals; without --similar it has"
 
 
 def _review(fit: Any, again: str) -> Action:
     """Advise to decide on pairs by hand, of this run or of the one that links again."""
     if again:
-        words = f"List the pairs that are still in doubt, to decide them by hand; this run has {pairs_in_doubt(fit)}:"
-        return Action(words, f"consilience review {again} -o review.csv", "Review list")
+        words = "List the pairs that are then still in doubt, to decide them by hand:"
+        return Action(words, f"consilience review {again} -o review.csv")
     words = f"List the {pairs_in_doubt(fit)}, to decide them by hand:"
     return Action(words, "consilience review RUN -o review.csv", "Review list")
 

@@ -127,15 +127,14 @@ def in_doubt(fit: Any, surer: np.ndarray) -> list[str]:
     doubtful, pairs = doubtful_records(fit), fit.truth.pairs()
     if not len(doubtful) or not len(pairs.probability):
         return []
-    known = int(surer[doubtful].sum())
-    number = len(doubtful) - known
+    known, number = int(surer[doubtful].sum()), len(doubtful)
     one, other = (np.array([record]) for record in most_in_doubt(fit))
     names, of_both = np.asarray(fit.data.records, object), float(pairs.of(one, other)[0])
-    more = f"; {known:,} more would reach {DOUBTFUL} with the lower count above" * bool(known)
+    then = f" With equal values weighed as above, {number - known:,} would remain." * bool(known)
     return [
-        f"For {number:,} of {counted(fit.data.num_records, 'records')} it is uncertain which others belong to the same "
-        f"entity (certainty below {DOUBTFUL}){more}. The least certain pair is {names[one[0]]} and {names[other[0]]}: "
-        f"one entity with probability {near_cut(of_both)}."
+        f"{number:,} of {counted(fit.data.num_records, 'records')} {'has' if number == 1 else 'have'} a certainty "
+        f"below {DOUBTFUL}.{then} The least certain pair is {names[one[0]]} and {names[other[0]]} "
+        f"({near_cut(of_both)})."
     ]
 
 

@@ -66,14 +66,14 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
     if "chains" in fit.attributes and (worst := fit.worst) is not None:
         times = math.ceil(LEAST_ESS / worst.size) if worst.short and worst.size > 0 else 1
         times = max(times, 2) if worst.disagreeing else times
-        rise = f"the fewest effective draws from {worst.size:,.0f} to about {round(times * worst.size, -1):,.0f}"
+        rise = f"about {round(times * worst.size, -1):,.0f} independent draws"
         many = "twice" if times == 2 else f"{times} times"
-        draws = f"Ask for {many} as many draws of each run, which should raise {rise}:"
+        draws = f"Ask for {many} as many draws of each run, which should give {rise}:"
         words = draws if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
         poor = any(note.level is Level.error for note in fit.findings())
-        if poor if unit == "mention" else worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
+        if poor or worst.short if unit == "mention" else worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
     actions = [

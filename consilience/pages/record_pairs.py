@@ -29,6 +29,7 @@ DOUBTFUL = IN_DOUBT[1]  # Records whose entity is as certain as this are nothing
 _MOST_GROUPS = 20
 SHOWN = IN_DOUBT[0]  # Records that belong to an uncertain one with less probability are shown only if none has more.
 _MOST_WATERFALLS = 5
+_OPEN = 2  # Of these.
 _TERMS = {"prior": "before comparing"}
 _MIDDLE = "For comparison, a typical link: "
 _NONE_BY_CHANCE = " A field that the model expects to be equal by chance far too often has none."
@@ -61,8 +62,8 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     )
     how = (
         "Read the bars from the top: the log odds start at those of any two records, each field moves them, and the "
-        "last bar is the sum. The two shares before each number are how often the model expects this outcome among "
-        "links and among other pairs with this value."
+        "last bar is the sum. Blue bars speak for one entity, orange bars against it. The two shares before each "
+        "number are how often the model expects this outcome among links and among other pairs with this value."
     )
     in_full = [
         "The log odds start at those of two records before their fields are compared, if neither belongs with a third "
@@ -87,10 +88,11 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     bars = _waterfalls(fit, pairs, middle)
     in_full += ["The last pair is a typical link: half of all links are at least as certain."] * bool(middle)
     told = [how, More("How the bars are computed", in_full)] if bars else []
-    blocks = [words, shown, *([more] if left_out else []), *told, *bars]
+    folded = [More(f"{counted(len(bars) - _OPEN, 'more pairs')} explained", bars[_OPEN:])] if bars[_OPEN:] else []
+    blocks = [words, shown, *([more] if left_out else []), *told, *bars[:_OPEN], *folded]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} in doubt (certainty below {DOUBTFUL})"
     known = 0 if surer is None else int(surer[doubtful].sum())
-    gist += f"; {known:,} of them would reach {DOUBTFUL} with the lower count in Findings" * bool(known)
+    gist += f"; {len(doubtful) - known:,} with equal values weighed as in Findings" * bool(known)
     gist += f"; {counted(len(bars), 'pairs')} explained field by field" * bool(bars)
     return Section("Review list", blocks, gist)
 
@@ -241,8 +243,15 @@ def _group_rows(
 
 
 def near_cut(chance: float) -> str:
-    """Write the probability of a pair, with a digit more where two digits would be one half."""
-    return probability(chance, 3 if abs(chance - 0.5) < 0.01 else 2)
+    """Write the probability of a pair, with more digits where two would be one half or would not be in doubt."""
+    if abs(chance - 0.5) < 0.01:
+        return probability(chance, 3)
+    return probability(chance, next(digits for digits in (2, 3, 4, 5, 2) if _as_doubtful(chance, digits)))
+
+
+def _as_doubtful(chance: float, digits: int) -> bool:
+    """Return whether a number with so many digits is below what is in doubt, as it is itself; or is not, as itself."""
+    return (chance < DOUBTFUL) == (round(chance + 1e-9, digits) < DOUBTFUL)
 
 
 def _joined(entity: np.ndarray, one: int, other: int) -> str:
@@ -293,7 +302,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     weights.loc[misjudged, ["lower", "upper"]] = np.nan
     weights = weights[(weights["outcome"] != "missing") | (weights[["links", "others"]].sum(axis=1) > 0)]
     shares = {"links": "links, counted", "others": "other pairs, counted"}
-    names = shares | {"weight": "adds on average", "lower": "from", "upper": "to"}
+    names = shares | {"weight": "adds on average", "lower": "95 % from", "upper": "to"}
     how = (
         "How much each field adds to the log odds of a match where it is equal or differs, averaged over its values; "
         "an equal rare value adds more. The table also shows how often this happens among links and among other "

@@ -105,7 +105,7 @@ _SOFTWARE = ("library", "library_version", "jax_version", "numpyro_version", "ba
 def _computed(fit: Fit) -> list[tuple[str, str, str]]:
     """Return what was computed and how: what it is, its value, and how code says it."""
     helps = {one.name: one.metadata.get("help", "") for one in dataclasses.fields(fit.resolved.settings)}
-    ended = str(fit.result).replace(Result.max_steps, "all steps that were asked for")
+    ended = str(fit.result).replace(Result.max_steps, "every step was run")
     method = METHODS.get(fit.method, fit.method)
     rows = [
         ("model", fit.member.title, repr(fit.member.name)), ("method", f"{method} ({fit.reason})", repr(fit.method)),

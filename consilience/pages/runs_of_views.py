@@ -8,6 +8,7 @@ import numpy as np
 
 from consilience.models.truth.views import ladders_apart
 from consilience.notes import Level
+from consilience.pages.answers_against import most_contrary
 from consilience.printing import counted
 
 NUMBER_TITLE = "How many views"
@@ -164,11 +165,13 @@ def views_verdict(found: Any, held: list[int]) -> str:
     if high > low:
         views = f"The number of views is uncertain ({low:,.0f} to {high:,.0f})"
     elif found.most == 1 and fit.data.num_experts > 1:
-        views = f"One way to sort the items fits all {fit.data.num_experts:,} experts"
+        views = f"The model finds one way to sort the items for all {fit.data.num_experts:,} experts"
     number = fit.truth.num_units
     items = "every item" if not found.open else f"{number - found.open:,} of {counted(number, 'items')}"
     in_all = " in every view" * (len(held) > 1)
     check = "Check some items against what you know."
     if high == low and is_inconclusive(fit):
         check = "The search for other ways was inconclusive: repeat it from more starts (see What to do next)."
-    return f"{views}, and the model clearly assigns {items} to a cluster{in_all}. {check}"
+    less = f"; {found.of_whom['expert'].iloc[0]} follows it less closely. The" * bool(most_contrary(found.of_whom))
+    less *= found.most == 1 and high == low
+    return f"{views}{less or ', and the'} model clearly assigns {items} to a cluster{in_all}. {check}"

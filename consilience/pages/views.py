@@ -13,7 +13,7 @@ import numpy as np
 from consilience import first_figures, views_figures
 from consilience.errors import UnsupportedRequest
 from consilience.inference.posterior import LEAST_ESS
-from consilience.pages import SURE, Action, Heading, Page, Section, Table, capital, gains
+from consilience.pages import MOST_ACTIONS, SURE, Action, Heading, Page, Section, Table, capital, gains
 from consilience.pages.answers_against import by_expert, most_contrary, table_by_expert, tile_of_most
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, is_found, most_otherwise
 from consilience.pages.clusters_together import shares_together, together_blocks
@@ -25,6 +25,7 @@ from consilience.pages.items_of_views import (
     items_section,
     sizes_in_words,
     sizes_of_clusters,
+    title_of_items,
 )
 from consilience.pages.own_errors import kinds_in_words, spread_in_words
 from consilience.pages.reliability import MOST_EXPERTS, maybe_mute, reliability_section
@@ -42,6 +43,7 @@ from consilience.pages.runs_of_views import (
     views_verdict,
     why_missed,
 )
+from consilience.pages.silent_items import shown_codes, silent_items
 from consilience.pages.systems import in_words
 from consilience.pages.views_measured import MEASURED_AT, TRUST, not_sure, trust_of
 from consilience.pages.without_one import HOW, without_one
@@ -54,6 +56,7 @@ _LOOKED_AT = 1_000    # Answers that go against the others.
 _MOST_SIZES = 5       # Of clusters in a key figure.
 _MOST_DRAWN = 15      # Experts whose views are drawn on the first screen.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
+_NO_CHANGE = "the clusters would hardly change if any one were asked again"
 _TO_ASK = (
     ("Answers worth asking again", "Ask again where answers contradict the others"),
 )
@@ -71,32 +74,60 @@ def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any
         raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
     found = _Found(fit)
     parts, held = _sections(found), _held(fit.truth)
+    actions = _actions(found, parts)
     return Page(
         f"Views of {counted(fit.data.num_experts, 'experts')}", line_of(fit), parts, numbers=_numbers(found),
         verdict=views_verdict(found, held), figure=_first_figure(found),
         findings=[
-            f"{_how_many(found)}. {missed(fit)}{_without_view(found)}".strip(),
-            " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
-            + f" {counted(len(held) - _MOST_FOUND, 'more views')} below." * (len(held) > _MOST_FOUND)
-            + f" Clearly assigned means with a probability of {SURE} or more, by the model.",
-            f"{clusters_allowed(fit)}.",
+            *_who_and_what(found, held),
+            f"{clusters_allowed(fit, held, _place_of(_other_clusters(fit), actions))}.",
             " ".join([*_mute(found), *_contrary(found), gains.surer(found.asked, found.open)][:2]),
         ],
-        actions=[
-            *(longer := _more_draws(fit)),
-            *([] if longer and disagree(fit) else _search_again(fit)),
-            *_ask_again(found),
-            Action("Save the clusters of items:", "consilience table RUN views --csv clusters.csv"),
-            *_check(found),
-            *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
-            *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
-              if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= gains.WORTH)),
-            *_other_clusters(fit),
-            Action("See which items belong together", section=f"View {numbered(0)}"),
-            Action("See how reliable each expert is", section="How reliable each expert is"),
-        ],
-        method=how_chains_moved(fit),
+        actions=actions, method=how_chains_moved(fit),
     )  # fmt: skip
+
+
+def _actions(found: _Found, parts: list[Section]) -> list[Action]:
+    """Return what to do next; where items of one view lie comes first, unless the run is not to be used as it is."""
+    fit = found.fit
+    return [
+        *(longer := _more_draws(fit)),
+        *([] if longer and disagree(fit) else _search_again(fit)),
+        *(Action("See which items belong together", section=title_of_items(view)) for view in _held(fit.truth)[:1]),
+        *_ask_again(found),
+        Action("Save the clusters of items:", "consilience table RUN views --csv clusters.csv"),
+        *_check(found),
+        *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
+        *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
+          if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= gains.WORTH)),
+        *_other_clusters(fit),
+        Action("See how reliable each expert is", section="How reliable each expert is"),
+    ]  # fmt: skip
+
+
+def _place_of(those: list[Action], actions: list[Action]) -> int:
+    """Return the number of a step among those that a page shows; 0 where it has none."""
+    shown = actions[:MOST_ACTIONS]
+    return shown.index(those[0]) + 1 if those and those[0] in shown else 0
+
+
+def _who_and_what(found: _Found, held: list[int]) -> list[str]:
+    """Say how many views there are and how large their clusters are, unless key figures have it."""
+    fit, more = found.fit, f"{missed(found.fit)}{_without_view(found)}".strip()
+    if _all_in_tiles(found):
+        return [more] * bool(more)
+    return [
+        f"{_how_many(found)}. {more}".strip(),
+        " ".join(f"{_named(fit, view)}: {_sizes_of(fit, view)}." for view in held[:_MOST_FOUND])
+        + f" {counted(len(held) - _MOST_FOUND, 'more views')} below." * (len(held) > _MOST_FOUND)
+        + f" Clearly assigned means with a probability of {SURE} or more, by the model.",
+    ]
+
+
+def _all_in_tiles(found: _Found) -> bool:
+    """Return whether key figures have the sizes of the clusters: of one view, where all is sure."""
+    sure = ~not_sure(found.experts["probability"])
+    return bool(sure.all() and not found.open and len(_held(found.fit.truth)) == 1)
 
 
 def _first_figure(found: _Found) -> Any:
@@ -139,17 +170,17 @@ def _numbers(found: _Found) -> dict[str, Any]:
     fit, held = found.fit, _held(found.fit.truth)
     number, (low, high) = fit.data.num_experts, found.count.interval
     spread = "" if high == low else f" ({low:,.0f} to {high:,.0f}, 95 %)"
-    sure = int((~not_sure(found.experts["probability"])).sum())
     named = counted(found.most, "views").partition(" ")[2]
     meant = f"({'one way' if found.most == 1 else 'ways'} to sort the items)"
     numbers: dict[str, Any] = {f"{named} {meant}, {_how_surely(found)}{spread}": f"{found.most:,}"}
     most = "" if is_found(fit) else f", given at most {fit.truth.most_clusters} clusters a view"
-    if sure == number and not found.open and len(held) == 1:
+    if _all_in_tiles(found):
         sizes = [size for size, _ in sizes_of_clusters(fit.truth, held[0]).values()]
-        what = f"items in {counted(len(sizes), 'clusters')}, all clearly assigned{most}"
+        what = f"items in {counted(len(sizes), 'clusters')}, all clearly assigned (probability {SURE} or more){most}"
         numbers[what] = " + ".join(f"{size:,}" for size in sizes) if len(sizes) <= _MOST_SIZES else f"{sum(sizes):,}"
         numbers |= tile_of_most(found.of_whom)
     else:
+        sure = int((~not_sure(found.experts["probability"])).sum())
         numbers[f"of {counted(number, 'experts')} with a clear view (probability {SURE} or more)"] = sure
         sure_items = f"of {counted(fit.truth.num_units, 'items')} clearly assigned{_in_all(held)}{most}"
         numbers[sure_items] = fit.truth.num_units - found.open
@@ -162,16 +193,22 @@ def _ask_again(found: _Found) -> list[Action]:
     if not most_contrary(found.of_whom):
         return []
     who, number = found.of_whom[["expert", "against the clusters"]].iloc[0]
-    words = f"Ask {who} whether the question was clear; this file has the {number:,} answers in question, and others:"
-    return [Action(words, "consilience table RUN contradictions --csv contradictions.csv")]
+    words = (
+        f"Ask {who} whether the question was clear. This would show why {who} disagrees; it would hardly change the "
+        f"clusters. The file has the {number:,} answers in question:"
+    )
+    if found.worth:
+        words = f"Ask {who} whether the question was clear. The file has the {number:,} answers in question:"
+    rows = f"contradictions --expert {shlex.quote(str(who))} --csv contradictions.csv"
+    return [Action(words, f"consilience table RUN {rows}")]
 
 
 def _check(found: _Found) -> list[Action]:
     """Return the advice to check clusters by what is known, where more answers would tell next to nothing."""
     if found.open or found.worth or (len(found.asked) and found.asked["gain"].max() >= gains.WORTH):
         return []
-    words = "Compare the clusters with a grouping that you know; KNOWN.csv has the columns item and cluster"
-    return [Action(f"{words}:", "consilience score KNOWN.csv clusters.csv --columns record=item")]
+    words = "Compare the clusters with what you know of some or all items; KNOWN.csv has the columns item and cluster"
+    return [Action(f"{words}:", "consilience score KNOWN.csv clusters.csv --columns record=item --unknown keep")]
 
 
 def _in_all(held: list[int]) -> str:
@@ -293,7 +330,7 @@ def _sections(found: _Found) -> list[Section]:
     order = np.lexsort([-frame["weight"], frame["view"]])
     return [
         _grouping(found, order), *_views(found), _number(found), reliability_section(fit, frame.iloc[order]),
-        _contradictions(found), *_questions(found), *_silent(fit),
+        _contradictions(found), *_questions(found), *silent_items(fit),
     ]  # fmt: skip
 
 
@@ -461,7 +498,7 @@ def _contradictions(found: _Found) -> Section:
         first = [which, _shown_pairs(found, listed.head(_FEW_ROWS).drop(columns="gain"), "The least probable answers.")]
     whose = table_by_expert(found.of_whom) if len(table) < _LOOKED_AT else []
     gist = f"{len(table):,} of {number:,}, " + (f"{found.worth:,} may be worth asking again" if found.worth
-                                                else "and none seems worth asking again")  # fmt: skip
+                                                else _NO_CHANGE)  # fmt: skip
     if not found.worth:
         return Section(title, [words, *whose, *first], gist)
     looked = "these" if len(table) < _LOOKED_AT else f"the {_LOOKED_AT:,} least probable"
@@ -553,32 +590,7 @@ def _shown_pairs(found: _Found, table: Any, caption: str) -> Table:
     texts = {name: [probability(one, draws=found.draws) for one in table[name]] for name in names}
     if "gain" in table:
         texts["gain"] = [percent(one / gains.EVEN) for one in table["gain"]]
-    return Table(_shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
-
-
-def _shown_codes(table: Any) -> Any:
-    """Return a table with views and clusters as people number them."""
-    return table.assign(**{name: numbered(table[name]) for name in ("view", "cluster") if name in table})
-
-
-def _silent(fit: Any) -> list[Section]:
-    truth = fit.truth
-    silent = truth.silent
-    if not len(silent):
-        return []
-    table, views = fit.table("views"), truth.used_views()
-    table = table.iloc[(silent[:, None] * len(views) + np.arange(len(views))).ravel()]
-    least = table.assign(row=np.repeat(silent, len(views))).sort_values("probability", kind="stable")
-    shown = least.drop(columns="row").head(_MOST_ROWS)
-    words = (
-        f"{len(silent):,} of {counted(truth.num_units, 'items')} {'is' if len(silent) == 1 else 'are'} in no pair. "
-        "Their clusters are predicted from the features "
-        f"alone, with the uncertainty in “probability”; {int(not_sure(table['probability']).sum()):,} of "
-        f"{len(table):,} predictions (one for each item and view) are below {SURE}. The {len(shown)} least certain:"
-    )
-    texts = {"probability": list(map(probability, shown["probability"]))}
-    table = Table(_shown_codes(shown), "The least certain predictions.", texts=texts)
-    return [Section("Items that nobody judged", [words, table])]
+    return Table(shown_codes(table).rename(columns=lambda name: name.replace("_", " ")), caption, texts=texts)
 
 
 def _frame(columns: dict[str, Any]) -> Any:

@@ -131,8 +131,22 @@ def best_to_decide(truth: Any, chains: SilverChains, certainty: Float[np.ndarray
     return best if best.after - best.before >= _LEAST_GAIN else None
 
 
+def numbers_in_text(chains: SilverChains) -> Int[np.ndarray, " entity"]:
+    """Return the number that each chain of two mentions or more has in the text of its document; 0 of a single one."""
+    document, placed = np.asarray(chains.data.document), np.flatnonzero(chains.entity >= 0)
+    size = np.bincount(chains.entity[placed])
+    of = np.zeros(len(size), int)
+    of[chains.entity[placed]] = document[placed]
+    found = np.zeros(len(size), int)
+    for code in np.unique(of):
+        own = np.flatnonzero((of == code) & (size > 1))
+        found[own] = np.arange(len(own)) + 1
+    return found
+
+
 def whole_chains(
-    named: Any, chains: SilverChains, whole: Whole, digits: int, gold: Sequence[str] = (), every: str = ""
+    named: Any, chains: SilverChains, whole: Whole, digits: int, gold: Sequence[str] = (), every: str = "",
+    *, few: bool = False,
 ) -> Section:  # fmt: skip
     """Tabulate the chains of the text, the least probable ones first.
 
@@ -144,6 +158,7 @@ def whole_chains(
     digits : of these, after the point.
     gold : how the nearest gold chain differs from each, where gold chains are known.
     every : how many of all are gold chains, in words.
+    few : whether the page says elsewhere how many draws there are, as they are few.
     """
     import pandas
 
@@ -152,10 +167,7 @@ def whole_chains(
     titles = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     members = np.split(np.argsort(chains.entity, kind="stable"), np.cumsum(np.bincount(chains.entity + 1))[:-1])[1:]
     first = np.array([document[own[0]] for own in members], int)
-    place = np.empty(len(members), int)  # as the text numbers them: what refers to nothing is the first there
-    nothing = np.bincount(document, chains.entity < 0, data.num_documents) > 0
-    for code in np.unique(first):
-        place[first == code] = np.arange((first == code).sum()) + 1 + nothing[code]
+    place = numbers_in_text(chains)
     order = np.argsort(whole.probability, kind="stable")
     frame = pandas.DataFrame({
         "chain": place[order], "document": [titles[code] for code in first[order]],
@@ -171,11 +183,13 @@ def whole_chains(
     )
     if np.isfinite(fewest := float(whole.draws.min(initial=whole.num_draws))):
         worth = f", which count as {fewest:,.0f} independent ones or more" if fewest < whole.num_draws else ""
-        words += f" It rests on {whole.num_draws:,} draws{worth}; ± is the error that this leaves (95 %)."
+        rests = f" It rests on {whole.num_draws:,} draws{worth}; ± is the error that this leaves (95 %)."
+        words += " ± is the error that the number of draws leaves (95 %)." if few else rests
     if gold:
         words += f"{every} The last column shows how the nearest gold chain differs from each, if it does."
     numbers = zip(whole.probability[order].tolist(), whole.draws[order].tolist(), strict=True)
-    texts = {_EXACTLY: [_with_error(one, digits, draws) for one, draws in numbers]}
+    texts = {"chain": [str(one or "–") for one in place[order].tolist()]}
+    texts |= {_EXACTLY: [_with_error(one, digits, draws) for one, draws in numbers]}
     table = Table(frame, "Chains, least probable first.", texts=texts)
     gist = f"{whole.unsure:,} of {counted(len(members), 'chains')} have a probability below {SURE}"
     gist += called(int(whole.close.sum()))

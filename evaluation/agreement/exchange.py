@@ -50,11 +50,13 @@ class Half(NamedTuple):
     Parameters
     ----------
     annotators, labels, right : how many.
+    who : the codes of these annotators, those who agree least first.
     """
 
     annotators: int
     labels: float
     right: float
+    who: tuple[int, ...] = ()
 
 
 def alike_in_agreement(counts: LabelCounts, annotations: Annotations) -> Alike | None:
@@ -100,7 +102,7 @@ def right_by_half(counts: LabelCounts, annotations: Annotations) -> tuple[Half, 
         return None
     there = there[np.argsort(top[there] / bottom[there], kind="stable")]
     low, high = (
-        Half(len(half), float(labels[half].sum()), float(right[half].sum()))
+        Half(len(half), float(labels[half].sum()), float(right[half].sum()), tuple(half.tolist()))
         for half in (there[: len(there) // 2], there[len(there) // 2 :])
     )
     return low, high

@@ -4,6 +4,7 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
 import consilience as cs
@@ -43,7 +44,7 @@ def test_a_value_of_alpha_stands_beside_the_convention(value, said):
 def test_the_tile_of_alpha_has_its_interval_and_says_whose_it_is():
     page = agreement_page(cs.agreement(crowd().data))
     (name,) = (name for name in page.numbers if name.startswith("Krippendorff"))
-    found = re.match(r"Krippendorff's alpha, for annotators like these \((\S+) to (\S+), 95 %\); ", name)
+    found = re.match(r"Krippendorff's alpha \((\S+) to (\S+), 95 % with similar annotators\); ", name)
     low, high = map(float, found.groups())
     assert low < float(page.numbers[name]) < high
     assert f"Krippendorff's alpha is {page.numbers[name]}" in page.verdict
@@ -59,9 +60,11 @@ def test_which_interval_to_quote_is_said_first():
     _, low, high = within(found.value, *found.interval_of_others)
     own = [f"{end:.{len(low) - 2}f}" for end in found.interval]  # in the same digits
     number = found.two_way.num_annotators
-    assert first.endswith(
-        f"Quote {low} to {high} (95 %) or, if these {number} annotators will do all further labelling, {own[0]} to "
-        f"{own[1]}."
+    value = within(found.value, *found.interval_of_others)[0]
+    assert first.endswith(f"Quote {value} ({low} to {high}, 95 %).")
+    (tile,) = (name for name in agreement_page(found).numbers if name.startswith("agreement (SPA"))
+    assert tile.endswith(
+        f": {low} to {high} (95 %) if you hired similar annotators; {own[0]} to {own[1]} if you keep these {number}"
     )
     alone = cs.agreement(cs.Annotations.from_counts([[3, 1], [0, 4], [2, 2], [4, 0]]))
     assert re.search(r"The interval is \S+ to \S+ \(95 % for these annotators\)\.$", agreement_page(alone).findings[0])
@@ -172,11 +175,11 @@ def test_no_best_number_is_guessed_where_the_data_give_no_upper_end():
     said = _best_number(planned(7.2, 3.4, np.inf))
     assert said == (
         "Collect at least 3 annotations of each new item: with fewer, the same number of annotations in all gives a "
-        "wider interval of the agreement (95 % sure). These data do not show at which number it becomes "
-        "better to add items instead."
+        "wider interval of the agreement (95 % sure)."
     )
     least = _best_number(planned(7.2, 2.1, np.inf))  # of one annotation there is no agreement
-    assert least.startswith("Collect at least 2 annotations of each new item, as agreement takes 2. These data do not")
+    assert least.startswith("Collect at least 2 annotations of each new item, as agreement takes 2. Whether more of ")
+    assert least.endswith(" cannot be told from these data.")
 
 
 def test_plans_are_for_as_many_annotations_as_now():
@@ -221,7 +224,8 @@ def test_plans_for_annotators_like_these_have_more_of_them_and_of_items_alike(mo
     assert step.words.endswith(f" to halve the interval (now ± {(high - low) / 2:.2g})")
     (instead,) = narrower(found)
     assert found.alpha_interval_of_others[1] < 0.667
-    assert instead.words.endswith("only narrow the interval of alpha, which is below 0.667 already")
+    assert instead.words.endswith("More annotations will not raise alpha; they only make it more exact")
+    assert instead.section == "Annotators"
     assert agreement_page(found).actions[-1] == instead
 
 
@@ -254,7 +258,9 @@ def test_all_items_that_tie_as_lowest_are_shown(tied, shown, named):
     page = agreement_page(cs.agreement(cs.Annotations.from_counts(counts, labels=["a", "b", "c"])))
     part = next(part for part in page.sections if part.title == "Items that agree least")
     assert part.gist == f"of {18 + tied} items {tied} have the least, 0.167"
-    frame = part.blocks[-1].frame
+    tables = [one for block in part.blocks for one in getattr(block, "blocks", [block]) if hasattr(one, "frame")]
+    assert len(tables[0].frame) == min(shown, 10)
+    frame = pandas.concat([one.frame for one in tables])
     lowest = min(tied, shown)
     assert frame["labels"].tolist() == ["2× b, 1× a, 1× c"] * lowest + ["2× a, 1× b"] * (shown - lowest)
     assert (" as little as the last of these" in part.blocks[0]) is (tied != 24)
@@ -398,8 +404,8 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
     said = " ".join(agreement_page(found).findings)
     assert ("Annotators differ in how often they agree, beyond chance (p < 0.001)" in said) is different
     assert ("That annotators differ in how often they agree may be chance (p = " in said) is not different
-    halves = r"the 6 who agree least on the other items have (\d+) of (\d+) labels right, the other 6 have (\d+) of "
-    halves += r"(\d+)\."
+    halves = r"the 6 who agree least on the other items \(([^)]*)\) have (\d+) of (\d+) labels right, the other 6 have "
+    halves += r"(\d+) of (\d+)\. Krippendorff's alpha is (\S+) among the former and (\S+) among the latter \(chosen by "
     told = re.search(halves, said)
     assert bool(told) is bool(different and gold)
     assert ("That some annotators are right more often may be chance (p = " in said) is bool(
@@ -410,7 +416,16 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
         own = np.asarray(data.item) < gold
         right = np.asarray(data.label) == np.asarray(data.gold)[np.asarray(data.item)]
         low = np.asarray(data.annotator) < 6
-        assert tuple(map(int, told.groups())) == tuple(
+        assert re.findall(r"\d+", told[1]) == [*"012345"]
+        for place, half in ((6, low), (7, ~low)):
+            columns = (np.asarray(one)[half] for one in (data.item, data.annotator, data.label))
+            alone = cs.Annotations.from_codes(*columns)
+            table = cs.agreement(alone).coefficients().set_index("coefficient")
+            assert float(told[place]) == pytest.approx(table.loc["Krippendorff's alpha", "value"], abs=0.0051)
+        assert any(
+            one.words == "Review the labels of 0, 1, 2, 3, 4 and 5 first" for one in agreement_page(found).actions
+        )
+        assert tuple(map(int, told.groups()[1:5])) == tuple(
             int(one.sum()) for half in (low, ~low) for one in (half & own & right, half & own)
         )
     assert len(agreement_page(found).findings) <= 4

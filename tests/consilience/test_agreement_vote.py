@@ -83,6 +83,6 @@ def test_the_coefficient_to_quote_has_the_interval_of_the_first_screen_first():
     part = next(part for part in page.sections if part.title == "Corrected for chance")
     (first, second) = zip(*part.blocks[1].texts.values(), strict=True)
     assert part.blocks[1].frame["interval for"].tolist() == ["annotators like these (to quote)", "these annotators"]
-    assert f"for annotators like these ({first[1]} to {first[2]}, 95 %)" in name
+    assert f" ({first[1]} to {first[2]}, 95 % with similar annotators)" in name
     assert first[0] == second[0] == page.numbers[name]
     assert float(first[1]) < float(second[1]) < float(second[2]) < float(first[2])

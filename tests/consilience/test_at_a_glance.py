@@ -10,6 +10,7 @@ import pytest
 import consilience as cs
 from consilience import first_figures
 from consilience.evaluation.comparison import TOO_NARROW
+from consilience.pages.answers_against import by_expert
 from consilience.pages.classes import _Found
 from consilience.pages.clusters_together import shares_together
 from consilience.pages.common_pairs import common_pairs
@@ -258,7 +259,8 @@ def test_how_often_experts_agree_is_counted_on_the_pairs_that_both_judged():
 @pytest.mark.parametrize(
     ("interval", "unsure", "said"),
     [
-        ((1, 1), 0, "One way to sort the items fits all 4 experts, and the model clearly assigns every item"),
+        ((1, 1), 0, "The model finds one way to sort the items for all 4 experts, and the model clearly assigns every "
+         "item"),
         ((2, 2), 3, "The 4 experts have 2 views, and the model clearly assigns 7 of 10 items"),
         ((1, 3), 0, "The number of views is uncertain (1 to 3), and the model clearly assigns every item"),
     ],
@@ -268,10 +270,19 @@ def test_the_verdict_on_views_is_no_surer_than_the_draws(interval, unsure, said,
         findings=list, data=SimpleNamespace(num_experts=4), truth=SimpleNamespace(num_units=10), options={"rungs": 1}
     )
     found = SimpleNamespace(fit=fit, count=SimpleNamespace(interval=interval), most=interval[0], open=unsure)
+    experts = pandas.DataFrame({"expert": list("abcd"), "answers": [100] * 4})
+    found.of_whom = by_expert(experts, pandas.DataFrame({"expert": list("ab")}))
     monkeypatch.setattr("consilience.pages.runs_of_views.disagree", lambda fit: False)
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 1)
     assert views_verdict(found, [0]) == f"{said} to a cluster. Check some items against what you know."
     monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 0)
+    if interval == (1, 1):
+        of_whom = by_expert(experts, pandas.DataFrame({"expert": ["c"] * 30}))
+        alone = SimpleNamespace(**vars(found) | {"of_whom": of_whom})
+        less = said.replace(", and the model", "; c follows it less closely. The model")
+        monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 1)
+        assert views_verdict(alone, [0]) == f"{less} to a cluster. Check some items against what you know."
+        monkeypatch.setattr("consilience.pages.runs_of_views.passes", lambda fit: 0)
     check = "Check some items against what you know."
     if interval[0] == interval[1]:
         check = "The search for other ways was inconclusive: repeat it from more starts (see What to do next)."

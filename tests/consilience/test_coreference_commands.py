@@ -116,6 +116,7 @@ def test_the_report_has_chains_and_systems(folder, printed, tmp_path):
         (["chains", "mpa", "--to", "conll", "--template", "none.conll"], "there is no such file or folder"),
         (["chains", "mpa", "--to", "conll", "--draws", "31"], "the fit has 30 draws"),
         (["score", "key.conll", "none.conll"], "there is no such file"),
+        (["score", "key.conll", "key.conll", "--unknown", "keep"], "--unknown is for tables of records"),
         (["evaluate", "mpa", "--predictions", "key.conll", "--metric", "muk"], "did you mean 'muc'?"),
         (["evaluate", "mpa", "--predictions", "key.conll", "--missing", "drop"], "--missing has no meaning for chains"),
         (["evaluate", "labels", "--predictions", "labels.csv", "--singletons", "include"], "classes of items"),

@@ -124,7 +124,7 @@ def test_annotators_are_scored_on_mentions_with_a_gold_label():
     assert frame.index[0] == "eve"
     assert "right on 3 mentions with a gold label" in part.blocks[0]
     assert part.gist.startswith("right: “eve” 0.3")
-    assert [one.title for one in chain_scores(fit, {}, [], singletons=True).sections] == [part.title]
+    assert [one.title for one in chain_scores(fit, {}, [], singletons=True).sections] == ["How right each annotator is"]
 
 
 def test_annotators_without_gold_labels_have_no_such_table():
@@ -370,7 +370,7 @@ def test_an_interval_of_mentions_by_document_is_wider_where_they_are_right_toget
 def test_a_majority_vote_stands_beside_the_fit_in_one_finding():
     score = beside_gold(three_annotators()).score._replace(items=21, right=20 / 21, certainty=0.972)
     vote = SimpleNamespace(right=15, wrong=2, tied=np.arange(4), held=4)
-    told = "The model's labels match 20 of 21 gold labels; it expected 20.4. A majority vote matches 15"
+    told = "A majority vote matches 15 of 21 gold labels"
     assert beside_a_vote(SimpleNamespace(score=score, voted=vote)) == f"{told} and leaves 4 ties."
     vote.tied = np.arange(0)
     assert beside_a_vote(SimpleNamespace(score=score, voted=vote)) == f"{told}."
@@ -383,3 +383,8 @@ def test_the_figure_marks_the_chains_that_are_gold_chains():
     assert (right.get_xdata().tolist(), wrong.get_xdata().tolist()) == ([0.99], [0.5, 0.92])
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["exactly a gold chain", "not a gold chain", "certain: 0.9 or more"]
+    half = np.array([0.1, 0.05, 0.05])
+    axes = first_figures.chains_beside_gold(["a", "b", "c"], *shown, "Probability of each chain", 0.9, error=half)
+    ends = np.array([segment[:, 0] for segment in axes.collections[-1].get_segments()])
+    np.testing.assert_allclose(ends, [[0.4, 0.6], [0.87, 0.97], [0.94, 1.0]])
+    assert axes.get_legend().get_texts()[-1].get_text() == "± of the number of draws"

@@ -232,7 +232,7 @@ def test_a_vote_has_the_gold_labels_of_annotators(files):
     assert found["gold_items"].tolist() == [60.0] * 3
     assert found["gold_right"].tolist() == [50.0] * 3
     cs.report(fit, path=files / "page.html")
-    assert "to share won a 60 50 0.833 0.720 0.907 1.000 b 60" in page(files / "page.html")
+    assert "95 % share won a 60 50 0.833 0.720 to 0.907 1.000 b 60" in page(files / "page.html")
 
 
 def crowd(accuracies, seed=0, items=400):

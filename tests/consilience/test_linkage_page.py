@@ -173,13 +173,13 @@ def test_records_in_doubt_are_a_finding_before_notes_on_the_model(fit):
     one, other = (fit.data.records[codes[least]] for codes in (pairs.first, pairs.second))
     for known in (0, 1, 2):
         surer = np.isin(np.arange(200), doubtful_records(fit)[:known])
-        begun = f"For {number - known} of 200 records it is uncertain which others belong to the same entity (certainty"
-        more = ("", *(f"; {text} more would reach 0.99 with the lower count above" for text in (1, 2)))[known]
-        said = f"{begun} below 0.99){more}. The least certain pair is {one} and {other}: one entity with probability "
+        then = f" With equal values weighed as above, {number - known} would remain." if known else ""
+        begun = f"{number} of 200 records have a certainty below 0.99.{then}"
+        said = f"{begun} The least certain pair is {one} and {other} ({near_cut(pairs.probability[least])})."
         (found,) = in_doubt(fit, surer)
-        assert found.startswith(said)
+        assert found == said
         assert (found == page_of(fit).findings[-1]) is (known == 0)
-        gist = f"; {known} of them would reach 0.99 with the lower count in Findings"
+        gist = f"; {number - known} with equal values weighed as in Findings"
         assert (gist in review_list(fit, surer).gist) is (known > 0)
 
 
@@ -210,10 +210,13 @@ def test_a_share_and_its_interval_are_of_the_same_draws(fit):
     (mean, low, high), (of_all, *_) = _shares_of_draws(fit)
     tiles = {name.split(" (")[0]: value for name, value in page_of(fit).numbers.items()}
     made = len(pairs_together(fit.truth.estimate()))
-    assert tiles[f"of {made} links expected to be correct"] == percent(mean)
+    wrong = made * (1 - mean)
+    wrong = f"{wrong:.1f}" if wrong >= 0.1 else "< 0.1"
+    assert tiles[f"of {made} links expected to be wrong"] == wrong
     assert tiles["of all links expected to be found"] == percent(of_all)
+    number = wrong.replace("< ", "fewer than ")
     assert page_of(fit).verdict == (
-        f"Treat the {made} links as a draft: the model expects {percent(mean)} of them to be correct, but no known "
+        f"Treat the {made} links as a draft: the model expects {number} of them to be wrong, but no known "
         "link confirms that."
     )
     pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
@@ -293,8 +296,13 @@ def test_no_number_of_links_of_another_inference_stands_in_the_text(fit):
     assert f" posterior draws have {value} entities on average" in sections["Clusters"].blocks[0]
     pairs, estimate = fit.truth.pairs(), fit.truth.estimate()
     own = percent(pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean())
-    told = f"The {percent(mean)} of the first screen comes from the draws"
-    assert (told in page_of(fit).method) is (f" give {own}." in page_of(fit).method) is (own != percent(mean))
+    made = len(pairs_together(estimate))
+    right = pairs.probability[estimate[pairs.first] == estimate[pairs.second]].mean()
+    drawn, stated = (f"{made * (1 - one):.1f}" for one in (mean, right))
+    assert float(drawn) >= 0.1
+    assert float(stated) >= 0.1
+    told = f"The {drawn} wrong links of the first screen come from the draws"
+    assert (told in page_of(fit).method) is (f" give {stated}." in page_of(fit).method) is (stated != drawn)
     assert "To quote, use the first and last share" in sections["Links made and missed"].blocks[0]
     assert own == percent(mean) or own not in sections["Clusters"].blocks[0]
 
@@ -356,42 +364,49 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     apart = same & (estimate[first] != estimate[second])
     assert (chance.equal, chance.linked) == (same.sum(), same.sum() - apart.sum())
     assert apart.sum() == 0
-    begun = f"The model expects {expected:,.0f} pairs of different entities to share “born” by chance, but no unlinked "
-    assert said.startswith(
-        f"{begun}pair shares it. Its probabilities for the {same.sum()} links that share it are therefore too low. "
-    )
+    begun = f"No two records that are apart share “born”, though the model expects {expected:,.0f} such pairs. It "
+    assert said.startswith(f"{begun}therefore undervalues an equal “born”: the ")
     most = stats.gamma.ppf(0.95, found + 1)
     made = estimate[first] == estimate[second]
     odds = special.logit(np.clip(linked, 1e-12, 1 - 1e-12)) + same * np.log(expected / most)
     rises = f"from {probability(linked[made & same].min(), 2)} to about "
     rises += probability(special.expit(odds[made & same].min()), 2)
-    assert f" With {most:.0f} such pairs, the most that this count allows (95 %), the least certain " in said
-    assert f"would rise {rises}. The wrong links expected among all {made.sum()}," in said
-    wrong, then = (1 - linked[made]).sum(), (1 - special.expit(odds[made])).sum()
-    assert said.endswith(f"would fall from {wrong:.1f} to {f'{then:.1f}' if then >= 0.1 else 'below 0.1'}.")
+    own_words = f" (with {most:.0f} such pairs, the most that this count allows at 95 %, the least certain of these "
+    assert f"{own_words}links would rise {rises})" in in_detail(one, own)[0]
+    doubted = made & same & (linked < 0.99)
+    more = special.expit(odds[doubted])
+    if doubted.any():
+        low, after = probability(linked[doubted].min(), 2), probability(more.min(), 2)
+        how = "probably all right" if (1 - more).sum() < 0.5 else "more certain than stated"
+        after = f"about {after} or more" if after.startswith("0") else after
+        assert said.endswith(
+            f": the {doubted.sum()} links with probabilities of {low} to 0.99 are {how} ({after})." if doubted.sum() > 1
+            else f": the link with a probability of {low} is {how.replace('all ', '')} ({after})."
+        )
+    else:
+        assert said.endswith(": the links that share it are more certain than stated.")
     few = own._replace(overstated=[chance._replace(equal=same.sum() + 2)])
-    assert "but only 2 unlinked pairs share it. Its probabilities for the " in surer_links(one, few)[0]
+    assert surer_links(one, few)[0].startswith("Only 2 pairs of records that are apart share “born”, though the model ")
     many = own._replace(overstated=[chance._replace(expected=chance.limit)])
-    assert surer_links(one, many)[0].endswith("are therefore too low.")
+    assert surer_links(one, many)[0].endswith(": the links that share it are more certain than stated.")
     risen = unsure & (special.expit(odds) >= 0.99)
     records = np.unique([first[risen], second[risen]])
     assert np.flatnonzero(surer_records(one, own)).tolist() == records.tolist()
-    assert said in page_of(one).findings
+    assert f"{said} Splitting the date (step 1) repairs this." in page_of(one).findings
+    assert page_of(one).actions[0].words.startswith("Put year, month and day of “born”")
     (told,) = in_detail(one, own)
     count = f" ({(unsure & same).sum()} of the {unsure.sum()} links below 0.99 share “born”)"
     assert (count in told) is bool((unsure & same).any())
     assert f" pairs ({chance.share:.4f}) to share " in told
-    assert "; 1 over its 40 values is 0.0250. " in told
+    assert f"; 1 over its 40 values is 0.0250{own_words}links would rise {rises}). " in told
     assert "It assumes that every entity has one of the values in the files." in told
     (asked,) = (action for action in page_of(one).actions if "separate columns" in action.words)
-    gain = f". {(unsure & same).sum()} of the {unsure.sum()} links below 0.99 share “born”, which makes their stated "
     assert asked.words.startswith("Put year, month and day of “born” into separate columns and link on these, so that ")
-    assert (gain in asked.words) is bool((unsure & same).any())
     assert asked == page_of(one).actions[0]
     assert (asked.command, lines_that_split(one, own, {"born": "date"})) == ("", [])  # made of no files
     assert not split_dates(one, own, {"born": "category"})
     how, _, table, *_ = fields_section(one, own).blocks
-    ends = table.frame.set_index(["field", "outcome"])[["from", "to"]]
+    ends = table.frame.set_index(["field", "outcome"])[["95 % from", "to"]]
     assert ends.loc[("born", "equal")].isna().all()
     assert ends.loc[("first", "equal")].notna().all()
     assert "A field that the model expects to be equal by chance far too often has none." in how
@@ -485,7 +500,7 @@ def test_what_fields_weigh_is_computed_once_for_a_page(fit, monkeypatch):
 def test_bars_of_a_pair_add_up_to_its_probability(fit):
     """From the prior odds field by field: of two records that no third may belong with that is all there is."""
     section_ = review_list(fit)
-    bars = [block for block in section_.blocks if hasattr(block, "rows")]
+    bars = [one for block in section_.blocks for one in getattr(block, "blocks", [block]) if hasattr(one, "rows")]
     pairs, names = fit.truth.pairs(), list(fit.data.records)
     degree = np.bincount(np.r_[pairs.first, pairs.second], minlength=fit.data.num_records)
     alone = 0

@@ -233,11 +233,11 @@ def test_the_parts_of_the_spread_stand_on_the_page_and_tell_how_many_ratings_to_
     assert f"intraclass correlation ICC(2,1) {said} {value:.2f} " in html  # the key figure
     assert f"correlation ICC(2,1), {value:.2f} {said}: how well one rating" in spread
     cells = words(section(page, "Spread of the ratings"), "td")
-    assert [f"{one:.2f}" for one in found.shares[:, 0]] == cells[3:18:6]
+    assert [f"{one:.2f}" for one in found.shares[:, 0]] == cells[3:15:5]
     single = [found.single(offsets=one) for one in (True, False)]
     counts = [[f"{ratings_needed(one, wanted):.0f}" for one in (mid, up, down)]
               for wanted in (0.8, 0.9) for mid, down, up in single]
-    assert [f"{mid} ({least} to {most})" for mid, least, most in counts] == [*cells[19:21], *cells[22:24]]
+    assert [f"{mid} ({least} to {most})" for mid, least, most in counts] == [*cells[16:18], *cells[19:21]]
     now = 4 * value / (1 + 3 * value)
     assert "Items have 4.0 ratings on average. Of plain means of so many, by different annotators, " in spread
     assert f"{now:.2f} of the variance is between items" in spread

@@ -286,10 +286,23 @@ def test_one_view_is_scored_by_the_command(folder, made, tmp_path, printed, refu
     key = [(f"s{item}", int(cluster)) for item, cluster in enumerate(clusterings.label[0])]
     write(tmp_path / "key.csv", ["id", "entity"], key)
     assert "pairwise" in printed("score", tmp_path / "key.csv", written, "--columns", "record=item")
+    write(tmp_path / "some.csv", ["id", "entity"], key[:5])
+    some = "score", tmp_path / "some.csv", written, "--columns", "record=item"
+    assert "pass --unknown keep" in refused(*some)
+    assert printed(*some, "--unknown", "keep").startswith("5 records")
+    write(tmp_path / "more.csv", ["id", "entity"], [*key, ("new", 0)])
+    more = "score", tmp_path / "more.csv", written, "--columns", "record=item"
+    assert "pass --missing drop" in refused(*more)
+    assert "pairwise" in printed(*more, "--missing", "drop")
+    of_one = json.loads(printed("table", folder / "run", "contradictions", "--json"))[0]["expert"]
+    alone = json.loads(printed("table", folder / "run", "contradictions", "--expert", of_one, "--json"))
+    assert {row["expert"] for row in alone} == {of_one}
     for words, message in (
         (["views", "--view", "7"], "the table 'views' has no view 7; it has 1, 2"),
         (["experts", "--view", "7"], "the table 'experts' has no view 7"),
         (["same_view", "--view", "1"], "has no column 'view'"),
+        (["views", "--expert", "x"], "the table 'views' has no column 'expert'; leave out --expert"),
+        (["experts", "--expert", "nobody"], "the table 'experts' has no rows of 'nobody'; it has those of "),
     ):
         assert message in refused("table", folder / "run", *words)
 

@@ -1,5 +1,6 @@
 """What a page of views asks for, what it tells only where it holds, and which items it lists."""
 
+import shlex
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,10 +26,9 @@ def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
         page = views_page(fit, {}, risk=None)
         asked = [one for one in page.actions if one.words.startswith("Ask ")]
         again = [one for one in asked if " whether the question was clear" in one.words]
-        assert [one.command for one in again] == ["consilience table RUN contradictions --csv contradictions.csv"] * (
-            said != ""
-        )
         worst = fit.table("contradictions", limit=10_000)["expert"].value_counts().index[0]
+        file = f"consilience table RUN contradictions --expert {shlex.quote(worst)} --csv contradictions.csv"
+        assert [one.command for one in again] == [file] * (said != "")
         assert all(one.words.startswith(f"Ask {worst} whether ") for one in again)
         shown = [
             block for part in page.sections for block in part.blocks

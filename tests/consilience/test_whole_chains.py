@@ -15,7 +15,14 @@ from consilience.pages.chains import _spans, chain_scores, chain_sections, found
 from consilience.pages.close_calls import close_calls, few_draws
 from consilience.pages.items import digits_of, effective_draws, items_section, leading_classes
 from consilience.pages.who_agrees import agreement_with_others
-from consilience.pages.whole_chains import Whole, best_to_decide, exactly_these, of_whole_chains, whole_chains
+from consilience.pages.whole_chains import (
+    Whole,
+    best_to_decide,
+    exactly_these,
+    numbers_in_text,
+    of_whole_chains,
+    whole_chains,
+)
 from tests.consilience.test_statements import words as html_words
 from tests.golden.cases import mentions
 
@@ -134,15 +141,17 @@ def test_chains_that_are_in_all_draws_are_as_sure_as_the_draws_can_show():
 
 
 def test_chains_have_the_numbers_of_the_text():
-    """Two documents, in the first of which a mention refers to nothing and takes the number 1."""
+    """Two documents, in the first of which a mention refers to nothing; single ones have no number."""
     entity = np.array([-1, 0, 1, 0, 2, 3])
     data = SimpleNamespace(document=np.array([0, 0, 0, 0, 1, 1]), num_documents=2, documents=np.array(["x", "y"]))
     chains = SimpleNamespace(entity=entity, data=data)
     named = SimpleNamespace(names=lambda: np.array(list("abcdef"), object))
     whole = Whole(np.array([0.5, 0.6, 0.7, 0.8]), np.full(4, 100.0), 100)
     table = whole_chains(named, chains, whole, 2).blocks[1]
+    number = np.append(numbers_in_text(chains), 0)[entity]
+    assert number.tolist() == [0, 1, 0, 1, 0, 0]
     for code, own in ((0, range(4)), (1, range(4, 6))):
-        spans = _spans(chains, np.ones(6, bool), np.array(own), np.array(list("abcdef"), object)[list(own)],
+        spans = _spans(number, np.ones(6, bool), np.array(own), np.array(list("abcdef"), object)[list(own)],
                        (np.arange(6), np.arange(6)), 6, ())  # fmt: skip
         shown = {"abcdef"[span.start]: span.number for span in spans}
         rows = table.frame[table.frame["document"] == "xy"[code]]
@@ -150,6 +159,7 @@ def test_chains_have_the_numbers_of_the_text():
             name: shown[name] for name in rows["mentions"].str[0]
         }
     assert table.frame["mentions"].tolist() == ["b, d", "c", "e", "f"]
+    assert table.texts["chain"] == ["1", "–", "–", "–"]
 
 
 def test_draws_of_single_links_tell_nothing_of_whole_chains():

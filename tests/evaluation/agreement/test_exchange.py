@@ -62,7 +62,10 @@ def test_halves_are_formed_without_the_labels_that_are_counted():
     own = np.asarray(data.item) < 20
     label[own] = np.asarray(data.gold)[np.asarray(data.item)[own]]  # all are right, in the same halves
     same = data.replace(label=label)
-    assert right_by_half(counts_of(same), same) == (Half(4, low.labels, low.labels), Half(4, high.labels, high.labels))
+    assert {*low.who} | {*high.who} == {*range(8)}
+    assert right_by_half(counts_of(same), same) == tuple(
+        Half(4, half.labels, half.labels, half.who) for half in (low, high)
+    )
 
 
 @pytest.mark.parametrize("case", ["one annotator", "all right", "no gold"])
