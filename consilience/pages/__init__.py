@@ -573,9 +573,9 @@ def _opening(span: Span, below: int, width: int) -> Any:
     """Return the tag that begins a span, with a line of some width so many pixels below its words."""
     from markupsafe import Markup
 
-    colour = list(PALETTE)[(span.number - 1) % len(PALETTE)] if span.number else "soft"
+    colour = [*PALETTE, "soft"][(span.number - 1) % len(PALETTE) if span.number else -1]
     style = f"--chain:var(--{colour});border-bottom-width:{width}px;padding-bottom:{below}px"
-    return Markup('<span class="{}" style="{}" data-tip="{}">').format("mark" if span.sure else "mark unsure", style, span.tip)
+    return Markup('<span class="mark{}" style="{}" data-tip="{}">').format(" unsure" * (not span.sure), style, span.tip)
 
 
 def tile(name: str, value: float, low: float, high: float, more: str = "") -> dict[str, str]:
