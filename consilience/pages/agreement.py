@@ -144,7 +144,7 @@ def _to_quote_of_both(found: Agreement) -> str:
         _, *ends = within(found.value, *found.interval)
         return f"The interval is {ends[0]} to {ends[1]} ({hold} for {_whose(found)})."
     value, *ends = within(found.value, *found.interval_of_others)
-    return f"Quote {value} ({ends[0]} to {ends[1]}, {hold})."
+    return f"If you quote agreement, quote {value} ({ends[0]} to {ends[1]}, {hold})."
 
 
 def _for_whom(found: Agreement) -> str:
@@ -214,7 +214,7 @@ def _schemes(found: Agreement) -> Section:
     gist = _for_both(found.value, found.interval, None if found.annotators_random else found.interval_of_others)
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. “Sparse” "
-        f"means that not every annotator has to label every item.{_without_weights(found)} Intervals are "
+        f"means that not every annotator has to label every item.{_without_weights(found)} Intervals of the table are "
         f"{100 * found.level:g} % for items like these and {_whose(found)}."
     )
     said, shown = [words], list[Any]()

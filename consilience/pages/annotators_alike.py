@@ -85,7 +85,8 @@ def review_first(found: Agreement) -> list[Action]:
     low, high = halves
     if low.annotators > _MOST_NAMED or low.right * high.labels >= high.right * low.labels:
         return []
-    return [Action(f"Review the labels of {joined(_names(found, low))} first", section="Annotators")]
+    words = f"Review the labels of {joined(_names(found, low))} first, the half who agree least with the others"
+    return [Action(words, section="Annotators")]
 
 
 def _names(found: Agreement, half: Half) -> list[str]:

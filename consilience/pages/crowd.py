@@ -356,9 +356,9 @@ def _clash(frame: Any) -> str:
             high = others.loc[others["sensitivity"].idxmax()]
             one, other = (f"“{row['annotator']}”" for row in (low, high))
             return (
-                f"{words} The model does not use gold labels, and with few decisions an estimate stays near the "
-                f"average annotator: {one}, always right, has {low['sensitivity']:.2f} ({low['class']}), while "
-                f"{other}, not always right, has {high['sensitivity']:.2f}."
+                f"{words} The model does not use gold labels, and of few mentions of a class an estimate stays "
+                f"near the average annotator: {one}, always right, has {low['sensitivity']:.2f} ({low['class']}), "
+                f"while {other}, not always right, has {high['sensitivity']:.2f}."
             )
     return words
 

@@ -33,11 +33,11 @@ def clusters_table(fit: Any, view: int) -> list[Any]:
         own = own[np.argsort(-sure[own], kind="stable")]
         rows.append({
             "cluster": numbered(cluster), "items": number, "not clearly assigned": int(not_sure(sure[own]).sum()),
-            "items in 95 % of draws": size,
+            "size, 95 % of draws": size,
             "most certain": ", ".join(map(str, names[own[:_FEW_ITEMS]])) + ", …" * (len(own) > _FEW_ITEMS),
         })  # fmt: skip
     frame = pandas.DataFrame(rows)
-    frame.attrs["numbers"] = ("items in 95 % of draws",)
+    frame.attrs["numbers"] = ("size, 95 % of draws",)
     caption = f"Clusters of view {numbered(view)}; “{title_of_items(view)}” lists all items."
     return [Table(frame, caption), *_empty_clusters(truth, _drawn(truth, view), label)]
 

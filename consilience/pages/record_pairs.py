@@ -61,13 +61,12 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
         "the estimate. ≠ marks a value that differs from the first record, and – a missing value."
     )
     how = (
-        "Read the bars from the top: the log odds start at those of any two records, each field moves them, and the "
-        "last bar is the sum. Blue bars speak for one entity, orange bars against it. The two shares before each "
-        "number are how often the model expects this outcome among links and among other pairs with this value."
+        "Read the bars from the top: the log odds start at those of two records neither of which belongs with a "
+        "third, each field moves them, and the last bar is the sum. Blue bars speak for one entity, orange bars "
+        "against it. The two shares before each number are how often the model expects this outcome among links and "
+        "among other pairs with this value."
     )
     in_full = [
-        "The log odds start at those of two records before their fields are compared, if neither belongs with a third "
-        "record.",
         "The model expects the two shares among links and among other pairs whose first record has this value: how "
         "often the second record has it too or, where the two differ, has another value. The shares under Match "
         "weights are counts over all values. Each field adds the logarithm of the first share over the second.",
@@ -291,7 +290,7 @@ def _says_most(weights: Any) -> str:
     if not len(equal):
         return ""
     most = equal.loc[equal["weight"].idxmax()]
-    return f"“{most['field']}” counts most: {_signed(most['weight'])} on average where it is equal"
+    return f"“{most['field']}” counts most where it is equal: {_signed(most['weight'])} for an average value"
 
 
 def _weights(fit: Any, own: Weighed) -> list[Any]:

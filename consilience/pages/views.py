@@ -194,7 +194,7 @@ def _ask_again(found: _Found) -> list[Action]:
         return []
     who, number = found.of_whom[["expert", "against the clusters"]].iloc[0]
     words = (
-        f"Ask {who} whether the question was clear. This would show why {who} disagrees; it would hardly change the "
+        f"Ask {who} whether the question was clear. This may show why {who} disagrees; it would hardly change the "
         f"clusters. The file has the {number:,} answers in question:"
     )
     if found.worth:

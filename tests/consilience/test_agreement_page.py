@@ -61,7 +61,7 @@ def test_which_interval_to_quote_is_said_first():
     own = [f"{end:.{len(low) - 2}f}" for end in found.interval]  # in the same digits
     number = found.two_way.num_annotators
     value = within(found.value, *found.interval_of_others)[0]
-    assert first.endswith(f"Quote {value} ({low} to {high}, 95 %).")
+    assert first.endswith(f"If you quote agreement, quote {value} ({low} to {high}, 95 %).")
     (tile,) = (name for name in agreement_page(found).numbers if name.startswith("agreement (SPA"))
     assert tile.endswith(
         f": {low} to {high} (95 %) if you hired similar annotators; {own[0]} to {own[1]} if you keep these {number}"
@@ -422,9 +422,8 @@ def test_whether_annotators_differ_beyond_chance_is_a_finding(different, gold):
             alone = cs.Annotations.from_codes(*columns)
             table = cs.agreement(alone).coefficients().set_index("coefficient")
             assert float(told[place]) == pytest.approx(table.loc["Krippendorff's alpha", "value"], abs=0.0051)
-        assert any(
-            one.words == "Review the labels of 0, 1, 2, 3, 4 and 5 first" for one in agreement_page(found).actions
-        )
+        steps = [one.words for one in agreement_page(found).actions]
+        assert "Review the labels of 0, 1, 2, 3, 4 and 5 first, the half who agree least with the others" in steps
         assert tuple(map(int, told.groups()[1:5])) == tuple(
             int(one.sum()) for half in (low, ~low) for one in (half & own & right, half & own)
         )

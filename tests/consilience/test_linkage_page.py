@@ -473,7 +473,7 @@ def test_the_field_that_says_most_is_that_of_the_table(fit):
     weights = fit.weights()
     most = weights[weights["outcome"] == "equal"].sort_values("weight").iloc[-1]
     assert fields_section(fit, weighed(fit)).gist == (
-        f"“{most['field']}” counts most: {_signed(most['weight'])} on average where it is equal"
+        f"“{most['field']}” counts most where it is equal: {_signed(most['weight'])} for an average value"
     )
 
 
