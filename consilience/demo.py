@@ -106,8 +106,8 @@ def run(path: str | os.PathLike, *, force: bool = False) -> None:
         print(f"\n{number}. {studies[-1].section.title}\n{textwrap.fill(studies[-1].words, 100)}\n")
         print(table_text(rows_of(table.frame.assign(**table.texts)), limit=None), flush=True)
     line = (
-        "Consilience estimates the truth from annotators who disagree, and says how sure it is. In the first two of "
-        "these studies nobody knows the truth: they are printed tables. The other four are simulated, so it is known. "
+        "Consilience estimates the truth from annotators who disagree, and says how sure it is. The first two "
+        "studies use published tables, whose truth is unknown. The other four are simulated, so it is known. "
         "Leaderboard, Ratings and People are fitted with the model that drew their data: success there does not prove "
         "that the model works on yours."
     )
@@ -255,7 +255,7 @@ def dermatologists() -> Study:
         ]
     )
     computed = [f"here, {of}" for of in _RANK_WEIGHTS.values()]
-    moved = at_most((table[computed[0]] - table[computed[1]]).abs().max(), 3)
+    moved = f"{(table[computed[0]] - table[computed[1]]).abs().max():.2f}"
     gap, other = ((table["printed in the paper"] - table[of]).abs().max() for of in computed)
     words = (
         "Dermatologists listed possible diagnoses for three cases, some of them tied. Is the most plausible diagnosis "
@@ -265,7 +265,7 @@ def dermatologists() -> Study:
         "How ties are weighted changes the scores. The authors' published program gives each tied diagnosis the full "
         "weight of its rank; equation 14 of the paper divides that weight among them. The choice moves a score by up "
         f"to {moved}. With the weights of equation 14, scores differ from the printed ones by up to "
-        f"{at_most(other, 3)}."
+        f"{other:.2f}."
     )
     counts = (
         f"All lists of a case together count as {_LISTS} annotators (reliability={_LISTS}), one of the values "

@@ -87,6 +87,10 @@ class Readings:
         """Return what one system has more than another, under each choice of readings."""
         return np.stack([self.draws[which[a], a] - self.draws[which[b], b] for which in self._choices(a)])
 
+    def leads(self, a: int, b: int) -> Float[np.ndarray, " choice"]:
+        """Return the same of the scores."""
+        return np.array([self.values[which[a], a] - self.values[which[b], b] for which in self._choices(a)])
+
     def p_best(self) -> Float[np.ndarray, "three system"]:
         """Return how probably each system is best, at least and at most, and the Monte Carlo error of either."""
         every = np.arange(len(self.provenance))

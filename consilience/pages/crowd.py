@@ -124,7 +124,8 @@ def next_gain(fit: Fit, found: Any) -> str:
     number = 0 if found is None else int((found["gain"].head(_MOST_ITEMS) > 0).sum())
     if gain < _LEAST_GAIN:
         return "Get one more label where it helps most"
-    of = f"{counted(number, f'{fit.data.unit}s')} where it helps most"
+    which = "where it helps most" if number == _MOST_ITEMS else "where it can change the answer"
+    of = f"{counted(number, f'{fit.data.unit}s')} {which}"
     return f"Get one more label for {'each of ' * (number > 1)}the {of}: this is expected to correct {gain:.1f} labels"
 
 

@@ -82,8 +82,8 @@ def _of_firm_items(top: Score, throughout: int) -> str:
     number = int(np.isfinite(top.items).sum())
     are = "are" if throughout > 1 else "is"
     return (
-        f"{throughout or 'None'} of {counted(number, 'labels')} {are} at least {100 * SURE:g} % certain however "
-        f"often annotators make the same errors ({number - below(top):,} by the best guess)"
+        f"{throughout or 'None'} of {counted(number, 'labels')} {are} at least {100 * SURE:g} % certain over the "
+        f"plausible range of how often annotators make the same errors ({number - below(top):,} by the best guess)"
     )
 
 
@@ -129,7 +129,7 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
         shares = f"{100 * float(low):.0f} to {100 * float(high):.0f} %"
-        return f"By {number} the vote is right on {shares} of {fit.data.unit}s (95 %); it cannot say which"
+        return f"By {number} the vote is right on {shares} of {fit.data.unit}s (95 %); it does not say which are wrong"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
 

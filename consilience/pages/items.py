@@ -139,8 +139,8 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     certain = f"the probability of its most probable {word}"
     if truth.answers(Shares()):
         certain = (
-            f"the share of draws of the truth in which its leading {word} is the most plausible one; for the top 2 or "
-            "more, the share in which the same set leads, in any order"
+            f"the probability that its leading {word} is the most plausible one; for the top 2 or more, that the same "
+            "set leads, in any order"
         )
     # Of few draws none can tell 0.99 from 1.
     sure = f"{below(best, 0.99):,} are below 0.99 and " if effective_draws(fit, best) >= _TELL_99 else ""

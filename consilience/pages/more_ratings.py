@@ -16,7 +16,9 @@ from consilience.printing import counted, joined
 COLUMN = "more ratings needed"
 
 _FEW, _MOST = 10, 100  # ratings of one item that are soon asked for, and that are told apart from more
-_SETTLED = "In simulations with right means, such numbers (up to 30) settled only 63 % of open items"
+_SETTLED = (
+    "Expect these numbers (up to 30) to settle about two of three open items (63 % in simulations with right means)"
+)
 
 
 class MoreRatings(NamedTuple):

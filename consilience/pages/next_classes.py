@@ -100,7 +100,8 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
     of_systems, sources = _actions_on_systems(fit, found)
     if is_vote(fit):  # of a vote more than that is doubtful
         sources, longer = [], [*sources, *longer]
-    actions[len(others) : len(others)] = [*of_systems, *sources]
+    first, then = (of_systems, sources) if fit.data.rows == "annotation" else (sources, of_systems)  # which is free
+    actions[len(others) : len(others)] = [*first, *then]
     if not found.systems and unit == "item":
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":

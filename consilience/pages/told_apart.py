@@ -55,7 +55,7 @@ def leading_by(comparison: Comparison) -> str:
     """Write by how much the first system is ahead of the second: a range where that depends on the reading."""
     _, *interval = comparison.pairs.iloc[0][["difference", "lower", "upper"]]
     first, second = comparison.order[:2]
-    apart = comparison.readings.range[:, first] - comparison.readings.range[:, second]
+    apart = comparison.readings.leads(int(first), int(second))
     return span(float(apart.min()), float(apart.max()), decimals(*interval)).replace("–", " to ")
 
 

@@ -39,8 +39,8 @@ def some(number):
 
 
 LABELS = (
-    r"\d+ of 120 labels are at least 90 % certain however often annotators make the same errors \(\d+ by the best "
-    r"guess\)"
+    r"\d+ of 120 labels are at least 90 % certain over the plausible range of how often annotators make the same "
+    r"errors \(\d+ by the best guess\)"
 )
 
 
@@ -55,7 +55,7 @@ LABELS = (
         ("dawid-skene", False, 2, LABELS + r", which nothing here checks\. “s0” is the best of 2 .*"),
         (
             "majority-vote", True, 0,
-            r"By 40 gold labels the vote is right on \d+ to \d+ % of items \(95 %\); it cannot say which",
+            r"By 40 gold labels the vote is right on \d+ to \d+ % of items \(95 %\); it does not say which are wrong",
         ),
         (
             "majority-vote", False, 0,
@@ -129,7 +129,8 @@ def test_a_page_leads_with_the_labels_that_are_certain_whatever_is_not_known(mon
     fit = cs.fit("dirichlet", cs.Annotations.from_counts([[9, 0], [2, 2]]))
     gold = SimpleNamespace(score=SimpleNamespace(items=40), off="", checked="told")
     neither = ", which 40 gold labels neither confirm nor refute"
-    sure = " at least 90 % certain however often annotators make the same errors (1 by the best guess)"
+    sure = " at least 90 % certain over the plausible range of how often annotators make the same errors "
+    sure += "(1 by the best guess)"
     for throughout, systems, said in (
         (None, "“a” is the best", f"The fit is at least 90 % certain of 1 of 2 labels{neither}, and “a” is the best."),
         (1, "which system is better is open", f"1 of 2 labels is{sure}{neither}. Which system is better is open."),

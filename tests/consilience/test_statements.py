@@ -436,7 +436,8 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     both = (cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"] >= 0.9 for z in (-1.96, 1.96))
     own = fit.labels()["certainty"] >= 0.9
     firm = int(np.all([own, *both], axis=0).sum())
-    assert re.search(rf" {firm or 'None'} of 24 labels (is|are) at least 90 % certain however often annotators", html)
+    sure = "at least 90 % certain over the plausible range of how often annotators"
+    assert re.search(rf" {firm or 'None'} of 24 labels (is|are) {sure}", html)
     assert f" make the same errors ({own.sum()} by the best guess), which nothing here checks." in html
     assert f"The number may be {min(unsure)} to {max(unsure)} (95 %), because it is not known how often annotat" in html
     assert "How far annotators err together The mean certainty of all items is " in html
