@@ -255,7 +255,7 @@ def dermatologists() -> Study:
         ]
     )
     computed = [f"here, {of}" for of in _RANK_WEIGHTS.values()]
-    moved = f"{(table[computed[0]] - table[computed[1]]).abs().max():.2f}"
+    moved = at_most((table[computed[0]] - table[computed[1]]).abs().max(), 3)
     gap, other = ((table["printed in the paper"] - table[of]).abs().max() for of in computed)
     words = (
         "Dermatologists listed possible diagnoses for three cases, some of them tied. Is the most plausible diagnosis "
@@ -265,7 +265,7 @@ def dermatologists() -> Study:
         "How ties are weighted changes the scores. The authors' published program gives each tied diagnosis the full "
         "weight of its rank; equation 14 of the paper divides that weight among them. The choice moves a score by up "
         f"to {moved}. With the weights of equation 14, scores differ from the printed ones by up to "
-        f"{other:.2f}."
+        f"{at_most(other, 3)}."
     )
     counts = (
         f"All lists of a case together count as {_LISTS} annotators (reliability={_LISTS}), one of the values "
