@@ -61,7 +61,10 @@ LABELS = (
             "majority-vote", False, 0,
             r"The vote leaves \d+ of 120 items tied and does not say how sure it is of any other label",
         ),
-        ("majority-vote", True, 2, r".* does not say which are wrong\. “s0” is the best of 2 systems with probability above 0\.9"),
+        (
+            "majority-vote", True, 2,
+            r".* does not say which are wrong\. “s0” is the best of 2 systems with probability above 0\.9",
+        ),
         ("majority-vote", False, 2, r".* label\. It puts “s0” first without saying how sure that is"),
     ],
 )  # fmt: skip
