@@ -45,7 +45,7 @@ from consilience.pages.with_gold import (
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
-_EVEN, _SHARED = 0.5, "; they also allow for what items share, such as annotators' errors"
+_EVEN, _LIKELY, _SHARED = 0.5, 0.8, "; they also allow for what items share, such as annotators' errors"
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
 IF_ONE_KIND = ", if all systems looked at the items or none did"
@@ -455,7 +455,8 @@ def opening(comparison: Comparison, fit: Fit) -> str:
                 f"themselves; “{name}” is best with probability {best}: "
             )
         items = counted(comparison.num_items, f"{comparison.unit}s")
-        return f"These {items} do not show {which_is_better(comparison)}{copies}: "
+        likely = f", but “{name}” probably is ({best})" * bool(first["p_best_lower"] > _LIKELY)
+        return f"These {items} do not show {which_is_better(comparison)}{likely}{copies}: "
     if is_vote(fit):  # too sure by nobody knows how much
         return ""
     kind = IF_ONE_KIND * _of_one_kind(comparison)
