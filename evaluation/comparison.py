@@ -297,10 +297,13 @@ def _doubt_dependence(found: dict[str, Any], truth: Any, scoring: Scoring, seed:
     if scoring.mean_given is None:
         return [_DEPENDENT_LEFT_OUT]
     means = np.stack([scoring.mean_given(at(z)) for z in _DOUBT])
-    doubt = doubt_draws(_DOUBT, means, seed, found["draws"].shape[1])
-    found["draws"] = found["draws"] + doubt
-    found["shared_draws"] = doubt if found["shared_draws"] is None else found["shared_draws"] + doubt
+    _add_shared(found, doubt_draws(_DOUBT, means, seed, found["draws"].shape[1]))
     return [_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96))]
+
+
+def _add_shared(found: dict[str, Any], more: Float[np.ndarray, "system replicate"]) -> None:
+    found["draws"] = found["draws"] + more
+    found["shared_draws"] = more if found["shared_draws"] is None else found["shared_draws"] + more
 
 
 def _with_annotators(
@@ -313,9 +316,7 @@ def _with_annotators(
     looked, notes = _own_look(fit, truth, scoring, origin, seed, repeated is not None)
     if repeated is None:
         return looked, notes
-    more = repeated.draws("", seed, found["draws"].shape[1])
-    found["draws"] = found["draws"] + more
-    found["shared_draws"] = more if found["shared_draws"] is None else found["shared_draws"] + more
+    _add_shared(found, repeated.draws("", seed, found["draws"].shape[1]))
     if "own_draws" in looked:
         own, forms = looked["own_draws"], [form for form in _FORMS if form in repeated.deviations]
         looked["own_draws"] = own + np.stack([repeated.draws(form, seed, own.shape[2]) for form in forms])

@@ -127,9 +127,8 @@ class Scoring:
 
     def widened(self, draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, "system draw"]:
         """Return draws of scores that are as far apart as the errors of units together make them."""
-        return draws if self.widening == 1 else (1 - self.widening) * draws.mean(axis=1, keepdims=True) + (
-            self.widening * draws
-        )
+        mean = draws.mean(axis=1, keepdims=True)
+        return draws if self.widening == 1 else mean + self.widening * (draws - mean)
 
     def points(self, name: str) -> Float[np.ndarray, " system"] | None:
         """Return the scores against what standard practice takes for the truth."""

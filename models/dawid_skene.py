@@ -118,6 +118,7 @@ class _Weight(NamedTuple):
     expected: float
     weight: float
     number: float
+    counted: bool  # not by a prior of the user's own
 
 
 def _outweighed(posterior: Posterior, resolved: Resolved) -> _Weight | None:
@@ -142,12 +143,12 @@ def _outweighed(posterior: Posterior, resolved: Resolved) -> _Weight | None:
     error = np.sqrt(np.maximum(accuracy * (1 - accuracy), 1e-3) / (number + weight))
     if not number.size or np.median(moved / error) <= _UNSAID:
         return None
-    return _Weight(expected, weight, float(np.median(number)))
+    return _Weight(expected, weight, float(np.median(number)), isinstance(resolved.given.confusion, Diagonal))
 
 
 def _leans(posterior: Posterior, resolved: Resolved) -> bool:
     """Return whether accuracies are counted; by a prior of the user's own they are what it makes of them."""
-    return isinstance(getattr(resolved.given, "confusion", None), Diagonal) and bool(_outweighed(posterior, resolved))
+    return (found := _outweighed(posterior, resolved)) is not None and found.counted
 
 
 def _says(account: Account) -> Iterator[Note]:
@@ -155,14 +156,13 @@ def _says(account: Account) -> Iterator[Note]:
     found = _outweighed(account.posterior, account.resolved)
     if found is None:
         return
-    counted = _leans(account.posterior, account.resolved)
-    leaning = "confusion matrices lean" if counted else "accuracies and confusion matrices lean"
+    leaning = "confusion matrices lean" if found.counted else "accuracies and confusion matrices lean"
     yield Note(
         Level.warning,
         f"{leaning} towards the prior, and so do their intervals: before any data it expects {found.expected:.2f} of "
         f"the labels to be right, and weighs as much as {found.weight:.0f} labels of each annotator, who gave "
         f"{found.number:,.0f} (the median)."
-        + " Accuracies are therefore counted from the labels of each annotator." * counted
+        + " Accuracies are therefore counted from the labels of each annotator." * found.counted
         + " The model one-coin learns from all annotators together how accurate to expect each",
         title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
     )
