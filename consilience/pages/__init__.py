@@ -53,7 +53,6 @@ _NUMBERS_APART = 9  # per cent of a scale, between two numbers that are read apa
 _CODE_OR_INTERVAL = r"(?s)(?P<code><(pre|code)\b.*?</\2>)|\[[\u2212\d.,]+, [\u2212\d.,]+\]"
 _GAP = 2  # pixels between words and the line below them, and between lines
 
-
 # Blocks ---------------------------------------------------------------------------------------------------------------
 
 
@@ -129,7 +128,7 @@ class Table:
 
 
 class Bar(NamedTuple):
-    """A row of `Bars`: a bar from ``start`` to ``value``; with the ends of an interval, a dot in it.
+    """A row of `Bars`: a bar from ``start`` to ``value``; with the ends of an interval, a dot in it, grey on the line.
 
     Parameters
     ----------
@@ -527,9 +526,10 @@ def _bars(bars: Bars) -> dict[str, Any]:
     for row in bars.rows:
         marks = [("tick", place(tick), 0.0) for tick in row.ticks]
         left, right = (place(end) for end in sorted(row.interval or (row.start, row.value)))
-        look = "interval" if row.interval else "less" if row.value < row.start else "more"
+        side = "" if left >= place(bars.line) else " low" if right <= place(bars.line) else " open"
+        look = f"interval{side}" if row.interval else "less" if row.value < row.start else "more"
         marks += [(look, left, round(right - left, 2))] if right > left else []
-        marks += [("dot", place(row.value), 0.0)] if row.interval else []
+        marks += [(f"dot{side}", place(row.value), 0.0)] if row.interval else []
         rows.append((row.label, marks, row.text, repr(float(row.value if row.interval else row.value - row.start))))
     ticks = [MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(low, high) for most in (5, 7)]
     numbers = next((one for one in ticks if np.isclose(one, bars.line).any()), ticks[0])  # with the line, if it can

@@ -33,7 +33,7 @@ _CHOOSE = (
 )
 
 _OF_EACH = "the number of annotators of each item"
-_FACTOR = 3.0  # by which annotators are trusted less, and more
+_FACTOR = 3.0  # by which annotators are trusted less, and more; see _times
 
 # A sampler is run again where that takes little beside the page, with a part of the draws where it takes longer.
 _FEW_SECONDS, _MOST_SECONDS, _PART, _FEWEST = 5.0, 30.0, 4, 50
@@ -75,22 +75,19 @@ def assumed_words(fit: Fit, found: Sequence[Assumed] = ()) -> str:
     """Return what all certainties rest on, where the user sets it and no data tell; and what others ``found`` give."""
     if fit.options.get("reliability") is None:
         return ""
-    if not found:
-        return f", assuming reliability {trusted(fit):.2g}"
-    every = [one.top.value for one in found]
-    return f" ({_range(f'{min(every):.2f}', f'{max(every):.2f}', found)})"
+    at = f"reliability {trusted(fit):.2g}"
+    return f" at {at}{_at_each(found, [f'{one.top.value:.2f}' for one in found])}" if found else f", assuming {at}"
 
 
 def unsure_words(found: Sequence[Assumed]) -> str:
     """Return how many items are unsure at other reliabilities; nothing where none was tried."""
-    every = [end for one in found for end in one.fewest_and_most]
-    return f" ({_range(f'{min(every):,}', f'{max(every):,}', found)})" if found else ""
+    return _at_each(found, [one.unsure for one in found])
 
 
-def _range(low: str, high: str, found: Sequence[Assumed]) -> str:
-    """Write what other reliabilities give, so that it is not taken for an interval."""
-    which = " to ".join(f"{one.reliability:g}" for one in found)
-    return f"{low if low == high else f'{low} to {high}'} if the reliability is {which}"
+def _at_each(found: Sequence[Assumed], values: Sequence[str]) -> str:
+    """Write what other reliabilities give each, so that it is not taken for an interval."""
+    told = "; ".join(f"{value} at {one.reliability:g}" for one, value in zip(found, values, strict=True))
+    return f" ({told})" * bool(told)
 
 
 def at_other_reliabilities(fit: Fit, systems: Mapping[str, Predictions], metrics: Sequence[Metric]) -> list[Assumed]:
@@ -156,11 +153,17 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
     if not found:
         return f"{words} All certainties and scores depend on it."
     first, *others = (
-        f"at {one.reliability:g}, {one.unsure} item{'s' * (one.unsure != '1')}{{}} (mean certainty {one.top.value:.2f})"
+        f"at {_times(fit, one)} it ({one.reliability:g}), {one.unsure} item{'s' * (one.unsure != '1')}{{}} (mean "
+        f"certainty {one.top.value:.2f})"
         for one in found
     )  # fmt: skip
     first = first.format(f" would be less than {100 * SURE:g} % certain")
     return f"{words} {capital(joined([first, *(one.format('') for one in others)]))}."
+
+
+def _times(fit: Fit, other: Assumed) -> str:
+    """Say by how much annotators are trusted more than assumed, or less."""
+    return "three times" if other.reliability > trusted(fit) else "a third of"
 
 
 def _in_full(fit: Fit) -> str:
@@ -229,7 +232,10 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
     frame.attrs["numbers"] = ("reliability", f"items below {SURE}")
     texts = {str(name): [f"{one:.2f}" for one in frame[name]] for name in frame if frame[name].dtype.kind == "f"}
     scored = "; scores assume that predictions were made from the annotations" * bool(own.scores)
-    words = f"{_CHOOSE.format(*_what_it_is(fit))}{_order(own, found, metrics)}"
+    words = (
+        f"{_CHOOSE.format(*_what_it_is(fit))} Others than the assumed one are examples, a third of it and three times "
+        f"it; nothing says that it lies between them.{_order(own, found, metrics)}"
+    )
     near = [one for one in found if one.fewest_and_most[0] < one.fewest_and_most[1]]
     if near:
         at = joined([f"{one.reliability:g}" for one in near])

@@ -29,7 +29,7 @@ _NAMED = 4  # items in a sentence
 _THROUGHOUT = f"{SURE:g} or more throughout"
 
 # Mean plausibilities below this are not shown; items above this are as good as decided.
-_LEAST_SHOWN = 0.005
+_LEAST_SHOWN, _HALF_UP = 0.005, 1e-9
 
 MOST_BARS = 100
 """Bars of a figure of items or annotators."""
@@ -80,10 +80,11 @@ def items_section(
     blocks: list[Any] = [_of_votes(best, truth, unit) if vote else _trust(fit, best, truth)]
     if truth.num_draws > 1 and not vote:
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
-        blocks.append([figures.sorted_certainty(curves, unit=unit), figures.certainty_histogram(best, unit=unit)])
+        histogram = [figures.certainty_histogram(best, unit=unit)] * (len(certainties) == 1)
+        blocks.append([figures.sorted_certainty(curves, unit=unit), *histogram])
         if len(certainties) > 1:
-            digits = digits_for(fit, best, truth)
-            blocks.append(certainty_table(certainties, f"Certainty over all {unit}s.", unit, digits))
+            table = certainty_table(certainties, f"Certainty over all {unit}s.", unit, digits_for(fit, best, truth))
+            blocks.append(More("Certainty of the top 2 classes and more", [table]))
     blocks += more
     blocks += [_KINDS] if unit == "mention" else []
     margins = _margins(fit) if vote else None
@@ -139,8 +140,8 @@ def _trust(fit: Fit, best: Score, truth: Any) -> str:
     certain = f"the probability of its most probable {word}"
     if truth.answers(Shares()):
         certain = (
-            f"the probability that its leading {word} is the most plausible one; for the top 2 or more, that the same "
-            "set leads, in any order"
+            f"the probability that its leading {word} is the most plausible one; in the figure, for the top 2 or "
+            "more, that the same set leads, in any order"
         )
     # Of few draws none can tell 0.99 from 1.
     sure = f"{below(best, 0.99):,} are below 0.99 and " if effective_draws(fit, best) >= _TELL_99 else ""
@@ -315,11 +316,8 @@ def _table(
         truth, shown, numbers=not is_vote(fit), draws=effective_draws(fit, certainties[0]),
         digits=digits if counted_ else 2,
     )  # fmt: skip
-    certain = enumerate(certainties if truth.num_draws > 1 and not is_vote(fit) else [], 1)
-    columns |= {
-        "certainty" if len(certainties) == 1 else f"certainty, top {number}": score.items[shown]
-        for number, score in certain
-    }
+    if truth.num_draws > 1 and not is_vote(fit):
+        columns["certainty"] = certainties[0].items[shown]
     columns |= {} if margins is None else {"margin": margins[shown]}
     others = at_other_dependence(truth, certainties[0])
     if others and margins is None:
@@ -523,7 +521,8 @@ def _plausibilities(truth: Any, item: int) -> Bars:
     rows = []
     for name, share, drawn in shown:
         low, high = (float(end) for end in np.clip(np.quantile(drawn, ends()), 0.0, 1.0))
-        text = f"{share:.2f} ({low:.2f} to {high:.2f})"  # of one width, so that items have one scale
+        # Of one width, so that items have one scale; halves are rounded up, as in the table of items.
+        text = "{:.2f} ({:.2f} to {:.2f})".format(*(one + _HALF_UP for one in (float(share), low, high)))
         rows.append(Bar(name, float(share), text, interval=(low, high)))
     heads = ("class", "plausibility", "mean (95 %)")
     return Bars(rows, f"Plausibilities of {truth.names()[item]}.", heads, reach=(0.0, 1.0))

@@ -61,7 +61,7 @@ def scale_sections(
     taken = without is not None or offsets.taken
     words = (
         f"A dot is the estimated mean of an item, and its bar contains the mean with a probability of "
-        f"{100 * SURE_LEVEL:.0f} %. The dashed line is the threshold. An item is open if its side is less than "
+        f"{100 * SURE_LEVEL:.0f} %. The dashed line is the threshold. Grey items are open: their side is less than "
         f"{100 * SURE:.0f} % certain. Thin lines are single ratings"
         f"{', with the offsets of annotators removed' * taken}."
     )
@@ -287,17 +287,15 @@ def rating_numbers(
     offsets, without, spread : of annotators, the fit without them, and of the ratings.
     systems : whether figures of systems follow, so that there is no place for a third one.
     """
-    middle, half = float(found.mean.mean()), (offsets if without is None else without.offsets).half
-    numbers: dict[str, Any] = {}
-    if np.isfinite(half):
-        numbers |= tile("mean of the items", middle, middle - half, middle + half, f", {OF_OTHERS}")
-    of = counted(len(found.mean), "items")
-    whose = f", by {offsets.these} alone" * offsets.taken
+    of, whose = counted(len(found.mean), "items"), f", by {offsets.these} alone" * offsets.taken
     side = f"side of {fit.options['threshold']:g} less than {100 * SURE:.0f} % certain"
-    numbers |= {f"of {of} open ({side}){whose}": found.counts[2]}
+    numbers: dict[str, Any] = {f"of {of} open ({side}){whose}": found.counts[2]}
+    numbers |= {f"mean certainty of the sides{whose}": f"{found.certainty.mean():.3f}"}
     if systems:
         return numbers
-    numbers |= {f"mean certainty of the sides{whose}": f"{found.certainty.mean():.3f}"}
+    middle, half = float(found.mean.mean()), (offsets if without is None else without.offsets).half
+    if np.isfinite(half):
+        numbers = tile("mean of the items", middle, middle - half, middle + half, f", {OF_OTHERS}") | numbers
     return numbers | spread.figure
 
 
@@ -388,10 +386,10 @@ def to_take_off(fit: Any, found: Offsets, without: Without | None) -> list[Actio
         return []
     how = "" if by_command(fit) else " in Python"
     gain = "" if without is None else (
-        f", which would leave {below(without.top):,} instead of {without.sides.counts[2]:,} items open. These "
-        "certainties do not apply to other annotators"
+        f" ({below(without.top):,} instead of {without.sides.counts[2]:,} items would be open; these certainties do "
+        "not apply to other annotators)"
     )  # fmt: skip
-    words = f"If only the ratings of {found.these} matter, fit again{how} without their offsets{gain}"
+    words = f"If only {found.these} matter, remove their offsets from the ratings and fit again{how}{gain}"
     if not how:
         return [Action(f"{words}:", _command_without_offsets(fit))]
     return [Action(words, section="Annotator offsets")]

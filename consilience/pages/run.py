@@ -163,7 +163,7 @@ _BETWEEN = {"items": " of ", "mentions": " of ", "annotators": " by ", "document
 # What is asked of data, in a newcomer's words.
 _ASKED = {
     "vote": "the label that most annotators gave each item",
-    "report": "how plausible each class is for each item, which is its share of what the rankings say (0 to 1)",
+    "report": "how plausible each class is for each item (0 to 1; over all classes the sum is 1)",
     "annotation": "what label each item has, and how sure that is",
     "rating": "the mean of each item, and on which side of {threshold:g} it lies",
     "mention": "which mentions (words or phrases) refer to the same thing and so form one chain",

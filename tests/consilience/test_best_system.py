@@ -232,7 +232,7 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
         "and no interval allows for another value. All certainties and scores depend on it."
     )
     told = finding(fit, own, [found[-1]], [])
-    assert f"At 3, {found[-1].unsure} items would be less than 90 % certain (mean certainty " in told
+    assert f"At three times it (3), {found[-1].unsure} items would be less than 90 % certain (mean certainty " in told
     assert [one.command for one in actions(fit, [])] == ["cs.fit('plackett-luce', data, reliability=3)"]
     assert not actions(fit, found)
 

@@ -135,7 +135,7 @@ def test_the_advice_of_a_saved_fit_is_a_command_that_runs(folder, monkeypatch, c
     monkeypatch.chdir(folder)
     page = cs.report(cs.load_fit(folder / "run"), path=folder / "page.html").read_text(encoding="utf-8")
     html = words(page)
-    advice = r"If only the ratings of these 5 annotators matter, [^:]*: (consilience fit .*? -o without-offsets)"
+    advice = r"If only these 5 annotators matter, [^:]*: (consilience fit .*? -o without-offsets)"
     command = re.search(advice, html)[1]
     assert "in Python with the offset" not in html
     lines = words(section(page, "Annotator offsets"))

@@ -259,9 +259,10 @@ def test_a_vote_says_that_it_is_not_sure_and_has_ties_for_a_number(pages):
 def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     head = pages["rankings"][2].partition("</header>")[0]
     certain, unsure, *_ = words(head, "dt")
-    assert re.search(r" \(0\.\d\d to 0\.\d\d if the reliability is 1\.7 to 15\)$", certain)
-    assert re.search(r" \(\d+ to \d+ if the reliability is 1\.7 to 15\)$", unsure)
-    told = r"At 1\.7, \d+.* items would be less than 90 % certain \(mean certainty 0\.\d\d\) and at 15, \d+.*\."
+    assert re.search(r" at reliability 5 \(0\.\d\d at 1\.7; 0\.\d\d at 15\)$", certain)
+    assert re.search(r" \(\d+ at 1\.7; \d+ at 15\)$", unsure)
+    told = r"At a third of it \(1\.7\), \d+.* items would be less than 90 % certain \(mean certainty 0\.\d\d\) and at "
+    told += r"three times it \(15\), \d+.*\."
     assert re.search(told, words(head))
     assert words(head).count("too narrow") <= 2  # a finding, and the figure
     html = pages["labels"][2]
@@ -401,7 +402,7 @@ def test_ratings_have_a_scale_and_no_classes(pages):
     assert "nothing here checks the means" in words(html)
     assert {"ratings", "plain mean"} <= set(words(section(html, "Items"), "th"))
     items = section(html, "Items")
-    assert items.count('<i class="dot"') == fit.data.num_items
+    assert items.count('<i class="dot') == fit.data.num_items
     assert items.count('<i class="tick"') == fit.data.num_ratings
 
 
@@ -495,8 +496,8 @@ def test_what_the_offsets_of_annotators_change_is_said(tmp_path, monkeypatch):
     assert "The data hold no known truth: nothing here checks the means." in html
     assert fit.resolved.learned_priors == {"mean", "variance"}
     assert "pulled from the mean of its ratings towards the mean of all items" in html
-    off = "If only the ratings of these 4 annotators matter, fit again in Python without their offsets, which"
-    assert f"{off} would leave {alone} instead of {unsure} items open. These certainties do not apply to other" in html
+    off = "If only these 4 annotators matter, remove their offsets from the ratings and fit again in Python"
+    assert f"{off} ({alone} instead of {unsure} items would be open; these certainties do not apply to other" in html
     lines = without_offsets_code(fit).splitlines()
     names = {"data": fit.data}
     assert "…" not in "".join(lines)  # they run as they are where the data are
