@@ -8,6 +8,7 @@ truescore, which want an environment of their own.
 | `sums` | coverage and P(best) where the truth and where systems come from are as modelled | `leaderboard_sums` |
 | `provenance` | the readings of a system, with where it comes from stated, and not | `leaderboard_provenance` |
 | `refits` | a system as one more annotator, through the crowd models themselves | `leaderboard_provenance` |
+| `preferences` | ranked items, by annotators who repeat errors, or not | `leaderboard_preferences` |
 | `public` | intervals beside the gold labels of nine public crowds | `leaderboard_public` |
 | `anchoring` | judges and some gold labels, beside two peers | `leaderboard_anchoring` |
 | `coefficients` | intervals of agreement coefficients | `leaderboard_coefficients` |
@@ -33,13 +34,16 @@ from benchmarks import (
     leaderboard_anchoring,
     leaderboard_coefficients,
     leaderboard_conformal,
+    leaderboard_preferences,
     leaderboard_provenance,
     leaderboard_public,
     leaderboard_sums,
 )
 from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
 
-PARTS = ("sums", "provenance", "refits", "public", "anchoring", "coefficients", "conformal", "speed")
+PARTS = (
+    "sums", "provenance", "refits", "preferences", "public", "anchoring", "coefficients", "conformal", "speed",
+)  # fmt: skip
 
 _REFITS = {"dawid-skene": 100, "mace": 50, "one-coin": 50}
 _SPEED = ((10, 25_000, 1000, "annotations"), (10, 50_000, 1000, "annotations"), (10, 100_000, 1000, "annotations"),
@@ -85,6 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
             "sums": lambda: leaderboard_sums.measure_sums(kept, share),
             "provenance": lambda: _provenance(kept, share),
             "refits": lambda: _refits(kept, share),
+            "preferences": lambda: _preferences(kept, share),
             "public": lambda: leaderboard_public.measure_public_sets(kept),
             "anchoring": lambda: _anchoring(kept, share, arguments.peer),
             "coefficients": lambda: _coefficients(kept, share),
@@ -110,6 +115,14 @@ def _refits(kept: Kept, share: float) -> None:
         number = max(round(sets * share), 1)
         kept.row("refits", (model, number), lambda model=model, number=number: leaderboard_provenance.refits(
             number, model
+        ))  # fmt: skip
+
+
+def _preferences(kept: Kept, share: float) -> None:
+    sets = max(round(100 * share), 1)
+    for setting in leaderboard_preferences.SETTINGS:
+        kept.row("preferences", (*setting, sets), lambda setting=setting: leaderboard_preferences.preferences(
+            setting, sets
         ))  # fmt: skip
 
 
@@ -164,6 +177,13 @@ def tell(record: Recording, kept: Kept) -> None:
         record.section("A system as one more annotator")
         record.say("300 items, ten annotators of which three label each; the system knows with .5 to .95, or guesses.")
         record.table("refits", _rounded(kept.rows("refits")))
+    if kept.rows("preferences"):
+        record.section("Ranked items, by annotators with preferences")
+        record.say(
+            "Systems looked at the items, whose plausibilities are inferred by `prirn`. 'With' is the jackknife over "
+            "annotators; 'without', the same rankings as lists that do not say who gave them."
+        )
+        record.table("preferences", _rounded(kept.rows("preferences")))
     if kept.rows("public"):
         record.section("Nine public crowds, beside their gold labels")
         leaderboard_public.tell_public_sets(record, kept.rows("public"))
@@ -201,6 +221,10 @@ def bars(kept: Kept) -> Iterator[Bar]:
     for row in kept.rows("refits").values():
         name = f"a system as one more annotator, {row['model']}, {row['sets']} sets"
         yield at_least(name, 0.9, row["refit holds"], 3)
+    for row in kept.rows("preferences").values():
+        name = f"rankings, {row['items']:,} items, {row['annotators']} annotators, preferences {row['preference']:g}"
+        for what in ("holds", "lead holds"):
+            yield at_least(f"{name}: {what}", 0.93, row[f"with: {what}"], 3)
     worst = kept.rows("worst case")
     if worst:
         truth = worst["stated", "truth"]
