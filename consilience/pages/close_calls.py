@@ -10,9 +10,7 @@ from consilience.arrays import Bool
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.posterior import LEAST_ESS
 from consilience.pages import SURE
-from consilience.printing import counted, joined
-
-_MOST_NAMED = 3
+from consilience.printing import counted
 
 
 def close_calls(share: Any, draws: Any) -> Bool[np.ndarray, " share"]:
@@ -41,14 +39,13 @@ def called(number: int) -> str:
     return f"; {counted(number, 'close calls')}" if number else ""
 
 
-def few_draws(num_draws: int, draws: float, chains: int, names: Any, share: Any) -> list[str]:
+def few_draws(num_draws: int, draws: float, chains: int, mentions: int) -> list[str]:
     """Say how well a run tells probabilities, where it is short or leaves close calls; nothing otherwise.
 
     Parameters
     ----------
     num_draws, draws : how many there are, and as how many independent ones they count at least.
-    chains : how many whole chains are close calls.
-    names, share : of the mentions that are, and the probability of each.
+    chains, mentions : how many whole chains are close calls, and how many labels of mentions.
     """
     said = []
     if draws < LEAST_ESS:
@@ -56,12 +53,8 @@ def few_draws(num_draws: int, draws: float, chains: int, names: Any, share: Any)
             f"This run is short: its {num_draws:,} draws count as {draws:,.0f} independent ones, and {LEAST_ESS} are "
             f"recommended. A probability of {SURE} is therefore known to about ± {half_width(SURE, draws):.2f}."
         )
-    order = np.argsort(np.abs(share - SURE), kind="stable")[:_MOST_NAMED]
-    listed = joined(f"“{names[one]}” {share[one]:.3f}" for one in order) if len(order) else ""
-    more = "the nearest are " if len(share) > _MOST_NAMED else ""
-    what = [counted(chains, "chains")] * bool(chains)
-    what += [f"{counted(len(share), 'mentions')} ({more}{listed})"] * bool(len(share))
+    what = [counted(number, name) for number, name in ((chains, "chains"), (mentions, "mentions")) if number]
     if what:
-        number = counted(chains + len(share), "close calls")
+        number = counted(chains + mentions, "close calls")
         said.append(f"{number} may cross {SURE} with more draws: {' and '.join(what)}.")
     return [" ".join(said)] * bool(said)
