@@ -148,24 +148,20 @@ def surer_links(fit: Any, own: Weighed) -> list[str]:
     apart = f"Only {number:,} {'pair' if number == 1 else 'pairs'} of records" if number else "No two records"
     text = (
         f"{apart} that are apart share “{chance.field}”, though the model expects {chance.expected:,.0f} such pairs. "
-        f"It therefore undervalues an equal “{chance.field}”"
+        f"It therefore undervalues an equal “{chance.field}”."
     )
     if chance.limit >= chance.expected or not unsure.any():
-        return [f"{text}: the links that share it are more certain than stated."]
+        return [f"{text} The links that share it are more certain than stated."]
     more = raised(fit, own, one, other)[unsure]
     right = "right" if len(more) == 1 else "all right"
     how = f"probably {right}" if (1 - more).sum() < _RIGHT else "more certain than stated"
+    have, they = ("has", "it is") if len(more) == 1 else ("have", "they are")
     least = probability(float(more.min()), 2)
     least = f"about {least} or more" if least[0] == "0" else least
-    return [f"{text}: {_below_sure(stated[unsure])} {how} ({least})."]
-
-
-def _below_sure(chance: np.ndarray) -> str:
-    """Name links by the range of their probabilities, with the verb."""
-    if len(chance) == 1:
-        return f"the link with a probability of {probability(float(chance[0]), 2)} is"
-    low = probability(float(chance.min()), 2)
-    return f"the {len(chance):,} links with probabilities of {low} to {_SURE} are"
+    return [
+        f"{text} Of the links that share it, {len(more):,} {have} a probability below {_SURE}. With so few equal by "
+        f"chance, {they} {how} ({least})."
+    ]
 
 
 def raised(fit: Any, own: Weighed, one: np.ndarray, other: np.ndarray) -> np.ndarray:
