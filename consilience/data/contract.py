@@ -118,10 +118,10 @@ def file_of(source: Any) -> str:
     return os.path.basename(path) if os.path.isabs(path) or "://" in path else path.removeprefix(f".{os.sep}")
 
 
-def named_after(data: Any, source: Any) -> Any:
-    """Return data that know the path of the file, or the name of the public data, that they were read from."""
+def named_after(data: Any, source: Any, name: str = "file") -> Any:
+    """Return data that know, by ``name``, the path of the file or the public data that they were read from."""
     if file := file_of(source):
-        vars(data)["file"] = file
+        vars(data)[name] = file
     return data
 
 

@@ -27,11 +27,13 @@ def picture(fit: Any, view: int, draws: float) -> list[Any]:
     fit, view : of views.
     draws : effective ones: nothing surer is written.
     """
+    return by_features(fit, view) if fit.data.num_features else _unsure(fit, view, draws)
+
+
+def by_features(fit: Any, view: int) -> list[Any]:
+    """Draw the items of a view over two directions of their features, below what there is to know of the figure."""
     data, truth = fit.data, fit.truth
-    feature = np.asarray(data.feature)
-    if not data.num_features:
-        return _unsure(fit, view, draws)
-    probability = truth.cluster_probability[:, view]
+    feature, probability = np.asarray(data.feature), truth.cluster_probability[:, view]
     names = np.arange(data.num_features) if data.features is None else data.features
     try:
         plane = most_telling(feature, names, _weights(fit, view), probability)

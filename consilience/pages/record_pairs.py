@@ -32,9 +32,7 @@ _MOST_WATERFALLS = 5
 _TERMS = {"prior": "before comparing"}
 _MIDDLE = "For comparison, a typical link: "
 _NONE_BY_CHANCE = " A field that the model expects to be equal by chance far too often has none."
-_LOG_ODDS = (
-    "Log odds of 0 are a probability of 0.5, +3 is 0.95 and −3 is 0.05."
-)
+_LOG_ODDS = "Log odds of 0 are a probability of 0.5, +3 is 0.95 and −3 is 0.05."
 
 
 def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
@@ -60,10 +58,10 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
         "the estimate. ≠ marks a value that differs from the first record, and – a missing value."
     )
     how = (
-        "First the pair in most doubt. Read its bars from the top: the log odds start at those of two records neither "
-        "of which belongs with a third, each field moves them, and the last bar is the sum. Blue bars speak for one "
-        "entity, orange bars against it. The two shares before each number are how often the model expects this "
-        "outcome among links and among other pairs with this value."
+        f"First the pair in most doubt. {_LOG_ODDS} Read its bars from the top: the log odds start at those of two "
+        "records neither of which belongs with a third, each field moves them, and the last bar is the sum. Blue bars "
+        "speak for one entity, orange bars against it. The two shares before each number are how often the model "
+        "expects this outcome among links and among other pairs with this value."
     )
     in_full = [
         "The model expects the two shares among links and among other pairs whose first record has this value: how "
@@ -304,8 +302,9 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     how = (
         "How much each field adds to the log odds of a match where it is equal or differs, averaged over its values; "
         "an equal rare value adds more. The table also shows how often this happens among links and among other "
-        f"pairs, counting each pair by its probability. {_LOG_ODDS} Ranges (95 %) cover only the uncertainty about the "
-        f"share of links; the full uncertainty is larger.{_NONE_BY_CHANCE if misjudged.any() else ''}"
+        f"pairs, counting each pair by its probability. {'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Ranges (95 %) "
+        "cover only the uncertainty about the share of links; the full uncertainty is larger."
+        f"{_NONE_BY_CHANCE if misjudged.any() else ''}"
     )
     text = {name: [probability(value, 2) for value in weights[name]] for name in shares}
     table = Table(

@@ -18,7 +18,7 @@ from consilience.pages.answers_against import by_expert, most_contrary, table_by
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, is_found, most_otherwise
 from consilience.pages.clusters_together import shares_together, together_blocks
 from consilience.pages.common_pairs import common_pairs
-from consilience.pages.features_of_views import feature_table, picture
+from consilience.pages.features_of_views import by_features, feature_table, picture
 from consilience.pages.items import effective_draws
 from consilience.pages.items_of_views import (
     clusters_table,
@@ -131,11 +131,13 @@ def _all_in_tiles(found: _Found) -> bool:
 
 
 def _first_figure(found: _Found) -> Any:
-    """Draw who has which view; of a single one how often experts call items of its clusters together."""
+    """Draw who has which view; of a single one its items by features, or how often experts call them together."""
     fit, truth = found.fit, found.fit.truth
     held = _held(truth)
     if _views_are_first(found):
         return _views_of_experts(found, np.lexsort([-found.experts["weight"], found.experts["view"]]))
+    if len(held) == 1 and fit.data.num_features:
+        return by_features(fit, held[0])[-1]
     shares = shares_together(fit, held[0]) if len(held) == 1 else None
     return None if shares is None else first_figures.said_together(*shares)
 
@@ -264,7 +266,7 @@ def _contrary(found: _Found) -> list[str]:
 
     And, where there is one view, whether the clusters change without the answers of that expert.
     """
-    if not (who := most_contrary(found.of_whom)):
+    if not (who := most_contrary(found.of_whom, share=not _all_in_tiles(found))):
         return []
     return [f"{who}.", *[found.without] * bool(found.without)]
 
@@ -309,7 +311,8 @@ def _search_again(fit: Any) -> list[Action]:
 def _again(fit: Any, **given: Any) -> str:
     """Return the command that fits the data again, with other options."""
     file = shlex.quote(fit.attributes.get("data_file", "ANSWERS.csv"))
-    words = [file, *["--features ITEMS.csv"] * bool(fit.data.num_features)]
+    features = shlex.quote(fit.attributes.get("features_file", "ITEMS.csv"))
+    words = [file, *[f"--features {features}"] * bool(fit.data.num_features)]
     words += [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in (changed(fit) | given).items()]
     return f"consilience fit {fit.member.name} {' '.join(words)}"
 
@@ -328,9 +331,11 @@ def views_sections(fit: Any) -> list[Section]:
 def _sections(found: _Found) -> list[Section]:
     fit, frame = found.fit, found.experts
     order = np.lexsort([-frame["weight"], frame["view"]])
+    first = [_grouping(found, order), *_views(found)]
+    first = [*first[1:], first[0]] if _all_in_tiles(found) else first  # where of experts there is little to tell
     return [
-        _grouping(found, order), *_views(found), _number(found), reliability_section(fit, frame.iloc[order]),
-        _contradictions(found), *_questions(found), *silent_items(fit),
+        *first, _number(found), reliability_section(fit, frame.iloc[order]), _contradictions(found),
+        *_questions(found), *silent_items(fit),
     ]  # fmt: skip
 
 
@@ -441,8 +446,12 @@ def _views(found: _Found) -> list[Section]:
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"The {_MOST_VIEWS} of {len(used)} views with most experts are shown. {words}"
         trust = trust_of(fit, view, measured=number == 0)
-        blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust]
-        blocks += [*picture(fit, view, found.draws), *feature_table(fit, view)]
+        drawn = picture(fit, view, found.draws)
+        if len(used) == 1 and fit.data.num_features:  # the first screen has it
+            told = " ".join(one for one in drawn if isinstance(one, str))
+            drawn = [f"The figure at the top shows the items by their features. {told}"]
+        blocks = [words, *drawn, *clusters_table(fit, view), trust]
+        blocks += [*together_blocks(fit, view), *feature_table(fit, view)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
         sections.append(items_section(fit, view, found.draws))
     return sections
