@@ -228,31 +228,31 @@ def _near(data: Any, place: int, first: np.ndarray, second: np.ndarray) -> np.nd
 def in_detail(fit: Any, own: Weighed) -> list[str]:
     """Say why the model expects so much agreement by chance, and what follows for links."""
     told = [
-        f"{one.expected:,.0f} pairs ({one.share:.4f}) to share “{one.field}” by chance, but {_unlinked(one)}"
-        f"{_doubted(fit, one)}; 1 over its {one.values:,} values is {1 / one.values:.4f}{_risen(fit, own, one)}"
+        f"The model expects {one.expected:,.0f} pairs ({one.share:.4f}) to share “{one.field}” by chance, but "
+        f"{_unlinked(one)}.{_risen(fit, own, one)} 1 over its {one.values:,} values is {1 / one.values:.4f}."
         for one in own.overstated
     ]
     if not told:
         return []
     return [
-        f"The model expects {'; '.join(told)}. It assumes that every entity has one of the values in the files. Two "
-        "values drawn from this list are the same at least as often as 1 over their number, and more often where some "
-        "are common, so an equal value adds less than the counted shares suggest. From parts that repeat, such as "
+        f"{' '.join(told)} The model assumes that every entity has one of the values in the files. "
+        "Two values drawn from this list are the same at least as often as 1 over their number, and more often where "
+        "some are common, so an equal value adds less than the counted shares suggest. From parts that repeat, such as "
         "year, month and day, the model can learn how often they are equal by chance."
     ]
 
 
 def _risen(fit: Any, own: Weighed, chance: Chance) -> str:
-    """Say in brackets how probable the least certain link would be by the most pairs that are allowed; or nothing."""
+    """Say how probable the least certain link would be by the most pairs that are allowed; or nothing."""
     one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
     stated, equal = fit.truth.pairs().of(one, other), _are_equal(fit, chance, one, other)
     if chance.limit >= chance.expected or not equal.any():
         return ""
     least = int(np.argmin(np.where(equal, stated, np.inf)))
     return (
-        f" (with {chance.limit:.0f} such pairs, the most that this count allows at 95 %, the least certain of these "
-        f"links would rise from {probability(stated[least], 2)} to about "
-        f"{probability(raised(fit, own, one, other)[least], 2)})"
+        f" With {chance.limit:.0f} such pairs, the most that this count allows at 95 %, the least certain of the links "
+        f"that share it would rise from {probability(stated[least], 2)} to about "
+        f"{probability(raised(fit, own, one, other)[least], 2)}."
     )
 
 
@@ -261,19 +261,3 @@ def _unlinked(one: Chance) -> str:
     number = one.equal - one.linked
     share = "shares" if number == 1 else "share"
     return f"only {counted(number, 'unlinked pairs')} {share} it" if number else "no unlinked pair shares it"
-
-
-def _doubted(fit: Any, chance: Chance) -> str:
-    """Say in brackets how many of the links that are least sure are equal in a field; empty where none is."""
-    said = unsure_but_equal(fit, chance)
-    return f" ({said})" if said else ""
-
-
-def unsure_but_equal(fit: Any, chance: Chance) -> str:
-    """Say how many of the links that are least sure are equal, in a field; empty where none is."""
-    one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
-    equal = _are_equal(fit, chance, one, other)[fit.truth.pairs().of(one, other) < _SURE]
-    if not equal.any():
-        return ""
-    links = counted(len(equal), "links")
-    return f"{equal.sum():,} of the {links} below {_SURE} {'shares' if equal.sum() == 1 else 'share'} “{chance.field}”"

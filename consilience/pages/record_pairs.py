@@ -319,7 +319,7 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
 
 def _share(value: float) -> str:
     """Write a share; it is estimated, so none is nothing."""
-    return _two_digits(value) if value >= 0.0005 else "< 0.001"
+    return f"{value:.3f}" if value >= 0.0005 else "< 0.001"
 
 
 def _of_model(weights: Any) -> list[str]:

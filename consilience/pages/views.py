@@ -358,11 +358,8 @@ def _number(found: _Found) -> Section:
     elif not len(restarts):
         blocks.append(agreement_of_runs(fit))
         blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT and fit.data.num_features > 0)
-    blocks.append(Heading("How many clusters a view may have"))
-    if len(fit.table("evidence")) < 2:
-        blocks.append("No other limit was tried. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
-    else:
-        blocks += evidence(fit)
+    if len(fit.table("evidence")) > 1:  # else a finding and a step say so
+        blocks += [Heading("How many clusters a view may have"), *evidence(fit)]
     gist = f"{counted(found.most, 'views')}, {_how_surely(found)}"
     return Section(NUMBER_TITLE, [*blocks, *([drawn] if drawn else [])], gist)
 
@@ -527,7 +524,7 @@ def _of_one(found: _Found, who: Any) -> list[Any]:
     own = found.against[found.against["expert"] == who]
     apart = own["together"] > 0.5
     words = f"{kinds_in_words(found.fit, found.against, who)}. {spread_in_words(found.fit, who)}".strip()
-    blocks: list[Any] = [words, *[f"The comparison without {who}, above, {HOW}"] * bool(found.without)]
+    blocks: list[Any] = [words, *[f"The comparison without {who}, under Findings, {HOW}"] * bool(found.without)]
     for which, name in ((~apart, "together, in different clusters"), (apart, "apart, in one cluster")):
         if which.any():
             listed = _as_written(own[which])
