@@ -27,7 +27,7 @@ from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
-from consilience.pages.close_calls import called, close_calls, few_draws, half_width
+from consilience.pages.close_calls import called, close_calls, doubtful_labels, few_draws, half_width
 from consilience.pages.gold import BesideGold
 from consilience.pages.gold_chains import GoldScores, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, digits_of, effective_draws, leading_classes
@@ -41,7 +41,7 @@ from consilience.pages.whole_chains import (
     whole_chains,
 )
 from consilience.printing import counted, joined
-from consilience.rounding import decimals, probability
+from consilience.rounding import decimals
 
 Words = Mapping[int, Sequence[str]]  # of the documents that a text has, by their codes
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
@@ -140,38 +140,13 @@ def found_chains(fit: Any, named: Any, top: Score) -> FoundChains | None:
     draws = effective_draws(fit, top)
     of_few = truth_of(fit).num_draws, draws
     close = close_calls(top.items, draws)
-    doubtful = _doubtful(fit, named, top, draws, close)
+    doubtful = doubtful_labels(fit.data, named, top.items, draws)
     if chains.together is None or not chains.num_entities:  # Draws of single links tell nothing of whole chains.
         return FoundChains(chains, None, None, few=few_draws(*of_few, 0, int(close.sum())), doubtful=doubtful)
     whole = of_whole_chains(truth_of(fit), chains, draws)
     first = best_to_decide(truth_of(fit), chains, top.items)
     few = few_draws(*of_few, int(whole.close.sum()), int(close.sum()))
     return FoundChains(chains, whole, chains_by_gold(fit, named, chains), first, few, doubtful)
-
-
-def _doubtful(fit: Any, named: Any, top: Score, draws: float, close: np.ndarray) -> list[str]:
-    """Name the least certain labels, and those that are wrong by gold; nothing where there are none.
-
-    Parameters
-    ----------
-    fit, named, top : as of `found_chains`.
-    draws, close : how many effective ones there are, and which labels are close calls.
-    """
-    open_, by_gold = np.flatnonzero((top.items < SURE) | close), _by_gold(named, fit.data)
-    open_ = open_[np.argsort(top.items[open_], kind="stable")][:_MOST_LISTED]
-    wrong = np.array(sorted(by_gold, key=lambda item: -top.items[item])[:_MOST_LISTED], int)  # the surest
-    told, names, labels = [], named.names(), named.ids["class"]
-    if len(open_):
-        said = zip(names[open_], leading_classes(named, open_, draws=draws), strict=True)
-        which = "label is" if len(open_) == 1 else "labels are"
-        told = [f"The most doubtful {which} (→ is a link) {'; '.join(f'“{name}”: {label}' for name, label in said)}."]
-    if len(wrong):
-        codes = zip(wrong.tolist(), named.lead.label[wrong], fit.data.gold_codes[wrong], strict=True)
-        told.append("Wrong by gold: " + "; ".join(
-            f"“{names[item]}”, {labels[own]} ({probability(top.items[item], 2, draws)}) instead of {labels[gold]}"
-            for item, own, gold in codes
-        ) + ".")  # fmt: skip
-    return [" ".join(told)] * bool(told)
 
 
 def chain_sections(

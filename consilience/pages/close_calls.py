@@ -10,7 +10,11 @@ from consilience.arrays import Bool
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.posterior import LEAST_ESS
 from consilience.pages import SURE
+from consilience.pages.items import leading_classes
 from consilience.printing import counted
+from consilience.rounding import probability
+
+_MOST_DOUBTFUL = 2  # labels that are named, and as many that are wrong
 
 
 def close_calls(share: Any, draws: Any) -> Bool[np.ndarray, " share"]:
@@ -58,3 +62,30 @@ def few_draws(num_draws: int, draws: float, chains: int, mentions: int) -> list[
         number = counted(chains + mentions, "close calls")
         said.append(f"{number} may cross {SURE} with more draws: {' and '.join(what)}.")
     return [" ".join(said)] * bool(said)
+
+
+def doubtful_labels(data: Any, named: Any, certainty: Any, draws: float) -> list[str]:
+    """Name the least certain labels of mentions, and those that are wrong by gold; nothing where there are none.
+
+    Parameters
+    ----------
+    data : mentions.
+    named : the truth, as a page writes it.
+    certainty : of the leading label of each mention.
+    draws : how many effective ones there are.
+    """
+    names, lead, labels = named.names(), named.lead.label, named.ids["class"]
+    order, told = np.argsort(certainty, kind="stable"), []
+    open_ = order[((certainty < SURE) | close_calls(certainty, draws))[order]][:_MOST_DOUBTFUL]
+    if len(open_):
+        which = "label (→ is a link) is" if len(open_) == 1 else "labels (→ is a link) are"
+        said = zip(names[open_], leading_classes(named, open_, draws=draws), strict=True)
+        told = [f"The most doubtful {which} {'; '.join(f'“{name}”: {label}' for name, label in said)}."]
+    gold = lead if data.gold_codes is None else np.asarray(data.gold_codes)
+    if len(wrong := order[((gold >= 0) & (gold != lead))[order]][::-1][:_MOST_DOUBTFUL]):
+        said = [
+            f"“{names[item]}”, {labels[lead[item]]} ({probability(certainty[item], 2, draws)}) instead of "
+            f"{labels[gold[item]]}" for item in wrong.tolist()
+        ]  # fmt: skip
+        told.append(f"Wrong by gold: {'; '.join(said)}.")
+    return [" ".join(told)] * bool(told)

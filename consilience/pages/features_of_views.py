@@ -19,15 +19,19 @@ _MOST_UNSURE = 20  # items in doubt that are drawn
 _MOST_FEATURES = 4  # of the table of features of each view
 
 
-def picture(fit: Any, view: int, draws: float) -> list[Any]:
+def picture(fit: Any, view: int, draws: float, *, at_top: bool = False) -> list[Any]:
     """Draw the items of a view over two directions of their features; of none, those whose cluster is least certain.
 
     Parameters
     ----------
     fit, view : of views.
     draws : effective ones: nothing surer is written.
+    at_top : whether the first screen has the figure of features, so that only what there is to know of it is returned.
     """
-    return by_features(fit, view) if fit.data.num_features else _unsure(fit, view, draws)
+    if not fit.data.num_features:
+        return _unsure(fit, view, draws)
+    *told, drawn = by_features(fit, view)
+    return [" ".join(["The figure at the top shows the items by their features.", *told])] if at_top else [*told, drawn]
 
 
 def by_features(fit: Any, view: int) -> list[Any]:

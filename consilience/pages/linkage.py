@@ -344,7 +344,7 @@ def _thresholds(fit: Any) -> Section | None:
             " Both are means of the draws under “Clusters”; bands and brackets cover 95 % of these draws."
         )
         texts = {
-            name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
+            name: _with_ends(table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy())
             for name in ("precision", "recall")
         }
     shown = _rows_that_differ(table[columns].rename(columns={"clusters": "entities"}), texts)
@@ -373,15 +373,16 @@ def _rows_that_differ(table: Any, texts: Mapping[str, Sequence[str]]) -> Table:
     return Table(table.iloc[first], "Thresholds.", texts=kept)
 
 
-def _with_ends(value: float, low: float, high: float) -> str:
-    """Write a share with its interval; alone where draws do not differ, or in too few of them."""
-    digits = max(2, decimals(low, high) - 1)
-    text, low_text, high_text = (f"{one:.{digits}f}" for one in (value, low, high))
-    if float(text) == 1 and value < 1:
-        text = probability(value, digits)
-    if low_text == high_text or low == high:
-        return text
-    return f"{text} [{low_text}, {high_text}]".replace(" ", "\N{NO-BREAK SPACE}")
+def _with_ends(rows: np.ndarray) -> list[str]:
+    """Write shares with their intervals, as precisely as the widest allows; alone where draws hardly differ."""
+    digits = max(2, min((decimals(low, high) for _, low, high in rows if high > low), default=3) - 1)
+    texts = []
+    for value, low, high in rows.tolist():
+        text = probability(value, digits) if value < 1 else f"{value:.{digits}f}"
+        ends_ = [f"{one:.{digits}f}" for one in (low, high)]
+        spread = f" [{', '.join(ends_)}]" if ends_[0] != ends_[1] else ""
+        texts.append(f"{text}{spread}".replace(" ", "\N{NO-BREAK SPACE}"))
+    return texts
 
 
 def _unlinkable(fit: Any) -> Section | None:

@@ -57,10 +57,7 @@ _MOST_SIZES = 5       # Of clusters in a key figure.
 _MOST_DRAWN = 15      # Experts whose views are drawn on the first screen.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
 _NO_CHANGE = "the clusters would hardly change if any one were asked again"
-_TO_ASK = (
-    ("Answers worth asking again", "Ask again where answers contradict the others"),
-)
-"""What to do, by the title of its section; one without such pairs has another title."""
+_WORTH_ASKING = "Answers worth asking again"
 
 
 def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any) -> Page:
@@ -97,7 +94,7 @@ def _actions(found: _Found, parts: list[Section]) -> list[Action]:
         *_ask_again(found),
         Action("Save the clusters of items:", "consilience table RUN views --csv clusters.csv"),
         *_check(found),
-        *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
+        *[Action("Ask again where answers contradict the others", section=_WORTH_ASKING)] * bool(found.worth),
         *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
           if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= gains.WORTH)),
         *_other_clusters(fit),
@@ -136,10 +133,10 @@ def _first_figure(found: _Found) -> Any:
     held = _held(truth)
     if _views_are_first(found):
         return _views_of_experts(found, np.lexsort([-found.experts["weight"], found.experts["view"]]))
-    if len(held) == 1 and fit.data.num_features:
-        return by_features(fit, held[0])[-1]
-    shares = shares_together(fit, held[0]) if len(held) == 1 else None
-    return None if shares is None else first_figures.said_together(*shares)
+    if len(held) != 1 or not fit.data.num_features:
+        shares = shares_together(fit, held[0]) if len(held) == 1 else None
+        return None if shares is None else first_figures.said_together(*shares)
+    return by_features(fit, held[0])[-1]
 
 
 class _Found:
@@ -311,8 +308,8 @@ def _search_again(fit: Any) -> list[Action]:
 def _again(fit: Any, **given: Any) -> str:
     """Return the command that fits the data again, with other options."""
     file = shlex.quote(fit.attributes.get("data_file", "ANSWERS.csv"))
-    features = shlex.quote(fit.attributes.get("features_file", "ITEMS.csv"))
-    words = [file, *[f"--features {features}"] * bool(fit.data.num_features)]
+    features = f"--features {shlex.quote(fit.attributes.get('features_file', 'ITEMS.csv'))}"
+    words = [file, *[features] * bool(fit.data.num_features)]
     words += [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in (changed(fit) | given).items()]
     return f"consilience fit {fit.member.name} {' '.join(words)}"
 
@@ -443,10 +440,7 @@ def _views(found: _Found) -> list[Section]:
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"The {_MOST_VIEWS} of {len(used)} views with most experts are shown. {words}"
         trust = trust_of(fit, view, measured=number == 0)
-        drawn = picture(fit, view, found.draws)
-        if len(used) == 1 and fit.data.num_features:  # the first screen has it
-            told = " ".join(one for one in drawn if isinstance(one, str))
-            drawn = [f"The figure at the top shows the items by their features. {told}"]
+        drawn = picture(fit, view, found.draws, at_top=len(used) == 1)
         blocks = [words, *drawn, *clusters_table(fit, view), trust]
         blocks += [*together_blocks(fit, view), *feature_table(fit, view)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
@@ -486,7 +480,7 @@ def _sizes_of(fit: Any, view: int) -> str:
 def _contradictions(found: _Found) -> Section:
     table, number = found.against, found.fit.data.num_constraints
     again = found.again
-    title = "Answers worth asking again" if found.worth else "Answers that contradict the clusters"
+    title = _WORTH_ASKING if found.worth else "Answers that contradict the clusters"
     if not len(table):
         return Section("Contradictions", ["No answer contradicts the clusters."])
     least = "At least " if len(table) == _LOOKED_AT else ""

@@ -15,9 +15,10 @@ from consilience.evaluation.reliability import reliability_table
 from consilience.pages import More
 from consilience.pages.beside_a_vote import beside_a_vote, voted
 from consilience.pages.by_document import LEAST, share_interval
-from consilience.pages.chains import _doubtful, chain_scores, chain_sections, found_chains, what_to_read
+from consilience.pages.chains import chain_scores, chain_sections, found_chains, what_to_read
 from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
 from consilience.pages.classes import _by_gold
+from consilience.pages.close_calls import doubtful_labels
 from consilience.pages.crowd import _clash
 from consilience.pages.gold import beside_gold, gold_section
 from consilience.pages.gold_chains import (
@@ -284,9 +285,8 @@ def test_what_to_read_is_what_is_uncertain_or_wrong(certainties, said):
 
 def test_the_most_doubtful_labels_and_those_wrong_by_gold_are_named():
     fit = three_annotators()
-    top = SimpleNamespace(items=np.array([1, 0.6, 0.97, 0.95]))
-    (said,) = _doubtful(fit, fit.truth, top, np.inf, np.zeros(4, bool))
-    assert said.startswith("The most doubtful label is (→ is a link) “m1”: ")
+    (said,) = doubtful_labels(fit.data, fit.truth, np.array([1, 0.6, 0.97, 0.95]), np.inf)
+    assert said.startswith("The most doubtful label (→ is a link) is “m1”: ")
     assert re.search(r" Wrong by gold: “m2”, \S+ \(0\.97\) instead of \S+\.$", said)
 
 
