@@ -83,9 +83,9 @@ def doubtful_labels(data: Any, named: Any, certainty: Any, draws: float) -> list
         told = [f"The most doubtful {which} {'; '.join(f'“{name}”: {label}' for name, label in said)}."]
     gold = lead if data.gold_codes is None else np.asarray(data.gold_codes)
     if len(wrong := order[((gold >= 0) & (gold != lead))[order]][::-1][:_MOST_DOUBTFUL]):
-        said = [
+        apart = [
             f"“{names[item]}”, {labels[lead[item]]} ({probability(certainty[item], 2, draws)}) instead of "
             f"{labels[gold[item]]}" for item in wrong.tolist()
         ]  # fmt: skip
-        told.append(f"Wrong by gold: {'; '.join(said)}.")
+        told.append(f"Wrong by gold: {'; '.join(apart)}.")
     return [" ".join(told)] * bool(told)
