@@ -244,7 +244,7 @@ def pairs_by_model(together: np.ndarray, label: np.ndarray, ax: Any = None) -> A
     ax : axes to draw into.
     """
     looks = [("1", BLUE, 0.6), ("0.5", BLUE, 0.3), ("0", "none", 1.0)]
-    return _pairs(inked(together), label, "Model: probability of together", looks, ax)
+    return _pairs(inked(together), label, "Model: how probably two items are together", looks, ax)
 
 
 @styled

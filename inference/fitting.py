@@ -244,7 +244,8 @@ def fit(
     )  # fmt: skip
     with showing(progress):
         data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
-        named = {"data_file": data.file} if data.file else {}
+        files = {"data_file": data.file, "features_file": data.features_file}
+        named = {name: file for name, file in files.items() if file}
         _check_items(data)
         if annotator_groups is not None:
             data = data.grouped(annotator_groups)

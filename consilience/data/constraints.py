@@ -12,7 +12,7 @@ from consilience.arrays import Float
 from consilience.data.cells import Table
 from consilience.data.codes import object_array, recode, repeated
 from consilience.data.columns import ITEM, Column, all_columns, choose_columns
-from consilience.data.contract import Contract, codes, ids, of_file, per, size, values
+from consilience.data.contract import Contract, codes, ids, named_after, of_file, per, size, values
 from consilience.data.policies import require_rows
 from consilience.data.problems import check_option, first_of, warn_input
 from consilience.data.tables import read_table
@@ -224,7 +224,7 @@ class Constraints(Contract):
             warn_input(f"{did}, of {_counted(len(np.unique(expert[~known])), 'expert')}; left out")
         _warn_of_few(expert[keep], together[keep], experts)
         _warn_of_constant(values, feature_names)
-        return Constraints(
+        found = Constraints(
             expert=expert[keep], item_a=a[keep], item_b=b[keep], together=together[keep], feature=values,
             order=None if order is None else order[keep],
             num_constraints=int(keep.sum()), num_experts=len(experts), num_items=len(items),
@@ -232,6 +232,7 @@ class Constraints(Contract):
             num_grades=(grades or 2) if grades or kept else None, num_blanks=kept if grades or kept else None,
             experts=object_array(experts), items=object_array(items), features=object_array(feature_names),
         )  # fmt: skip
+        return named_after(found, features, "features_file")
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """Return the names of what numbers lie along: features with an offset, and the items that were judged."""

@@ -118,10 +118,10 @@ def file_of(source: Any) -> str:
     return os.path.basename(path) if os.path.isabs(path) or "://" in path else path.removeprefix(f".{os.sep}")
 
 
-def named_after(data: Any, source: Any) -> Any:
-    """Return data that know the path of the file, or the name of the public data, that they were read from."""
+def named_after(data: Any, source: Any, name: str = "file") -> Any:
+    """Return data that know, by ``name``, the path of the file or the public data that they were read from."""
     if file := file_of(source):
-        vars(data)["file"] = file
+        vars(data)[name] = file
     return data
 
 
@@ -144,7 +144,8 @@ class Contract:
     and ``unit`` that of the things whose truth is asked. What one asks of a fit first is in ``command``, and in
     ``agreements`` how the agreement of its annotators can be measured: ``left-out``, of each with the others of an
     item, and ``pairs``, of two annotators of an item. ``is_whole`` says that no other process holds more of the data.
-    ``file`` is the path of the file that they were read from, where it is known; see `file_of`.
+    ``file`` is the path of the file that they were read from, where it is known, and ``features_file`` that of their
+    features; see `file_of`.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -156,6 +157,7 @@ class Contract:
     agreements: ClassVar[tuple[str, ...]] = ()
     is_whole: ClassVar[bool] = True
     file: ClassVar[str] = ""
+    features_file: ClassVar[str] = ""
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:

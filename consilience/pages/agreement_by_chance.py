@@ -148,24 +148,20 @@ def surer_links(fit: Any, own: Weighed) -> list[str]:
     apart = f"Only {number:,} {'pair' if number == 1 else 'pairs'} of records" if number else "No two records"
     text = (
         f"{apart} that are apart share “{chance.field}”, though the model expects {chance.expected:,.0f} such pairs. "
-        f"It therefore undervalues an equal “{chance.field}”"
+        f"It therefore undervalues an equal “{chance.field}”."
     )
     if chance.limit >= chance.expected or not unsure.any():
-        return [f"{text}: the links that share it are more certain than stated."]
+        return [f"{text} The links that share it are more certain than stated."]
     more = raised(fit, own, one, other)[unsure]
     right = "right" if len(more) == 1 else "all right"
     how = f"probably {right}" if (1 - more).sum() < _RIGHT else "more certain than stated"
+    have, they = ("has", "it is") if len(more) == 1 else ("have", "they are")
     least = probability(float(more.min()), 2)
     least = f"about {least} or more" if least[0] == "0" else least
-    return [f"{text}: {_below_sure(stated[unsure])} {how} ({least})."]
-
-
-def _below_sure(chance: np.ndarray) -> str:
-    """Name links by the range of their probabilities, with the verb."""
-    if len(chance) == 1:
-        return f"the link with a probability of {probability(float(chance[0]), 2)} is"
-    low = probability(float(chance.min()), 2)
-    return f"the {len(chance):,} links with probabilities of {low} to {_SURE} are"
+    return [
+        f"{text} Of the links that share it, {len(more):,} {have} a probability below {_SURE}. With so few equal by "
+        f"chance, {they} {how} ({least})."
+    ]
 
 
 def raised(fit: Any, own: Weighed, one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -232,31 +228,31 @@ def _near(data: Any, place: int, first: np.ndarray, second: np.ndarray) -> np.nd
 def in_detail(fit: Any, own: Weighed) -> list[str]:
     """Say why the model expects so much agreement by chance, and what follows for links."""
     told = [
-        f"{one.expected:,.0f} pairs ({one.share:.4f}) to share “{one.field}” by chance, but {_unlinked(one)}"
-        f"{_doubted(fit, one)}; 1 over its {one.values:,} values is {1 / one.values:.4f}{_risen(fit, own, one)}"
+        f"The model expects {one.expected:,.0f} pairs ({one.share:.4f}) to share “{one.field}” by chance, but "
+        f"{_unlinked(one)}.{_risen(fit, own, one)} 1 over its {one.values:,} values is {1 / one.values:.4f}."
         for one in own.overstated
     ]
     if not told:
         return []
     return [
-        f"The model expects {'; '.join(told)}. It assumes that every entity has one of the values in the files. Two "
-        "values drawn from this list are the same at least as often as 1 over their number, and more often where some "
-        "are common, so an equal value adds less than the counted shares suggest. From parts that repeat, such as "
+        f"{' '.join(told)} The model assumes that every entity has one of the values in the files. "
+        "Two values drawn from this list are the same at least as often as 1 over their number, and more often where "
+        "some are common, so an equal value adds less than the counted shares suggest. From parts that repeat, such as "
         "year, month and day, the model can learn how often they are equal by chance."
     ]
 
 
 def _risen(fit: Any, own: Weighed, chance: Chance) -> str:
-    """Say in brackets how probable the least certain link would be by the most pairs that are allowed; or nothing."""
+    """Say how probable the least certain link would be by the most pairs that are allowed; or nothing."""
     one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
     stated, equal = fit.truth.pairs().of(one, other), _are_equal(fit, chance, one, other)
     if chance.limit >= chance.expected or not equal.any():
         return ""
     least = int(np.argmin(np.where(equal, stated, np.inf)))
     return (
-        f" (with {chance.limit:.0f} such pairs, the most that this count allows at 95 %, the least certain of these "
-        f"links would rise from {probability(stated[least], 2)} to about "
-        f"{probability(raised(fit, own, one, other)[least], 2)})"
+        f" With {chance.limit:.0f} such pairs, the most that this count allows at 95 %, the least certain of the links "
+        f"that share it would rise from {probability(stated[least], 2)} to about "
+        f"{probability(raised(fit, own, one, other)[least], 2)}."
     )
 
 
@@ -265,19 +261,3 @@ def _unlinked(one: Chance) -> str:
     number = one.equal - one.linked
     share = "shares" if number == 1 else "share"
     return f"only {counted(number, 'unlinked pairs')} {share} it" if number else "no unlinked pair shares it"
-
-
-def _doubted(fit: Any, chance: Chance) -> str:
-    """Say in brackets how many of the links that are least sure are equal in a field; empty where none is."""
-    said = unsure_but_equal(fit, chance)
-    return f" ({said})" if said else ""
-
-
-def unsure_but_equal(fit: Any, chance: Chance) -> str:
-    """Say how many of the links that are least sure are equal, in a field; empty where none is."""
-    one, other = np.divmod(pairs_together(np.asarray(fit.truth.estimate())), fit.data.num_records)
-    equal = _are_equal(fit, chance, one, other)[fit.truth.pairs().of(one, other) < _SURE]
-    if not equal.any():
-        return ""
-    links = counted(len(equal), "links")
-    return f"{equal.sum():,} of the {links} below {_SURE} {'shares' if equal.sum() == 1 else 'share'} “{chance.field}”"

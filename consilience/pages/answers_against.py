@@ -52,8 +52,8 @@ def table_by_expert(frame: Any) -> list[Any]:
     return [words, Table(shown, "Answers that contradict the clusters, by expert.", of="", texts=texts)]
 
 
-def most_contrary(frame: Any) -> str:
-    """Say who clearly gave more of them than the others; empty where nobody did.
+def most_contrary(frame: Any, *, share: bool = True) -> str:
+    """Say who clearly gave more of them than the others, with the share of these answers if asked; empty of nobody.
 
     That is so where the interval of the share lies above that of all others together; both hold 95 % for as many
     experts as there are at once (Bonferroni).
@@ -67,10 +67,12 @@ def most_contrary(frame: Any) -> str:
     _, high = wilson(others, rest["answers"].sum(), quantile)
     if low <= high or first["against the clusters"] < _FEWEST:
         return ""
+    apart = f"; of the other experts' answers, {percent(others)} do"
+    if share:
+        apart = f" ({percent(first['share'])} of this expert's answers; the other experts: {percent(others)})"
     return (
         f"{first['expert']} gave {first['against the clusters']:,} of the {frame['against the clusters'].sum():,} "
-        f"answers that contradict the clusters ({percent(first['share'])} of this expert's answers; the other experts: "
-        f"{percent(others)})"
+        f"answers that contradict the clusters{apart}"
     )
 
 

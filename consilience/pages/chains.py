@@ -27,9 +27,9 @@ from consilience.models.truth import CHAINS, truth_of
 from consilience.notes import Level
 from consilience.pages import SURE, Alert, Code, Section, Span, Table, Text
 from consilience.pages.chains_by_gold import ChainsByGold, chains_by_gold
-from consilience.pages.close_calls import called, close_calls, few_draws, half_width
+from consilience.pages.close_calls import called, close_calls, doubtful_labels, few_draws, half_width
 from consilience.pages.gold import BesideGold
-from consilience.pages.gold_chains import GoldScores, annotators_by_gold, gold_entities, gold_scores, mark_gold
+from consilience.pages.gold_chains import GoldScores, gold_entities, gold_scores, mark_gold
 from consilience.pages.items import below, digits_of, effective_draws, leading_classes
 from consilience.pages.systems import rounded
 from consilience.pages.whole_chains import (
@@ -107,6 +107,7 @@ class FoundChains(NamedTuple):
     gold : the chains beside gold chains; None where none are known.
     first : the mention to decide first; None where that would not tell, or is not known.
     few : that draws are few, in words, and what they leave open; nothing where they are enough.
+    doubtful : the labels that are most likely to be wrong, or are so by gold, in words; nothing of none.
     """
 
     chains: SilverChains
@@ -114,11 +115,13 @@ class FoundChains(NamedTuple):
     gold: ChainsByGold | None
     first: Decided | None = None
     few: Sequence[str] = ()
+    doubtful: Sequence[str] = ()
 
     @property
     def finding(self) -> list[str]:
-        """Say how many of the sure chains are gold chains, where that is known, and how well draws tell them."""
-        return [*([] if self.whole is None or self.gold is None else self.gold.finding(self.whole)), *self.few]
+        """Name doubtful labels; say how many of the sure chains are gold chains, if known, and how well draws tell."""
+        by_gold = [] if self.whole is None or self.gold is None else self.gold.finding(self.whole)
+        return [*self.doubtful, *by_gold, *self.few]
 
 
 def found_chains(fit: Any, named: Any, top: Score) -> FoundChains | None:
@@ -136,14 +139,14 @@ def found_chains(fit: Any, named: Any, top: Score) -> FoundChains | None:
         return None
     draws = effective_draws(fit, top)
     of_few = truth_of(fit).num_draws, draws
-    close = np.flatnonzero(close_calls(top.items, draws))
-    of_mentions = named.names()[close], top.items[close]
+    close = close_calls(top.items, draws)
+    doubtful = doubtful_labels(fit.data, named, top.items, draws)
     if chains.together is None or not chains.num_entities:  # Draws of single links tell nothing of whole chains.
-        return FoundChains(chains, None, None, few=few_draws(*of_few, 0, *of_mentions))
+        return FoundChains(chains, None, None, few=few_draws(*of_few, 0, int(close.sum())), doubtful=doubtful)
     whole = of_whole_chains(truth_of(fit), chains, draws)
     first = best_to_decide(truth_of(fit), chains, top.items)
-    few = few_draws(*of_few, int(whole.close.sum()), *of_mentions)
-    return FoundChains(chains, whole, chains_by_gold(fit, named, chains), first, few)
+    few = few_draws(*of_few, int(whole.close.sum()), int(close.sum()))
+    return FoundChains(chains, whole, chains_by_gold(fit, named, chains), first, few, doubtful)
 
 
 def chain_sections(
@@ -433,7 +436,7 @@ class ChainScores(NamedTuple):
 
     Parameters
     ----------
-    sections, numbers, findings, alerts, figure : parts of a `Page`; where there is no system, of annotators alone.
+    sections, numbers, findings, alerts, figure : parts of a `Page`; none where there is no system.
     verdict : whether one of several systems is better, as the end of a sentence.
     """
 
@@ -455,9 +458,8 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     metrics : that are asked for, the first for the key figure; CoNLL and what it is made of by default.
     singletons : whether entities of one mention count.
     """
-    right = [dataclasses.replace(part, title="How right each annotator is") for part in annotators_by_gold(fit)]
     if not systems:
-        return ChainScores(right, {}, [], [])
+        return ChainScores([], {}, [], [])
     of_chains, metrics = hasattr(truth_of(fit), "witnessed"), list(metrics or _METRICS)
     board = compare(fit, systems, metric=metrics[0], singletons=singletons)
     alone = board.num_items == 1  # a single document tells nothing of others: what is uncertain is its truth
@@ -512,7 +514,7 @@ def chain_scores(fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str]
     drawn = _leaderboard(board, metrics[0], gold) if of_chains else None
     before += [drawn] * (of_chains and gold is not None)  # else on the first screen
     section = Section("Systems", [*before, *blocks, *told, by_all], " ".join(reversed(*number.items())))
-    return ChainScores([section, *right], number, said, alerts, verdict, drawn)
+    return ChainScores([section], number, said, alerts, verdict, drawn)
 
 
 @styled

@@ -56,6 +56,7 @@ from consilience.pages.gold import (
     right_by_gold,
     together_words,
 )
+from consilience.pages.gold_chains import annotators_by_gold
 from consilience.pages.gold_items import compared_with_others, if_random
 from consilience.pages.groups import risk_section
 from consilience.pages.items import (
@@ -152,6 +153,7 @@ def classes_page(
         )
         parts.insert(int(fit.data.rows == "rating" or fit.data.unit == "mention"), board)
     parts += [risk_section(found.truth, found.top, risk, found.by_group)] if risk is not None else []
+    parts += annotators_by_gold(fit)
     parts += annotator_sections(fit, found.annotators)
     parts += agreement_with_others(fit, named) if fit.data.unit == "mention" else []
     agreed, unexpected = agreement_parts(fit, found.truth, found.top, found.ranked)
@@ -475,7 +477,7 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
     said += beside * (found.by_gold.anchored is None)  # else the leaderboard has it
     if found.systems:
         said += verdict(found.comparison, found.fit, found.by_gold)
-    said += without_evidence(found.fit)[0]
+    said += [] if found.unit == "mention" else without_evidence(found.fit)[0]  # of mentions a step has it
     if found.unit == "item" and found.fit.data.rows == "annotation" and not is_vote(found.fit):
         said += _of_dependence(found)
     said += [words] if (words := assumed.finding(found.fit, found.as_assumed, found.at_others, found.metrics)) else []
@@ -496,8 +498,9 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
         words = gold.vote.by_votes + supposed if gold.vote.by_votes else supposed.replace(" This", "The share right", 1)
         said += [words] * bool(words)
     else:
-        of_labels = beside_a_vote(gold) if gold.voted is not None and not gold.beside else _by_gold(found, gold, named)
-        said.insert(len(by_chain) if found.unit == "mention" else len(said), of_labels)
+        held = gold.voted is not None and not gold.beside
+        of_labels = beside_a_vote(gold) if held else _by_gold(found, gold, named)
+        said.insert(len(by_chain) if found.unit == "mention" and not held else len(said), of_labels)
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     if found.systems and found.by_gold.anchored is None and found.other_leads.is_clear:

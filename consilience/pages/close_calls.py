@@ -10,9 +10,11 @@ from consilience.arrays import Bool
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.posterior import LEAST_ESS
 from consilience.pages import SURE
-from consilience.printing import counted, joined
+from consilience.pages.items import leading_classes
+from consilience.printing import counted
+from consilience.rounding import probability
 
-_MOST_NAMED = 3
+_MOST_DOUBTFUL = 2  # labels that are named, and as many that are wrong
 
 
 def close_calls(share: Any, draws: Any) -> Bool[np.ndarray, " share"]:
@@ -41,14 +43,13 @@ def called(number: int) -> str:
     return f"; {counted(number, 'close calls')}" if number else ""
 
 
-def few_draws(num_draws: int, draws: float, chains: int, names: Any, share: Any) -> list[str]:
+def few_draws(num_draws: int, draws: float, chains: int, mentions: int) -> list[str]:
     """Say how well a run tells probabilities, where it is short or leaves close calls; nothing otherwise.
 
     Parameters
     ----------
     num_draws, draws : how many there are, and as how many independent ones they count at least.
-    chains : how many whole chains are close calls.
-    names, share : of the mentions that are, and the probability of each.
+    chains, mentions : how many whole chains are close calls, and how many labels of mentions.
     """
     said = []
     if draws < LEAST_ESS:
@@ -56,12 +57,35 @@ def few_draws(num_draws: int, draws: float, chains: int, names: Any, share: Any)
             f"This run is short: its {num_draws:,} draws count as {draws:,.0f} independent ones, and {LEAST_ESS} are "
             f"recommended. A probability of {SURE} is therefore known to about ± {half_width(SURE, draws):.2f}."
         )
-    order = np.argsort(np.abs(share - SURE), kind="stable")[:_MOST_NAMED]
-    listed = joined(f"“{names[one]}” {share[one]:.3f}" for one in order) if len(order) else ""
-    more = "the nearest are " if len(share) > _MOST_NAMED else ""
-    what = [counted(chains, "chains")] * bool(chains)
-    what += [f"{counted(len(share), 'mentions')} ({more}{listed})"] * bool(len(share))
+    what = [counted(number, name) for number, name in ((chains, "chains"), (mentions, "mentions")) if number]
     if what:
-        number = counted(chains + len(share), "close calls")
+        number = counted(chains + mentions, "close calls")
         said.append(f"{number} may cross {SURE} with more draws: {' and '.join(what)}.")
     return [" ".join(said)] * bool(said)
+
+
+def doubtful_labels(data: Any, named: Any, certainty: Any, draws: float) -> list[str]:
+    """Name the least certain labels of mentions, and those that are wrong by gold; nothing where there are none.
+
+    Parameters
+    ----------
+    data : mentions.
+    named : the truth, as a page writes it.
+    certainty : of the leading label of each mention.
+    draws : how many effective ones there are.
+    """
+    names, lead, labels = named.names(), named.lead.label, named.ids["class"]
+    order, told = np.argsort(certainty, kind="stable"), []
+    open_ = order[((certainty < SURE) | close_calls(certainty, draws))[order]][:_MOST_DOUBTFUL]
+    if len(open_):
+        which = "label (→ is a link) is" if len(open_) == 1 else "labels (→ is a link) are"
+        said = zip(names[open_], leading_classes(named, open_, draws=draws), strict=True)
+        told = [f"The most doubtful {which} {'; '.join(f'“{name}”: {label}' for name, label in said)}."]
+    gold = lead if data.gold_codes is None else np.asarray(data.gold_codes)
+    if len(wrong := order[((gold >= 0) & (gold != lead))[order]][::-1][:_MOST_DOUBTFUL]):
+        apart = [
+            f"“{names[item]}”, {labels[lead[item]]} ({probability(certainty[item], 2, draws)}) instead of "
+            f"{labels[gold[item]]}" for item in wrong.tolist()
+        ]  # fmt: skip
+        told.append(f"Wrong by gold: {'; '.join(apart)}.")
+    return [" ".join(told)] * bool(told)

@@ -15,7 +15,8 @@ from consilience.rounding import probability
 
 _MOST_CLUSTERS = 8  # that the first screen draws
 _MOST_ITEMS = 200  # More could not be told apart.
-_SHOWN = "In both figures each row and each column is an item; items of one cluster are next to each other"
+_SURE = 0.9  # Less sure pairs are drawn as the model has them.
+_SHOWN = "each row and each column is an item; items of one cluster are next to each other"
 
 
 class _Pairs(NamedTuple):
@@ -33,6 +34,12 @@ class _Pairs(NamedTuple):
     times: np.ndarray
     label: np.ndarray
 
+    @property
+    def sure(self) -> bool:
+        """Whether the model is so sure of each pair that a figure of its probabilities shows the clusters alone."""
+        same = self.label[:, None] == self.label
+        return bool(np.where(same, self.together, 1 - self.together).min() > _SURE)
+
 
 def together_blocks(fit: Any, view: int) -> list[Any]:
     """Return the picture of all pairs of items of a view, or of some, with what it shows in numbers."""
@@ -44,11 +51,12 @@ def together_blocks(fit: Any, view: int) -> list[Any]:
         return []
     pairs = _pairs(fit, view, shown)
     cut = f" {len(shown)} random items of {number:,} are shown." if len(shown) < number else ""
-    words = f"{_SHOWN}.{cut} {_of_pairs(pairs, if_none_missed(fit))} {_of_answers(pairs)}"
+    drawn = [] if pairs.sure else [views_figures.pairs_by_model(pairs.together, pairs.label)]
+    where = "In both figures" if drawn else "In the figure of pairs"
+    words = f"{where} {_SHOWN}.{cut} {_of_pairs(pairs, if_none_missed(fit))} {_of_answers(pairs)}"
     said = ratio(pairs.said, pairs.times)
     np.fill_diagonal(said, 1.0)
-    by_model = views_figures.pairs_by_model(pairs.together, pairs.label)
-    return [words.strip(), [by_model, views_figures.pairs_by_experts(said, pairs.label)]]
+    return [words.strip(), [*drawn, views_figures.pairs_by_experts(said, pairs.label)]]
 
 
 def shares_together(fit: Any, view: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -28,7 +28,7 @@ _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
 _MOST_CLASSES, _MOST_CONFUSIONS = 8, 25
 _FEWEST_ANNOTATIONS = 10  # of a true label, of which fewer leave the prior to speak
 
-_OF_MENTIONS = {"DN": "discourse-new", "DO": "discourse-old", "PR": "property", "NR": "non-referring"}
+OF_MENTIONS = {"DN": "discourse-new", "DO": "discourse-old", "PR": "property", "NR": "non-referring"}
 
 _MOST_ITEMS = 25
 _LEAST_GAIN = 0.05  # of labels, that is written with a digit
@@ -41,7 +41,7 @@ def annotator_sections(fit: Fit, frame: Any) -> list[Section]:
     elif "sensitivity" in frame:
         mentions = fit.data.unit == "mention"
         frame = beside_gold_by_class(fit, frame) if mentions else frame
-        parts = [_profiles(frame.replace({"class": _OF_MENTIONS}) if mentions else frame, mentions=mentions)]
+        parts = [_profiles(frame.replace({"class": OF_MENTIONS}) if mentions else frame, mentions=mentions)]
     else:
         return []
     if {"crowd", "confusion"} <= set(fit.member.table_names):
@@ -303,13 +303,14 @@ def _left_out(frame: Any, shown: Any, amount: str) -> list[str]:
 
 
 def _profiles(frame: Any, *, mentions: bool = False) -> Section:
+    frame = frame.rename(columns={"decisions": "candidates"})
     below, both = frame["sensitivity"] + frame["specificity"] < 1, frame["specificity"].notna().any()
     words = "Sensitivity is how often the annotator chooses a candidate of the class when it is true. "
     if mentions:
         words += (
             "A discourse-new mention names something for the first time; a discourse-old one leads to an earlier one. "
         )
-    words += "“Decisions” counts the candidates of the class that the annotator could choose. "
+    words += "“Candidates” is how many of the class the annotator could choose. "
     if both:
         words += (
             "Specificity is how often it is not chosen when it is false. Where both add up to less than one the "
@@ -325,17 +326,17 @@ def _profiles(frame: Any, *, mentions: bool = False) -> Section:
         words += f" {number:,} of them begin at {end:.2f}, the smallest value on the grid: read “or less”."
     by_gold = frame.attrs.get("by_gold", ())
     words += _clash(frame) if len(by_gold) else ""
-    by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
+    by_class = frame.groupby("class", sort=False)["candidates"].sum().sort_values(ascending=False)
     drawn: list[Any] = []
     hidden: list[str] = []
     for name in by_class.index[:_MOST_CLASSES]:
         of_class = frame[frame["class"] == name]
-        shown = shown_annotators(of_class, "sensitivity", ("sensitivity_lower", "sensitivity_upper"), "decisions")
-        hidden = hidden or _left_out(of_class, shown, "decisions")
+        shown = shown_annotators(of_class, "sensitivity", ("sensitivity_lower", "sensitivity_upper"), "candidates")
+        hidden = hidden or _left_out(of_class, shown, "candidates")
         series = {name: name for name in ("sensitivity", "specificity")[: 2 if both else 1]}
         worse = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
         title = f"Class {shown_name(name)}"
-        drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="decisions"))
+        drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="candidates"))
     named = {f"{name}_upper": "to" for name in ("sensitivity", "specificity")}
     named |= {"sensitivity_lower": "95 % from", "specificity_lower": "specificity, 95 % from"}
     order = np.argsort(frame["sensitivity"].to_numpy(), kind="stable")

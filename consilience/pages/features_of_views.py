@@ -19,19 +19,25 @@ _MOST_UNSURE = 20  # items in doubt that are drawn
 _MOST_FEATURES = 4  # of the table of features of each view
 
 
-def picture(fit: Any, view: int, draws: float) -> list[Any]:
+def picture(fit: Any, view: int, draws: float, *, at_top: bool = False) -> list[Any]:
     """Draw the items of a view over two directions of their features; of none, those whose cluster is least certain.
 
     Parameters
     ----------
     fit, view : of views.
     draws : effective ones: nothing surer is written.
+    at_top : whether the first screen has the figure of features, so that only what there is to know of it is returned.
     """
-    data, truth = fit.data, fit.truth
-    feature = np.asarray(data.feature)
-    if not data.num_features:
+    if not fit.data.num_features:
         return _unsure(fit, view, draws)
-    probability = truth.cluster_probability[:, view]
+    *told, drawn = by_features(fit, view)
+    return [" ".join(["The figure at the top shows the items by their features.", *told])] if at_top else [*told, drawn]
+
+
+def by_features(fit: Any, view: int) -> list[Any]:
+    """Draw the items of a view over two directions of their features, below what there is to know of the figure."""
+    data, truth = fit.data, fit.truth
+    feature, probability = np.asarray(data.feature), truth.cluster_probability[:, view]
     names = np.arange(data.num_features) if data.features is None else data.features
     try:
         plane = most_telling(feature, names, _weights(fit, view), probability)

@@ -45,6 +45,9 @@ _FEWEST_OUTSIDE = 5  # labels with a certainty that is not in the fullest bin
 MOST_DIGITS, MOST_DIGITS_OF_A_VOTE = 4, 2
 """After the point, of scores; a vote is off by more than a third one."""
 
+TITLE = "How right the model is"
+"""Of the section on the fit beside gold labels."""
+
 # Of the systems that a finding names, and of wrong labels; tables have all.
 _MOST_NAMED, _MOST_WRONG = 4, 5
 
@@ -239,7 +242,7 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     together = _of_dependence(gold, names, decisive)
     if not _tell_apart(gold.table):
         few = "There are too few labels of different certainties for a curve. Gold labels may also be wrong."
-        return Section("Against the gold labels", [said, *of_gold, few, *together], f"right {gold.right_text}")
+        return Section(TITLE, [said, *of_gold, few, *together], f"right {gold.right_text}")
     # No term of its sum is above that of the floor, and none is below zero.
     floored = score.log_score * score.items >= -np.log(LEAST_PROBABILITY)
     floor = f" (a probability below {LEAST_PROBABILITY:f} counts as that, or it could be infinite)" if floored else ""
@@ -266,7 +269,7 @@ def gold_section(gold: BesideGold, names: Any, decisive: Decisive | None = None,
     table = Table(gold.curve.rename(columns=names), "Labels by certainty, and the share that is right.")
     more = More("The figure in numbers, and scores of calibration", [table, how])
     blocks = [said, *of_gold, read, curve, *together, more]
-    return Section("Against the gold labels", blocks, f"matches {gold.counts}")
+    return Section(TITLE, blocks, f"matches {gold.counts}")
 
 
 def _of_dependence(gold: BesideGold, names: Any, decisive: Decisive | None) -> list[Any]:
@@ -306,7 +309,7 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
         words += f" Wrong: {_listed(gold, names)}."
     of_gold = [unnamed.strip()] * bool(unnamed)
     if not len(vote.right):
-        return Section("Against the gold labels", [words, *of_gold], "all are tied")
+        return Section("How right the vote is", [words, *of_gold], "all are tied")
     how = (
         "Intervals are 95 % intervals (Wilson) if the items with gold labels are a random sample. Gold labels may "
         "also be wrong: all this measures agreement with them."
@@ -318,7 +321,7 @@ def _of_a_vote(gold: BesideGold, vote: Won, names: Any, unnamed: str) -> Section
     table = reliability_table(vote.share, vote.right)[list(columns)].rename(columns=columns)
     without = " (ties left out)" * bool(vote.ties)
     caption = f"Labels that won{without}, by their share of the votes, and the share that is right."
-    return Section("Against the gold labels", [words, *of_gold, how, Table(table, caption)], f"right {vote.won}")
+    return Section("How right the vote is", [words, *of_gold, how, Table(table, caption)], f"right {vote.won}")
 
 
 def _by_chance(table: Any) -> float:

@@ -253,7 +253,7 @@ def annotators_by_gold(fit: Any) -> list[Section]:
     parts = [(frame["annotator"].iloc[at], *within(share[at], low[at], high[at])) for at in (0, -1)[: len(order)]]
     gist = " to ".join(f"“{name}” {value} [{one}, {other}]" for name, value, one, other in parts)
     table = Table(frame, "Annotators, lowest share first.")
-    return [Section("Annotators against the gold labels", [words, table], f"right: {gist}")]
+    return [Section("How right each annotator is", [words, table], f"right: {gist}")]
 
 
 def _intervals(data: Any, codes: np.ndarray) -> str:

@@ -19,18 +19,18 @@ from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.intervals import ends
 from consilience.models.truth.partitions import pairs_together
 from consilience.models.truth.truth import PARTITION
-from consilience.pages import Page, Section, Table
+from consilience.pages import MOST_ACTIONS, Action, Page, Section, Table
 from consilience.pages.agreement_by_chance import Weighed, surer_links, surer_records, weighed
 from consilience.pages.dates_in_parts import dates_to_split
 from consilience.pages.linkage_first import first_figure, line_of_links, links_section
 from consilience.pages.linkage_next import next_steps
 from consilience.pages.links_found import among, found_of_all
 from consilience.pages.links_within import between_and_within, in_doubt
-from consilience.pages.record_pairs import fields_section, review_list
+from consilience.pages.record_pairs import fields_section, near_cut, review_list
 from consilience.pages.run import kinds_of
 from consilience.pages.typing_errors import typing_errors
-from consilience.printing import counted, percent, percents
-from consilience.rounding import written
+from consilience.printing import counted, joined, percent, percents
+from consilience.rounding import decimals, probability, written
 
 _NEARLY_ALL = 0.999  # Of all links.
 _UNKNOWN = float("nan"), float("nan"), float("nan")  # mean and interval
@@ -38,11 +38,11 @@ _MANY_WRONG, _FEW_WRONG = 10, 0.1  # Links: from so many on as whole numbers, an
 _EVEN = 0.5           # The threshold from which on a pair is more probably a link than not.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _LINKS = {
-    "threshold": "lowest log odds of a candidate", "links_cut": "links in the pairs given up",
+    "threshold": "lowest log odds of a compared pair", "links_cut": "links in the pairs given up",
     "links_alike": "links in the pairs of records like others",
     "entities_corrected": "change in the number of entities due to links that were not compared",
     "disagreement": "links that differ in another number of fields than expected, as a share (0 is a perfect fit)",
-    "largest_component": "records in the largest group that candidates connect",
+    "largest_component": "records in the largest group that compared pairs connect",
 }
 _MOST_CLUSTERS = 10
 _COUNTS = ("merge-moves", "merge-pairs")
@@ -62,20 +62,21 @@ def linkage_page(
         raise UnsupportedRequest("class_groups= groups classes, and linked records have none")
     if any(system.kind != PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
-    own, typos, known = weighed(fit), typing_errors(fit), _by_known(fit)
+    own, known = weighed(fit), _by_known(fit)
+    actions = next_steps(fit, own, typing_errors(fit))
     return Page(
         f"Linkage of {counted(fit.data.num_records, 'records')}", line_of_links(fit),
         [*linkage_sections(fit, own), *system_sections(fit, systems, metric, **policies)],
-        verdict=known or _account(fit), numbers=_numbers(fit, own), figure=first_figure(fit),
+        verdict=known or _account(fit, actions), numbers=_numbers(fit, own), figure=first_figure(fit),
         findings=[*_with_remedy(fit, own), *between_and_within(fit), *in_doubt(fit, surer_records(fit, own))],
-        actions=next_steps(fit, own, typos), method=_by_pairs(fit),
+        actions=actions, method=_by_pairs(fit),
     )  # fmt: skip
 
 
 def _with_remedy(fit: Any, own: Weighed) -> list[str]:
     """Say which links are surer than stated, and what mends that, where the first step does."""
-    split = dates_to_split(own, kinds_of(fit.attributes.get("fields", "")))
-    return [f"{text} Splitting the date (step 1) repairs this." if split else text for text in surer_links(fit, own)]
+    split = bool(dates_to_split(own, kinds_of(fit.attributes.get("fields", ""))))
+    return [f"{text}{' Splitting the date (step 1) repairs this.' * split}" for text in surer_links(fit, own)]
 
 
 def _numbers(fit: Any, own: Weighed) -> dict[str, Any]:
@@ -200,15 +201,21 @@ def expected_words(fit: Any) -> str:
             f"{share_of(right)} of the {links} to be correct ({percents(*ends_)}, 95 %), and to have found "
             f"{share_of(known)} of {of} ({percents(*others)}, 95 %)"
         )
-    seen = f" ({percent(expected.recall)} of those among the pairs looked at)" if of == "all links" else ""
+    seen = f" ({percent(expected.recall)} of those among the compared pairs)" if of == "all links" else ""
     return (
         f"{share_of(expected.precision)} of the {links} to be correct, and "
         f"to have found {share_of(found)} of {of}{seen}{f': {doubt}' if doubt else ''}"
     )
 
 
-def _account(fit: Any) -> str:
-    """Say what the links are good for: how right they are, as the model expects, if it holds and nothing checked it."""
+def _account(fit: Any, actions: Sequence[Action]) -> str:
+    """Say what the links are good for: how right they are, as the model expects, and which steps come before use.
+
+    Parameters
+    ----------
+    fit : of records.
+    actions : the steps.
+    """
     expected, count = expected_scores(fit), num_entities(fit)
     if not expected.predicted_pairs:
         return "The estimate joins no records."
@@ -218,7 +225,10 @@ def _account(fit: Any) -> str:
     if count.doubt:
         return f"Check {links} by hand before you use them: {count.doubt}."
     checked = "" if fit.data.entity is not None else ", but no known link confirms that"
-    return f"Treat {links} as a draft: the model expects {expect} of them to be wrong{checked}."
+    steps = [str(place) for place, one in enumerate(actions[:MOST_ACTIONS], 1) if "review" in one.command]
+    which = f"step{'s' * (len(steps) > 1)} {joined(steps)}" if steps else ""
+    before = f" Decide the pairs in doubt ({which}) before you use them." * bool(steps)
+    return f"Treat {links} as a draft: the model expects {expect} of them to be wrong{checked}.{before}"
 
 
 def _by_known(fit: Any) -> str:
@@ -246,7 +256,7 @@ def _known_interval(count: Any) -> bool:
 def linkage_sections(fit: Any, own: Weighed) -> list[Section]:
     """Return the sections of a fit of records, and of what its fields weigh."""
     parts = [
-        fields_section(fit, own), review_list(fit, surer_records(fit, own)), links_section(fit), _thresholds(fit),
+        review_list(fit, surer_records(fit, own)), fields_section(fit, own), links_section(fit), _thresholds(fit),
         _unlinkable(fit), _number(fit), _known(fit), _lost(fit), _cleaning(fit), _patterns(fit),
     ]  # fmt: skip
     return [part for part in parts if part is not None]
@@ -310,7 +320,8 @@ def _least_certain(fit: Any) -> list[Any]:
     those = f"{len(shown):,} of the {counted(len(table), 'entities')}" if len(shown) < len(table) else "the entities"
     caption = f"The least certain entities: {those} with several records."
     every = f"“consilience table RUN matching_sets” has a row for each of the {fit.data.num_records:,} records."
-    return [Table(shown, caption), every]
+    texts = {columns["probability"]: [near_cut(one) for one in shown[columns["probability"]]]}
+    return [Table(shown, caption, texts=texts), every]
 
 
 def _thresholds(fit: Any) -> Section | None:
@@ -333,7 +344,7 @@ def _thresholds(fit: Any) -> Section | None:
             " Both are means of the draws under “Clusters”; bands and brackets cover 95 % of these draws."
         )
         texts = {
-            name: [_with_ends(*row) for row in table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy()]
+            name: _with_ends(table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy())
             for name in ("precision", "recall")
         }
     shown = _rows_that_differ(table[columns].rename(columns={"clusters": "entities"}), texts)
@@ -362,14 +373,16 @@ def _rows_that_differ(table: Any, texts: Mapping[str, Sequence[str]]) -> Table:
     return Table(table.iloc[first], "Thresholds.", texts=kept)
 
 
-def _with_ends(value: float, low: float, high: float) -> str:
-    """Write a share with its interval; alone where draws do not differ, or in too few of them."""
-    text, low_text, high_text = (f"{one:.3f}" for one in (value, low, high))
-    if text == "1.000" and value < 1:
-        text = "> 0.999"
-    if low_text == high_text or low == high:
-        return text
-    return f"{text} [{low_text}, {high_text}]".replace(" ", "\N{NO-BREAK SPACE}")
+def _with_ends(rows: np.ndarray) -> list[str]:
+    """Write shares with their intervals, as precisely as the widest allows; alone where draws hardly differ."""
+    digits = max(2, min((decimals(low, high) for _, low, high in rows if high > low), default=3) - 1)
+    texts = []
+    for value, low, high in rows.tolist():
+        text = probability(value, digits) if value < 1 else f"{value:.{digits}f}"
+        ends_ = [f"{one:.{digits}f}" for one in (low, high)]
+        spread = f" [{', '.join(ends_)}]" if ends_[0] != ends_[1] else ""
+        texts.append(f"{text}{spread}".replace(" ", "\N{NO-BREAK SPACE}"))
+    return texts
 
 
 def _unlinkable(fit: Any) -> Section | None:
@@ -404,18 +417,18 @@ def _renamed(frame: Any, names: Mapping[str, str]) -> Any:
 
 
 def _lost(fit: Any) -> Section | None:
-    """Show what the candidates leave out."""
+    """Show what the compared pairs leave out."""
     if "loss" not in fit.member.table_names or not len(table := fit.table("loss")):
         return None
     words = (
-        "Only pairs of records that agree on enough fields are compared; these are the candidates, and leaving out the "
-        "others is called blocking. The tables show which links the model expects to be made and missed. This is valid "
-        "only if linked pairs look as the model predicts."
+        "Only pairs of records that agree on enough fields are compared; leaving out the others is called blocking. "
+        "The tables show which links the model expects to be made and missed. This is valid only if linked pairs look "
+        "as the model predicts."
     )
     known = table.set_index("quantity")["value"]
     frame = table[~table["quantity"].isin(["found_share", "completed", "entities"]) & (table["value"] != 0)]
     if (table["value"][table["quantity"] == "completed"] == 1).any():
-        words += " What the model learned from links includes links that are no candidates."
+        words += " What the model learned from links includes links outside the compared pairs."
     words += " To quote, use the first and last share; the shares between them show where links are lost." * (
         expected_scores(fit).predicted_pairs > 0 and found_of_all(fit)[1] == "all links"
     )
@@ -431,8 +444,8 @@ def _lost(fit: Any) -> Section | None:
     shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
     found = float(known.get("found_share", np.nan))
-    gist = f"the candidates are expected to contain {percent(found)} of all links" if np.isfinite(found) else ""
-    shares, out = _shares(fit), Table(shown, "The candidates, and what they leave out.")
+    gist = f"the compared pairs are expected to contain {percent(found)} of all links" if np.isfinite(found) else ""
+    shares, out = _shares(fit), Table(shown, "The compared pairs, and what they leave out.")
     return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)
 
 

@@ -35,7 +35,7 @@ def written_files(fit: Any) -> list[str]:
 
 
 def links_section(fit: Any) -> Section | None:
-    """Tabulate the links, the surest first, and say where they stand."""
+    """Tabulate the links, the least certain first, and say where they stand."""
     import pandas
 
     data = fit.data
@@ -43,14 +43,14 @@ def links_section(fit: Any) -> Section | None:
     if not len(one):
         return None
     chance = fit.truth.pairs().of(one, other)
-    order = np.argsort(-chance, kind="stable")[:MOST_ROWS]
+    order = np.argsort(chance, kind="stable")[:MOST_ROWS]
     rows = [
         (data.records[a], data.records[b], own, _differences(data, a, b))
         for a, b, own in zip(one[order].tolist(), other[order].tolist(), chance[order].tolist(), strict=True)
     ]
     frame = pandas.DataFrame(rows, columns=["record", "linked with", "probability", "differs in"])
     texts = {"probability": [near_cut(own) for own in frame["probability"]]}
-    table = Table(frame, "Links, most probable first.", of="pairs", texts=texts, total=len(one))
+    table = Table(frame, "Links, least probable first.", of="pairs", texts=texts, total=len(one))
     number = counted(len(one), "links")
     files = written_files(fit)
     if files:

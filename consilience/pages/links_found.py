@@ -19,7 +19,7 @@ def found_of_all(fit: Any) -> tuple[float, str]:
 
 def among(fit: Any) -> str:
     """Say among which pairs links were looked for."""
-    return "among the pairs looked at" if fit.data.candidate is None else "among the pairs given"
+    return "among the compared pairs" if fit.data.candidate is None else "among the pairs given"
 
 
 def pairs_of_records(data: Any) -> tuple[int, int]:

@@ -13,12 +13,10 @@ from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
 from consilience.notes import Level
 from consilience.pages import SURE, Action, assumed, rankings_agree, who_agrees
 from consilience.pages.annotators_by_gold import clearly_low
-from consilience.pages.chains import (
-    what_to_read,
-)
-from consilience.pages.crowd import (
-    next_gain,
-)
+from consilience.pages.chains import what_to_read
+from consilience.pages.crowd import OF_MENTIONS, next_gain
+from consilience.pages.gold import TITLE
+from consilience.pages.gold_chains import right_by_annotator
 from consilience.pages.gold_needed import more_gold
 from consilience.pages.items import effective_draws
 from consilience.pages.next_steps import (
@@ -128,6 +126,7 @@ def _chance_alone(fit: Fit, blind: str) -> list[Action]:
     if fit.data.unit != "mention":
         return [Action(f"Review {blind}, whose labels may agree by chance alone", section="Annotators")]
     words = f"Fit again without {blind}, who may agree with the others only by chance, and see what changes"
+    words += f".{right.removesuffix('.')}" if (right := right_by_annotator(fit, blind.split(", "))) else ""
     words += "" if is_counted(fit) else ". This need not be better, because the model learns how often annotators err"
     return [Action(f"{words}:", who_agrees.left_out(fit, blind.split(", ")))]
 
@@ -138,7 +137,7 @@ def _checked_first(found: Any, named: Any) -> list[Action]:
         return []
     name = named.names()[found.decisive.item]
     words = f"Check the gold label of “{name}”, on which the certainty of many other labels depends"
-    return [Action(words, section="Against the gold labels")]
+    return [Action(words, section=TITLE)]
 
 
 def _written_labels(fit: Fit) -> list[Action]:
@@ -273,17 +272,26 @@ def _worst(annotators: Any, blind: str) -> str:
     if not score or annotators["annotator"].nunique() <= _MOST_NAMED:
         return ""
     if score == "sensitivity":  # of several classes, each as often as there is something to choose
+        lowest = annotators[annotators["decisions"] > 0].sort_values("sensitivity", kind="stable")
         annotators = annotators.assign(sensitivity=annotators["sensitivity"] * annotators["decisions"])
         sums = annotators.groupby("annotator")[["sensitivity", "decisions"]].sum()
         means = sums["sensitivity"] / sums["decisions"].clip(lower=1)
     else:
         means = annotators.set_index("annotator")[score]
     worst = means.nsmallest(_MOST_NAMED).index.astype(str)
-    named = ", ".join(f"“{name}”" for name in worst if name not in blind.split(", "))
+    kept = [name for name in worst if name not in blind.split(", ")]
     if score == "sensitivity":  # whose intervals seldom rank those of mentions
-        after = f" after {blind}" * any(name in blind.split(", ") for name in worst)
-        return f"{after}: {named}" if named else ""
+        after = f" after {blind}" * (len(kept) < len(worst))
+        return f"{after}: {joined([_lowest_class(lowest, name) for name in kept])}" if kept else ""
+    named = ", ".join(f"“{name}”" for name in kept)
     return f", starting with {named}" if named else ""
+
+
+def _lowest_class(profiles: Any, name: str) -> str:
+    """Name an annotator with the class to which the sensitivity is lowest, the first of theirs in a sorted table."""
+    row = profiles[profiles["annotator"].astype(str) == name].iloc[0]
+    value, low, high = (f"{row[f'sensitivity{end}']:.2f}" for end in ("", "_lower", "_upper"))
+    return f"“{name}” to {OF_MENTIONS.get(row['class'], row['class'])} ({value} [{low}, {high}])"
 
 
 def _lowest_of_votes(annotators: Any) -> str:

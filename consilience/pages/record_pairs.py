@@ -29,13 +29,10 @@ DOUBTFUL = IN_DOUBT[1]  # Records whose entity is as certain as this are nothing
 _MOST_GROUPS = 20
 SHOWN = IN_DOUBT[0]  # Records that belong to an uncertain one with less probability are shown only if none has more.
 _MOST_WATERFALLS = 5
-_OPEN = 2  # Of these.
 _TERMS = {"prior": "before comparing"}
 _MIDDLE = "For comparison, a typical link: "
 _NONE_BY_CHANCE = " A field that the model expects to be equal by chance far too often has none."
-_LOG_ODDS = (
-    "Log odds of 0 are a probability of 0.5, +3 is 0.95 and −3 is 0.05."
-)
+_LOG_ODDS = "Log odds of 0 are a probability of 0.5, +3 is 0.95 and −3 is 0.05."
 
 
 def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
@@ -61,10 +58,10 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
         "the estimate. ≠ marks a value that differs from the first record, and – a missing value."
     )
     how = (
-        "Read the bars from the top: the log odds start at those of two records neither of which belongs with a "
-        "third, each field moves them, and the last bar is the sum. Blue bars speak for one entity, orange bars "
-        "against it. The two shares before each number are how often the model expects this outcome among links and "
-        "among other pairs with this value."
+        f"First the pair in most doubt. {_LOG_ODDS} Read its bars from the top: the log odds start at those of two "
+        "records neither of which belongs with a third, each field moves them, and the last bar is the sum. Blue bars "
+        "speak for one entity, orange bars against it. The two shares before each number are how often the model "
+        "expects this outcome among links and among other pairs with this value."
     )
     in_full = [
         "The model expects the two shares among links and among other pairs whose first record has this value: how "
@@ -87,12 +84,11 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     bars = _waterfalls(fit, pairs, middle)
     in_full += ["The last pair is a typical link: half of all links are at least as certain."] * bool(middle)
     told = [how, More("How the bars are computed", in_full)] if bars else []
-    folded = [More(f"{counted(len(bars) - _OPEN, 'more pairs')} explained", bars[_OPEN:])] if bars[_OPEN:] else []
-    blocks = [words, shown, *([more] if left_out else []), *told, *bars[:_OPEN], *folded]
+    folded = [More(f"{counted(len(bars) - 1, 'more pairs')} explained", bars[1:])] if bars[1:] else []
+    blocks = [*told[:1], *bars[:1], *told[1:], *folded, words, shown, *([more] if left_out else [])]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} in doubt (certainty below {DOUBTFUL})"
     known = 0 if surer is None else int(surer[doubtful].sum())
     gist += f"; {len(doubtful) - known:,} with equal values weighed as in Findings" * bool(known)
-    gist += f"; {counted(len(bars), 'pairs')} explained field by field" * bool(bars)
     return Section("Review list", blocks, gist)
 
 
@@ -178,7 +174,7 @@ def _waterfall(one: Any, other: Any, table: Any, reach: Sequence[float], before:
         begun = row.sum
     alone = terms[-1]
     rows.append(Bar("sum", alone.sum, _signed(alone.sum)))
-    own, all_ = f"{alone.probability:.3f}", f"{last.probability:.3f}"
+    own, all_ = near_cut(alone.probability), near_cut(last.probability)
     caption = f"{before}{one} and {other}: log odds {_signed(alone.sum)}, probability {own}"
     caption += f" alone; {all_} with other records, the restriction and labels" * (own != all_)
     heads = ("field and values", "running log odds, with the probability", "links / others, added")
@@ -276,7 +272,8 @@ def fields_section(fit: Any, own: Weighed) -> Section | None:
     similar = fit.attributes.get("similar")
     words += f"Values are compared for equality{f', except by similarity: {similar}' if similar else ''}."
     fields = fit.table("fields").rename(columns={"distortion": "share with an error"})
-    blocks: list[Any] = [words, Table(fields, "Fields.", of="fields")]
+    texts = {"share with an error": [probability(value, 2) for value in fields["share with an error"]]}
+    blocks: list[Any] = [words, Table(fields, "Fields.", of="fields", texts=texts)]
     title, gist = "Fields", ""
     if own.table is not None:
         blocks, title = [*_weights(fit, own), *blocks], "Match weights"
@@ -305,10 +302,11 @@ def _weights(fit: Any, own: Weighed) -> list[Any]:
     how = (
         "How much each field adds to the log odds of a match where it is equal or differs, averaged over its values; "
         "an equal rare value adds more. The table also shows how often this happens among links and among other "
-        f"pairs, counting each pair by its probability. {_LOG_ODDS} Ranges (95 %) cover only the uncertainty about the "
-        f"share of links; the full uncertainty is larger.{_NONE_BY_CHANCE if misjudged.any() else ''}"
+        f"pairs, counting each pair by its probability. {'' if tells_pairs(fit) else f'{_LOG_ODDS} '}Ranges (95 %) "
+        "cover only the uncertainty about the share of links; the full uncertainty is larger."
+        f"{_NONE_BY_CHANCE if misjudged.any() else ''}"
     )
-    text = {name: [_share(value) for value in weights[name]] for name in shares}
+    text = {name: [probability(value, 2) for value in weights[name]] for name in shares}
     table = Table(
         weights[["field", "outcome", *names]].rename(columns=names), "Match weights by field and outcome.",
         of="weights", texts={shares[name]: words for name, words in text.items()},

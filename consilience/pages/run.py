@@ -390,6 +390,8 @@ def fitting_lines(fit: Fit) -> str:
         model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
         file = fit.attributes.get("data_file")
         source = fit.data.read_from.replace("…", repr(file), 1) if file else fit.data.read_from
+        if beside := fit.attributes.get("features_file"):
+            source = source.replace("features=…", f"features={beside!r}")
         read = f"data = cs.{fit.data.reader or 'load'}({source}){fit.data.after_reading}"
         made = f"{read}  {data_hash}\nfit = cs.fit({model}, data, {run}{_chosen(fit)}"
     return f"{before}{made}"

@@ -18,7 +18,7 @@ from consilience.pages.answers_against import by_expert, most_contrary, table_by
 from consilience.pages.clusters_allowed import clusters_allowed, evidence, is_found, most_otherwise
 from consilience.pages.clusters_together import shares_together, together_blocks
 from consilience.pages.common_pairs import common_pairs
-from consilience.pages.features_of_views import feature_table, picture
+from consilience.pages.features_of_views import by_features, feature_table, picture
 from consilience.pages.items import effective_draws
 from consilience.pages.items_of_views import (
     clusters_table,
@@ -57,10 +57,7 @@ _MOST_SIZES = 5       # Of clusters in a key figure.
 _MOST_DRAWN = 15      # Experts whose views are drawn on the first screen.
 _MOST_FOUND = 2       # Views, and uncertain experts, of which the first screen tells.
 _NO_CHANGE = "the clusters would hardly change if any one were asked again"
-_TO_ASK = (
-    ("Answers worth asking again", "Ask again where answers contradict the others"),
-)
-"""What to do, by the title of its section; one without such pairs has another title."""
+_WORTH_ASKING = "Answers worth asking again"
 
 
 def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any) -> Page:
@@ -97,7 +94,7 @@ def _actions(found: _Found, parts: list[Section]) -> list[Action]:
         *_ask_again(found),
         Action("Save the clusters of items:", "consilience table RUN views --csv clusters.csv"),
         *_check(found),
-        *(Action(words, section=part.title) for part in parts for title, words in _TO_ASK if part.title == title),
+        *[Action("Ask again where answers contradict the others", section=_WORTH_ASKING)] * bool(found.worth),
         *(Action("Ask these pairs next; all:", "consilience table RUN questions", part.title) for part in parts
           if part.title == "Pairs to ask next" and (found.open or found.asked["gain"].max() >= gains.WORTH)),
         *_other_clusters(fit),
@@ -131,13 +128,15 @@ def _all_in_tiles(found: _Found) -> bool:
 
 
 def _first_figure(found: _Found) -> Any:
-    """Draw who has which view; of a single one how often experts call items of its clusters together."""
+    """Draw who has which view; of a single one its items by features, or how often experts call them together."""
     fit, truth = found.fit, found.fit.truth
     held = _held(truth)
     if _views_are_first(found):
         return _views_of_experts(found, np.lexsort([-found.experts["weight"], found.experts["view"]]))
-    shares = shares_together(fit, held[0]) if len(held) == 1 else None
-    return None if shares is None else first_figures.said_together(*shares)
+    if len(held) != 1 or not fit.data.num_features:
+        shares = shares_together(fit, held[0]) if len(held) == 1 else None
+        return None if shares is None else first_figures.said_together(*shares)
+    return by_features(fit, held[0])[-1]
 
 
 class _Found:
@@ -264,7 +263,7 @@ def _contrary(found: _Found) -> list[str]:
 
     And, where there is one view, whether the clusters change without the answers of that expert.
     """
-    if not (who := most_contrary(found.of_whom)):
+    if not (who := most_contrary(found.of_whom, share=not _all_in_tiles(found))):
         return []
     return [f"{who}.", *[found.without] * bool(found.without)]
 
@@ -309,7 +308,8 @@ def _search_again(fit: Any) -> list[Action]:
 def _again(fit: Any, **given: Any) -> str:
     """Return the command that fits the data again, with other options."""
     file = shlex.quote(fit.attributes.get("data_file", "ANSWERS.csv"))
-    words = [file, *["--features ITEMS.csv"] * bool(fit.data.num_features)]
+    features = f"--features {shlex.quote(fit.attributes.get('features_file', 'ITEMS.csv'))}"
+    words = [file, *[features] * bool(fit.data.num_features)]
     words += [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in (changed(fit) | given).items()]
     return f"consilience fit {fit.member.name} {' '.join(words)}"
 
@@ -328,9 +328,11 @@ def views_sections(fit: Any) -> list[Section]:
 def _sections(found: _Found) -> list[Section]:
     fit, frame = found.fit, found.experts
     order = np.lexsort([-frame["weight"], frame["view"]])
+    first = [_grouping(found, order), *_views(found)]
+    first = [*first[1:], first[0]] if _all_in_tiles(found) else first  # where of experts there is little to tell
     return [
-        _grouping(found, order), *_views(found), _number(found), reliability_section(fit, frame.iloc[order]),
-        _contradictions(found), *_questions(found), *silent_items(fit),
+        *first, _number(found), reliability_section(fit, frame.iloc[order]), _contradictions(found),
+        *_questions(found), *silent_items(fit),
     ]  # fmt: skip
 
 
@@ -353,11 +355,8 @@ def _number(found: _Found) -> Section:
     elif not len(restarts):
         blocks.append(agreement_of_runs(fit))
         blocks += [TRUST] * (fit.truth.most_clusters == MEASURED_AT and fit.data.num_features > 0)
-    blocks.append(Heading("How many clusters a view may have"))
-    if len(fit.table("evidence")) < 2:
-        blocks.append("No other limit was tried. Gibbs sampling with --clusters auto compares 2, 3, … clusters.")
-    else:
-        blocks += evidence(fit)
+    if len(fit.table("evidence")) > 1:  # else a finding and a step say so
+        blocks += [Heading("How many clusters a view may have"), *evidence(fit)]
     gist = f"{counted(found.most, 'views')}, {_how_surely(found)}"
     return Section(NUMBER_TITLE, [*blocks, *([drawn] if drawn else [])], gist)
 
@@ -441,8 +440,9 @@ def _views(found: _Found) -> list[Section]:
         if number == 0 and len(used) > _MOST_VIEWS:
             words = f"The {_MOST_VIEWS} of {len(used)} views with most experts are shown. {words}"
         trust = trust_of(fit, view, measured=number == 0)
-        blocks = [words, *together_blocks(fit, view), *clusters_table(fit, view), trust]
-        blocks += [*picture(fit, view, found.draws), *feature_table(fit, view)]
+        drawn = picture(fit, view, found.draws, at_top=len(used) == 1)
+        blocks = [words, *drawn, *clusters_table(fit, view), trust]
+        blocks += [*together_blocks(fit, view), *feature_table(fit, view)]
         sections.append(Section(f"View {numbered(view)}", blocks, _sizes_of(fit, view)))
         sections.append(items_section(fit, view, found.draws))
     return sections
@@ -480,7 +480,7 @@ def _sizes_of(fit: Any, view: int) -> str:
 def _contradictions(found: _Found) -> Section:
     table, number = found.against, found.fit.data.num_constraints
     again = found.again
-    title = "Answers worth asking again" if found.worth else "Answers that contradict the clusters"
+    title = _WORTH_ASKING if found.worth else "Answers that contradict the clusters"
     if not len(table):
         return Section("Contradictions", ["No answer contradicts the clusters."])
     least = "At least " if len(table) == _LOOKED_AT else ""
@@ -518,7 +518,7 @@ def _of_one(found: _Found, who: Any) -> list[Any]:
     own = found.against[found.against["expert"] == who]
     apart = own["together"] > 0.5
     words = f"{kinds_in_words(found.fit, found.against, who)}. {spread_in_words(found.fit, who)}".strip()
-    blocks: list[Any] = [words, *[f"The comparison without {who}, above, {HOW}"] * bool(found.without)]
+    blocks: list[Any] = [words, *[f"The comparison without {who}, under Findings, {HOW}"] * bool(found.without)]
     for which, name in ((~apart, "together, in different clusters"), (apart, "apart, in one cluster")):
         if which.any():
             listed = _as_written(own[which])

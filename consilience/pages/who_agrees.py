@@ -10,8 +10,8 @@ from scipy import special
 
 from consilience.models.crowd.gate import BLIND, signal
 from consilience.models.majority_vote import as_annotations
-from consilience.pages import Code, Section, Table
-from consilience.pages.run import changed, is_counted
+from consilience.pages import Section, Table
+from consilience.pages.run import changed
 from consilience.printing import counted
 
 TITLE = "Agreement with the others"
@@ -52,7 +52,6 @@ def agreement_with_others(fit: Any, named: Any = None) -> list[Section]:
     blocks: list[Any] = [words, table]
     for one in weak[:_LOOKED_AT].tolist():
         blocks.append(_labels(fit, named or fit.truth, one, str(names[one])))
-    blocks += _to_leave_out(fit, [str(names[one]) for one in weak])
     return [Section(TITLE, blocks, f"{len(weak):,} of {counted(len(known), 'annotators')} below {BLIND:g}")]
 
 
@@ -84,14 +83,3 @@ def left_out(fit: Any, names: Sequence[str]) -> str:
     rows = f"{read}.to_pandas().query({f'annotator_id not in {list(names)!r}'!r})"
     settings = "".join(f", {name}={value!r}" for name, value in changed(fit).items())
     return f"cs.fit({fit.member.name!r}, cs.read_mentions({rows}){settings})"
-
-
-def _to_leave_out(fit: Any, names: list[str]) -> list[Any]:
-    """Say how to fit again without some annotators; nothing of none."""
-    if not names:
-        return []
-    words = "If these labels look like guesses, leave them out and fit again, in Python:" if is_counted(fit) else (
-        "To see what these labels change, fit again without them, in Python. The result need not be better, because "
-        "the model learns how often each annotator errs:"
-    )  # fmt: skip
-    return [words, Code(left_out(fit, names), "To leave annotators out")]

@@ -419,7 +419,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             f"by how the linked records differ, {100 * float(posterior.found_share):.1f} % of all links are among the "
             "candidates: the number of entities is not corrected for the others"
         )
-    expected = f"the model expects {100 * float(posterior.found_share):.1f} % of all links among the candidates"
+    expected = f"the model expects {100 * float(posterior.found_share):.1f} % of all links among the compared pairs"
     if not posterior.tells_hidden():
         why = "the linked pairs do not look as it expects"
         if posterior.differing[0].sum() < LEAST_LINKS:
@@ -427,7 +427,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
     more = "hardly any" if mean - corrected < _HARDLY_ANY else f"about {mean - corrected:,.1f}"
-    return f"{expected}, that is the pairs compared; among the others {more} more links are expected"
+    return f"{expected}; among the others {more} more links are expected"
 
 
 MODEL = Model(

@@ -62,7 +62,7 @@ def test_gold_labels_that_the_fit_used_calibrate_nothing(files, capsys):
     assert main(["table", str(files / "run"), "calibration"]) == 1
     assert "--gold ignore" in capsys.readouterr().err
     cs.report(cs.load_fit(files / "run"), path=files / "used.html")
-    assert "Against the gold labels" not in page(files / "used.html")
+    assert "How right the model is" not in page(files / "used.html")
 
 
 def test_the_table_is_one_of_the_fit(files, capsys):
@@ -94,7 +94,7 @@ def test_the_page_begins_with_gold_labels(files):
             "“copies” scores 0.83 against the gold labels of 60 items, and more by the vote: 0.99 to 1.00",
             "“knows” scores 1.00 against the gold labels of 60 items, and less by the vote: 0.83, at least",
             "Intervals by the vote are too narrow.",
-            "Against the gold labels right 50 of 60; 0 tied, 10 wrong",
+            "How right the vote is right 50 of 60; 0 tied, 10 wrong",
             "Of 60 gold labels, the vote matches 50; 0 tied, 10 wrong. Of the 60 items whose vote is not tied, 50 are "
             "right (0.833 [0.720, 0.907], 95 %). Wrong: i00, i01, i02, i03, i04, 5 more.",
             "Labels that won, by their share of the votes",

@@ -266,7 +266,7 @@ def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     assert re.search(told, words(head))
     assert words(head).count("too narrow") <= 2  # a finding, and the figure
     html = pages["labels"][2]
-    shown = words(section(html, "Against the gold labels"))
+    shown = words(section(html, "How right the model is"))
     assert re.search(r"matches \d+ of \d+ gold labels \(\d+\.\d expected\)", shown)
     assert re.search(r"right for \d+ of them \(\d\.\d+ \[0\.\d+, \d\.\d+\], 95 % interval\)", shown)
 

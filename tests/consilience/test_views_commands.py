@@ -202,6 +202,14 @@ def test_new_items_with_other_features(folder, tmp_path, refused):
     assert "the features are not those of the fit: 'depth'" in error
 
 
+def test_a_page_names_the_file_of_features(fit, tmp_path):
+    """By its name alone, as it was given by an absolute path."""
+    page = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert fit.attributes["features_file"] == "items.csv"
+    assert "cs.read_constraints(&#39;pairs.csv&#39;, features=&#39;items.csv&#39;)" in page
+    assert "ITEMS.csv" not in page
+
+
 def test_the_model_is_described(printed):
     out = printed("models", "expert-views")
     for told in ("--clusters", "--concentration", "--weight-scale", "item_a", "fit.questions()"):

@@ -22,7 +22,7 @@ def fit():
 def test_who_clearly_errs_most_is_asked_why(fit, monkeypatch):
     whose = "(24.7 % of this expert's answers; the other experts: 6.0 %)"
     for said in ("", f"eve gave 37 of the 64 answers that contradict the clusters {whose}"):
-        monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said: said)
+        monkeypatch.setattr("consilience.pages.views.most_contrary", lambda frame, said=said, share=True: said)
         page = views_page(fit, {}, risk=None)
         asked = [one for one in page.actions if one.words.startswith("Ask ")]
         again = [one for one in asked if " whether the question was clear" in one.words]

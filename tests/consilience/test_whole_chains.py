@@ -124,13 +124,11 @@ def test_a_close_call_is_a_share_whose_draws_do_not_tell_on_which_side_of_sure_i
 
 
 def test_a_short_run_is_said_beside_the_numbers_that_suffer_from_it():
-    names, share = np.array(["a", "b"], object), np.array([0.905, 0.88])
-    assert few_draws(1_000, 500, 0, names[:0], share[:0]) == []
-    (said,) = few_draws(1_000, 264, 1, names, share)
+    assert few_draws(1_000, 500, 0, 0) == []
+    (said,) = few_draws(1_000, 264, 1, 2)
     assert said == (
         "This run is short: its 1,000 draws count as 264 independent ones, and 400 are recommended. A probability of "
-        "0.9 is therefore known to about ± 0.04. 3 close calls may cross 0.9 with more draws: 1 chain and 2 mentions "
-        "(“a” 0.905 and “b” 0.880)."
+        "0.9 is therefore known to about ± 0.04. 3 close calls may cross 0.9 with more draws: 1 chain and 2 mentions."
     )
 
 
@@ -221,7 +219,7 @@ def test_to_leave_out_who_may_agree_by_chance_is_a_line_that_runs(tmp_path):
     html = cs.report(fit, path=tmp_path / "page.html").read_text(encoding="utf-8")
     told = "Fit again without c, who may agree with the others only by chance, and see what changes. "
     line = html_words(html).partition(told)[2].partition(": ")[2].partition(" Get one more label")[0]
-    assert html_words(html).count(line) == 2  # and beside the evidence
+    assert html_words(html).count(line) == 1
     again = eval(line, {"cs": cs, "data": data})
     assert list(again.data.annotators) == ["a", "b"]
     assert (again.options["coreference"], again.method) == (fit.options["coreference"], fit.method)
