@@ -75,7 +75,7 @@ def two_readings(comparison: Comparison, digits: int, right: str) -> str:
     """
     name, *others = comparison.table["system"].tolist()
     words = (
-        f"The first choice of “{name}” is {right} (top-1 accuracy) on {copied_score(comparison, digits)} of the "
+        f"The first choice of “{name}” is {right} ({comparison.title}) on {copied_score(comparison, digits)} of the "
         f"{comparison.unit}s if it was made from the annotations. If the system looked at the {comparison.unit}s "
         "itself, it is on "
         f"{own_score(comparison, digits)}."

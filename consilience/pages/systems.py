@@ -52,6 +52,9 @@ IF_ONE_KIND = ", if all systems looked at the items or none did"
 """What P(best) supposes where nobody said where predictions come from."""
 _POINT, _CROSS = "“Against point estimate” is the score", "The cross is the score"
 _TO_QUOTE = "accuracy to quote [95 %]"
+ACCURACY = "accuracy"
+"""What top-1 accuracy is called on a page of single labels that has no accuracy of longer lists."""
+_ACCURACIES = ACCURACY, "top-1 accuracy"
 _BY_FIT = (
     "The thin lines show the accuracy by the {} alone. The solid ones are for predictions made from these annotations, "
     "for example by training on them: these are right as often as the annotations make probable. The dashed ones are "
@@ -165,7 +168,7 @@ def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[s
     held = f"{100 * comparison.level:g} % interval"
     if gold.anchored is not None:
         rows = gold.anchored.table[["system", "value", "lower", "upper"]].itertuples(index=False)
-        label = f"to quote: from gold labels and annotations, {held}"
+        label = f"to quote, {held}"
         with_gold = figures.WithGold(label, {row[0]: row[1:] for row in rows})
     elif gold.leads:
         right = {name: (own.share, *own.interval) for name, own in gold.right.items()}
@@ -217,7 +220,7 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
         caption += ", which does not show which is better" * is_close(comparison)
     if together is not None:
-        return "Systems by gold labels and annotations together, the highest first."
+        return "Systems by the accuracy to quote, the highest first."
     return f"{caption}.{_narrow(comparison, fit, gold)}"
 
 
@@ -382,7 +385,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
             brackets = f"The 95 % intervals of systems on this page are {how_narrow(fit)}{sure}, because {why}."
         return [words, brackets] if why else [f"{words} {brackets}"]
     value, low, high = score_of(comparison, fit)
-    meant = f" (how often its first choice is {_right(fit)})" if comparison.title == "top-1 accuracy" else ""
+    meant = f" (how often its first choice is {_right(fit)})" if comparison.title in _ACCURACIES else ""
     by = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " * gold.leads
     begins = opening(comparison, fit)
     if begins and gold.leads:
@@ -412,7 +415,7 @@ def _is_two_readings(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> b
     """Return whether all systems have two scores, as nobody said where predictions come from, and no others."""
     if not has_first_screen(fit) or is_vote(fit) or gold.right or not is_open(comparison):
         return False
-    return set(comparison.provenance) == {"unknown"} and comparison.title == "top-1 accuracy"
+    return set(comparison.provenance) == {"unknown"} and comparison.title in _ACCURACIES
 
 
 def _alone(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
