@@ -526,8 +526,8 @@ def _of_dependence(found: _Found) -> list[str]:
         return []
     words = (
         f"By the fit, {counted(below(found.top), f'{found.unit}s')} have a certainty (the probability that their label "
-        f"is right) below {SURE:g}. The number may be {min(ends):,} to {max(ends):,} ({100 * LEVEL:g} %), because it is "
-        "not known how often annotators make the same errors."
+        f"is right) below {SURE:g}. The number may be {min(ends):,} to {max(ends):,} ({100 * LEVEL:g} %), because it "
+        "is not known how often annotators make the same errors."
     )
     one = found.decisive
     return [words + ("" if one is None else one.in_finding(found.truth.names()))]

@@ -129,7 +129,7 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
     if gold is not None and gold.score.items >= LEAST_ITEMS:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
-        ties = f", {gold.vote.counting}" * bool(gold.vote and gold.vote.counting)
+        ties = f", {counting}" if gold.vote and (counting := gold.vote.counting) else ""
         shares = f"{low} to {high} of {fit.data.unit}s (95 %{ties})"
         return f"By {number} the vote is right on {shares}; it does not say which are wrong"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")

@@ -271,6 +271,8 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
     if gold.anchored is not None:
         notes[0] = how_anchored(gold.anchored, fit)
     told = looked_blocks(gold.looked, gold.doubt)
+    if gold.anchored is not None and told:  # which does not depend on it
+        return [*notes, More(told[1].title, [told[0], *told[1].blocks])]
     return [*notes[:1], *told[:1], *notes[1:], *told[1:]]  # what opens stands below what can be read
 
 

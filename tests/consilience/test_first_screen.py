@@ -55,7 +55,8 @@ LABELS = (
         ("dawid-skene", False, 2, LABELS + r", which nothing here checks\. “s0” is the best of 2 .*"),
         (
             "majority-vote", True, 0,
-            r"By 40 gold labels the vote is right on [\d.]+ to [\d.]+ of items \(95 %[^;]*\); it does not say which are wrong",
+            r"By 40 gold labels the vote is right on [\d.]+ to [\d.]+ of items \(95 %[^;]*\); it does not say which are "
+            "wrong",
         ),
         (
             "majority-vote", False, 0,
@@ -171,7 +172,8 @@ def test_figures_of_the_first_screen_draw_what_they_are_given():
     assert isinstance(ax.figure, Figure)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == names[:6]
     assert ax.get_title("left") == "Accuracy, the first 6 of 7"
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["both", "alone", "truth"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["both", "alone"]
+    assert [text.get_text() for text in ax.texts] == ["truth"]  # beside its mark
     thick, thin = (lines.get_segments() for lines in ax.collections)
     assert [one[:, 0].tolist() for one in thick][:2] == [[0.5, 0.9], [0.4, 0.6]]
     assert len(thin) == 6

@@ -39,8 +39,8 @@ def sides(only_first, only_second, number=30):
 
 
 ALL_OF_THEM = (
-    "To tell “a” and “b” apart, test both on more items: gold labels for all 150 would show only a lead of about 0.09 or "
-    "more (four times in five, if exactly one system is right on 4 in 30 items, as so far)"
+    "To tell “a” and “b” apart, test both on more than these 150 items: gold labels for all of them would show only a "
+    "lead of about 0.09 or more (four times in five, if exactly one system is right on 4 in 30 items, as so far)"
 )
 
 
