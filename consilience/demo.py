@@ -530,8 +530,8 @@ def ratings() -> Study:
     sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
     words += (
         f" The 95 % intervals contain the true mean of {inside} items, a share of {held.mean():.3f} ({low:.3f} to "
-        f"{high:.3f}, 95 %). The mean rating is on the wrong side for {{:,}} of the {{:,}} items whose side the model is "
-        "at least 0.95 certain of, and for {:,} of the {:,} where it is less than 0.75 certain."
+        f"{high:.3f}, 95 %). The mean rating is on the wrong side for {{:,}} of the {{:,}} items whose side the model "
+        "is at least 0.95 certain of, and for {:,} of the {:,} where it is less than 0.75 certain."
     ).format(*sure, *unsure)
     section = Section("Ratings: on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
     number = {"Ratings: items whose 95 % interval contains the true mean": inside}

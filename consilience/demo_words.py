@@ -364,7 +364,8 @@ def whom_to_look_at(labels: Any, certainty: np.ndarray, others: Others) -> tuple
         f"What to do with this: have {counted(again, 'patients')} looked at again: {', '.join(unsure)}, whose "
         f"certainty is below {SURE}{of_prior}. If the dependence may be as high as {most:g}, look again at the "
         f"{len(low)} who are below {SURE} there: {', '.join(map(str, low))}. The other grades are the same "
-        "under all that was tried here. That does not make them right: only patients whose grade is known could show it."
+        "under all that was tried here. That does not make them right: only patients whose grade is known could show "
+        "it."
     )
 
 

@@ -107,8 +107,8 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
         )
     return (
         f"To tell “{names[0]}” and “{names[1]}” apart, test both on more than these {items:,} items: gold labels for "
-        f"all of them would show only a lead of about {_up(least_lead(items, discordant))} or more (four times in five, "
-        f"{often})"
+        f"all of them would show only a lead of about {_up(least_lead(items, discordant))} or more (four times in "
+        f"five, {often})"
     )
 
 

@@ -55,8 +55,8 @@ LABELS = (
         ("dawid-skene", False, 2, LABELS + r", which nothing here checks\. “s0” is the best of 2 .*"),
         (
             "majority-vote", True, 0,
-            r"By 40 gold labels the vote is right on [\d.]+ to [\d.]+ of items \(95 %[^;]*\); it does not say which are "
-            "wrong",
+            r"By 40 gold labels the vote is right on [\d.]+ to [\d.]+ of items \(95 %[^;]*\); it does not say which "
+            "are wrong",
         ),
         (
             "majority-vote", False, 0,
