@@ -13,6 +13,9 @@ from consilience.pages.told_apart import ahead_by
 from consilience.rounding import written
 from consilience.system_figures import Scores, scores_at_a_glance
 
+ACCURACIES = "accuracy", "top-1 accuracy"
+"""What the share of right first choices is called: where it is the only metric of single labels, and elsewhere."""
+
 
 def intervals(comparison: Comparison) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of all systems by either reading, shape ``(2, system)`` each.

@@ -28,6 +28,7 @@ from consilience.pages import SURE, More, Page, assumed, capital, first_screen, 
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves
 from consilience.pages.beside_a_vote import beside_a_vote
+from consilience.pages.by_reading import ACCURACIES
 from consilience.pages.chains import (
     ChainScores,
     FoundChains,
@@ -90,7 +91,6 @@ from consilience.pages.scored_sides import allowing_for_moves, sides_as_truth
 from consilience.pages.sides import Sides, Without, sides_of, without_offsets
 from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.systems import (
-    ACCURACY,
     leaderboard_numbers,
     leaderboard_section,
     verdict,
@@ -215,7 +215,7 @@ class _Found:
         self.fit, self.truth, self.unit = fit, remembering(fit.truth), fit.data.unit
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
         metrics = _metrics(metric, self.truth, systems) if systems else []
-        own = {"rating": "accuracy of the side", "annotation": ACCURACY}.get(fit.data.rows)
+        own = {"rating": "accuracy of the side", "annotation": ACCURACIES[0]}.get(fit.data.rows)
         own = own if fit.data.rows == "rating" or (len(metrics) == 1 and self.unit == "item") else None
         self.metrics = [_by_name(own) if own and one.name == "top-1" else one for one in metrics]
 

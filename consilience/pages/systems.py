@@ -15,8 +15,8 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital
+from consilience.pages.by_reading import ACCURACIES, figure_by_reading, two_readings
 from consilience.pages.by_reading import copied_score as copied_score_of
-from consilience.pages.by_reading import figure_by_reading, two_readings
 from consilience.pages.by_reading import own_score as own_score_of
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
@@ -52,9 +52,6 @@ IF_ONE_KIND = ", if all systems looked at the items or none did"
 """What P(best) supposes where nobody said where predictions come from."""
 _POINT, _CROSS = "“Against point estimate” is the score", "The cross is the score"
 _TO_QUOTE = "accuracy to quote [95 %]"
-ACCURACY = "accuracy"
-"""What top-1 accuracy is called on a page of single labels that has no accuracy of longer lists."""
-_ACCURACIES = ACCURACY, "top-1 accuracy"
 _BY_FIT = (
     "The thin lines show the accuracy by the {} alone. The solid ones are for predictions made from these annotations, "
     "for example by training on them: these are right as often as the annotations make probable. The dashed ones are "
@@ -270,10 +267,8 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
         return notes
     if gold.anchored is not None:
         notes[0] = how_anchored(gold.anchored, fit)
-    told = looked_blocks(gold.looked, gold.doubt)
-    if gold.anchored is not None and told:  # which does not depend on it
-        return [*notes, More(told[1].title, [told[0], *told[1].blocks])]
-    return [*notes[:1], *told[:1], *notes[1:], *told[1:]]  # what opens stands below what can be read
+    told = looked_blocks(gold.looked, gold.doubt, folded=gold.anchored is not None)  # which does not depend on it
+    return [*notes[:1], *told[:-1], *notes[1:], *told[-1:]]  # what opens stands below what can be read
 
 
 def _what_is_drawn(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
@@ -387,7 +382,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
             brackets = f"The 95 % intervals of systems on this page are {how_narrow(fit)}{sure}, because {why}."
         return [words, brackets] if why else [f"{words} {brackets}"]
     value, low, high = score_of(comparison, fit)
-    meant = f" (how often its first choice is {_right(fit)})" if comparison.title in _ACCURACIES else ""
+    meant = f" (how often its first choice is {_right(fit)})" if comparison.title in ACCURACIES else ""
     by = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " * gold.leads
     begins = opening(comparison, fit)
     if begins and gold.leads:
@@ -417,7 +412,7 @@ def _is_two_readings(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> b
     """Return whether all systems have two scores, as nobody said where predictions come from, and no others."""
     if not has_first_screen(fit) or is_vote(fit) or gold.right or not is_open(comparison):
         return False
-    return set(comparison.provenance) == {"unknown"} and comparison.title in _ACCURACIES
+    return set(comparison.provenance) == {"unknown"} and comparison.title in ACCURACIES
 
 
 def _alone(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
