@@ -252,8 +252,8 @@ HELD_BY_PRIORS = (
 
 _OF = OF_SYSTEMS * SIMULATIONS
 HELD_BY_DEFAULT = (
-    f"Leaderboard: with the {FLAT_PRIOR}, which expects more disagreement than there is, {HELD[FLAT_PRIOR]} of {_OF} "
-    f"intervals would contain the true accuracy, not {HELD[DEFAULT_PRIOR]}. "
+    f"Leaderboard: with a {FLAT_PRIOR}, which expects more disagreement than there is, {HELD[FLAT_PRIOR]} of {_OF} "
+    f"intervals contained the true accuracy, not {HELD[DEFAULT_PRIOR]}. "
     "Say where predictions come from: a system that knows the truth scores {:.2f} if it is taken to have learned from "
     "the crowd, and {:.2f} if not."
 )

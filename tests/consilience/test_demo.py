@@ -281,7 +281,7 @@ def test_the_default_prior_expects_as_much_agreement_as_there_is(studies):
     assert by_prior["flat prior"] < agreement - 0.1
     assert TOO_HIGH["flat prior"] < -0.03 < TOO_HIGH["default prior"]
     finding = studies["leaderboard"].finding
-    said = "the flat prior, which expects more disagreement than there is, 191 of 300 intervals would contain the true "
+    said = "a flat prior, which expects more disagreement than there is, 191 of 300 intervals contained the true "
     assert f"{said}accuracy, not 284. " in finding
 
 
