@@ -66,7 +66,7 @@ from consilience.output import check_output
 from consilience.pages import SURE, Action, Code, More, Page, Section, Table, capital, write_page
 from consilience.pages.gold import SOURCES
 from consilience.pages.run import METHODS
-from consilience.printing import counted, percent, percents, rows_of, table_text
+from consilience.printing import counted, rows_of, table_text
 from consilience.rounding import at_most, probability
 
 
@@ -209,7 +209,7 @@ def anaesthetists() -> Study:
         f"{again} of {size} patients should be looked at again, if graders make the same errors as often as assumed",
     )  # fmt: skip
     sure = f"Anaesthetists: grades of {size} that are sure (certainty {SURE} or more), {AS_IN_CROWDS}"
-    finding = of_grades(fewest, most, every[0.0], size, others)
+    finding = of_grades(every[0.0], size, others)
     return Study(section, shown, words, {sure: f"{fewest} to {most}"}, finding, ran=_ran(fit, "printed table"))
 
 
@@ -396,9 +396,7 @@ def leaderboard() -> Study:
         ],
         gist,
     )  # fmt: skip
-    first = demo_figures.leaderboard_at_a_glance(
-        found, simulated.true_scores, (DEFAULT_PRIOR, FLAT_PRIOR), {KNOWING: told_row.value}
-    )
+    first = demo_figures.leaderboard_at_a_glance(found[DEFAULT_PRIOR], simulated.true_scores, told_row)
     ran = _ran(fit, "simulated, seed 0")
     finding = HELD_BY_DEFAULT.format(knows["value"], told_row.value)
     return Study(section, shown, words, number, finding, verdict, first, ran)
@@ -514,7 +512,6 @@ def ratings() -> Study:
         ]
     )  # fmt: skip
     low, high = _wilson(held)
-    share, spread = percent(held.mean()), f" ({percents(low, high)}, 95 %)"
     words = (
         f"Five people rate each of {data.num_items} items. Does an item lie above or below the threshold 0? The mean "
         "rating always names a side; the model adds how certain that is. The ratings are drawn from the model that is "
@@ -526,15 +523,15 @@ def ratings() -> Study:
     *_, worst = table.itertuples(index=False)
     advice = (
         "What to do with this: before you act on items below 0.75, get more ratings of them. Their mean rating was on "
-        f"the right side for only {percent(worst[3])} ({percents(*worst[4:])}, 95 %)."
+        "the right side for a share of only {:.3f} ({:.3f} to {:.3f}, 95 %).".format(*worst[3:])
     )
     inside = f"{held.sum():,} of {data.num_items}"
     gist = f"95 % intervals contain the true mean of {inside} items"
     sure, unsure = ((int((~right[groups[name]]).sum()), int(groups[name].sum())) for name in (_SURE_SIDE, _OPEN_SIDE))
     words += (
-        f" The 95 % intervals contain the true mean of {inside} items: {share}{spread}. The mean rating is on the "
-        "wrong side for {:,} of the {:,} items whose side the model is at least 95 % certain of, and for {:,} of the "
-        "{:,} where it is less than 75 % certain."
+        f" The 95 % intervals contain the true mean of {inside} items, a share of {held.mean():.3f} ({low:.3f} to "
+        f"{high:.3f}, 95 %). The mean rating is on the wrong side for {{:,}} of the {{:,}} items whose side the model "
+        "is at least 0.95 certain of, and for {:,} of the {:,} where it is less than 0.75 certain."
     ).format(*sure, *unsure)
     section = Section("Ratings: on a scale, and a threshold", [words, shown, drawn, how, advice], gist)
     number = {"Ratings: items whose 95 % interval contains the true mean": inside}

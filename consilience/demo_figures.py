@@ -28,7 +28,6 @@ RELIABILITIES = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 _COLOURS = (BLUE, GREEN, VERMILLION)
 _THIRD = 3.3  # inches of a figure of three in a row
-_TOLD_FALSELY = "* told it learned from the crowd: false"
 
 
 @styled
@@ -81,31 +80,24 @@ def leaderboard_by_priors(found: Mapping[str, Comparison], true: Mapping[str, fl
     return ax
 
 
-def leaderboard_at_a_glance(
-    found: Mapping[str, Comparison], true: Mapping[str, float], priors: tuple[str, str], told: Mapping[str, float]
-) -> Any:  # fmt: skip
-    """Draw what the model says of each system by one prior, thin by another, beside the truth and a majority vote.
+def leaderboard_at_a_glance(found: Comparison, true: Mapping[str, float], told: Any) -> Any:
+    """Draw what the model says of each system, beside the truth and a majority vote.
 
     Parameters
     ----------
-    found, true : as of `leaderboard_by_priors`.
-    priors : names of the two.
-    told : what systems score of which it is told that they looked at the items; of them the comparison was not told so.
+    found : the systems, as if all had learned from the crowd.
+    true : accuracy of each.
+    told : the row of one that did not, of which the model is told so; it is drawn both ways.
     """
-    prior, other = priors
-    systems = found[prior].table["system"].tolist()
-    first, second = (found[name].table.set_index("system").loc[systems] for name in (prior, other))
-    scores, others = (
-        Scores(f"model, {name}, 95 %", points, own["lower"].to_numpy(), own["upper"].to_numpy())
-        for name, own, points in (
-            (prior, first, first[["value"]].to_numpy().T), (other, second, np.empty((0, len(systems)))),
-        )
-    )  # fmt: skip
-    marks = {"truth": np.array([true[name] for name in systems])}
-    marks |= {"claimed by a majority vote": first["point_estimate"].to_numpy()}
-    marks |= {"model, told that * looked itself": np.array([told.get(name, np.nan) for name in systems])}
-    names = [f"{name}{'*' * (name in told)}" for name in systems]
-    return scores_at_a_glance(names, scores, "Accuracy of simulated systems", others, marks, _TOLD_FALSELY)
+    rows = [told, *found.table.itertuples()]
+    value, lower, upper = (np.array([getattr(row, name) for row in rows]) for name in ("value", "lower", "upper"))
+    claimed = dict(zip(found.table["system"], found.table["point_estimate"], strict=True))
+    marks = {"truth": np.array([true[row.system] for row in rows])}
+    marks |= {"majority vote": np.array([claimed[row.system] for row in rows])}
+    both = {True: "; model told so", False: "; model not told"}
+    names = [f"{row.system}{both[row is told] if row.system == told.system else ''}" for row in rows]
+    scores = Scores("model, 95 %", value[None], lower, upper)
+    return scores_at_a_glance(names, scores, "Accuracy of simulated systems", marks=marks)
 
 
 @styled

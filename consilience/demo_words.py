@@ -13,7 +13,7 @@ import consilience as cs
 from consilience.errors import ConsilienceWarning
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.pages import SURE
-from consilience.printing import counted, joined, percent
+from consilience.printing import counted, joined
 from consilience.rounding import at_least, at_most, probability
 
 COMMANDS = {
@@ -250,32 +250,30 @@ HELD_BY_PRIORS = (
 )
 """What that says of a single data set."""
 
+_OF = OF_SYSTEMS * SIMULATIONS
 HELD_BY_DEFAULT = (
-    f"Leaderboard: in {SIMULATIONS} simulations like this one, {HELD[DEFAULT_PRIOR]} of {OF_SYSTEMS * SIMULATIONS} "
-    "95 % intervals "
-    f"({100 * HELD[DEFAULT_PRIOR] / (OF_SYSTEMS * SIMULATIONS):.1f} %) of systems that know only the crowd contained "
-    f"the true accuracy; with the {FLAT_PRIOR}, which expects more disagreement than there is, {HELD[FLAT_PRIOR]} did. "
+    f"Leaderboard: with a {FLAT_PRIOR}, which expects more disagreement than there is, {HELD[FLAT_PRIOR]} of {_OF} "
+    f"intervals contained the true accuracy, not {HELD[DEFAULT_PRIOR]}. "
     "Say where predictions come from: a system that knows the truth scores {:.2f} if it is taken to have learned from "
     "the crowd, and {:.2f} if not."
 )
-"""The finding of the study of systems: how often its intervals are right."""
+"""The finding of the study of systems: how often intervals by another prior are right; the key figure has its own."""
 
 
-def of_grades(fewest: int, most: int, independent: int, size: int, others: Others) -> str:
+def of_grades(independent: int, size: int, others: Others) -> str:
     """Return the finding of the study of grades: how many are sure, by what is assumed.
 
     Parameters
     ----------
-    fewest, most : that are sure at the dependences of public crowds.
-    independent : that are sure without any.
+    independent : that are sure without any dependence.
     size : of the patients.
     others : what follows from other assumptions.
     """
     changed = counted(len(others.changed), "patients")
     return (
-        f"Anaesthetists: {fewest} to {most} of {size} grades are sure {AS_IN_CROWDS}, and {independent} if they err "
-        "independently. These data cannot show which is true. Without a prior, which is what the model expects of "
-        f"graders before it sees data, {changed} would get a different grade."
+        f"Anaesthetists: if graders erred independently, {independent} of {size} grades would be sure. These data "
+        "cannot show whether they do. Without a prior, which is what the model expects of graders before it sees data, "
+        f"{changed} would get a different grade."
     )
 
 
@@ -284,17 +282,19 @@ def of_ties(moved: str, table: Any, columns: Sequence[str]) -> str:
     changed, cases = _others_ahead(table, columns), table["case"].nunique()
     leads = f"changes which system leads in {len(changed)} of {cases} cases"
     ahead = f"and {leads}" if changed else f"but changes the leading system in none of {cases} cases"
-    return f"Dermatologists: how ties are weighted moves a score by up to {moved}, {ahead}."
+    return f"Dermatologists: how tied diagnoses are weighted moves a system's score by up to {moved}, {ahead}."
 
 
 def trusted_and_wrong(labels: Sequence[str], votes: np.ndarray, table: Any, most: str) -> str:
     """Return the finding of the study of reliability: how sure of what is not so trust makes; see `sure_of_another`."""
-    sure = [row[most] for row, _ in _led_by_another(labels, votes, table)]
-    if not sure:
+    led = [row for row, _ in _led_by_another(labels, votes, table)]
+    if not led:
         return "Reliability: how certain a condition is depends on how far you trust annotators."
+    row = max(led, key=lambda one: one[most])
     return (
-        f"Reliability: if you trust annotators most, the model is {probability(max(sure))} certain of a condition "
-        "that is not the most plausible one."
+        "Reliability: in one example most annotators name a condition that is not the most plausible one. If each "
+        f"counts as {most.partition(' = ')[2]} independent annotators, the model is {probability(row[most])} certain "
+        f"of that condition; if each counts as one, {probability(row['γ = 1'])}."
     )
 
 
@@ -304,7 +304,7 @@ def in_brackets(row: Any) -> str:
 
 
 def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str], str, str]:
-    """Return the key figure, the verdict of the page and the gist on the system that a vote likes best.
+    """Return the key figure on intervals, and the verdict of the page and the gist on the system a vote likes best.
 
     Parameters
     ----------
@@ -313,7 +313,11 @@ def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str],
     """
     claimed, true = f"{system['by majority vote']:.2f}", f"{system['true accuracy']:.2f}"
     user, flat = by_prior[DEFAULT_PRIOR], by_prior[FLAT_PRIOR]
-    number = {f"Leaderboard: accuracy against a majority vote of a system whose true accuracy is {true}": claimed}
+    held = (
+        f"Leaderboard: 95 % intervals of systems that know only the crowd, in {SIMULATIONS} simulations, that contain "
+        "the true accuracy"
+    )
+    number = {held: f"{HELD[DEFAULT_PRIOR]} of {_OF}"}
     verdict = (
         f"Scored against a majority vote, a simulated system that repeats the crowd has an accuracy of {claimed}. The "
         f"model says {user.value:.2f} ({user.lower:.2f} to {user.upper:.2f}, 95 %); the truth is {true}."
@@ -355,12 +359,13 @@ def whom_to_look_at(labels: Any, certainty: np.ndarray, others: Others) -> tuple
     moved = [item for item in others.changed["item"] if item not in unsure]
     again, most = len(unsure) + len(moved), max(others.certainties)
     of_prior = f", and {', '.join(moved)}, whose grade differs without a prior" * bool(moved)
-    low = int((others.certainties[most] < SURE).sum())
+    low = items[np.argsort(others.certainties[most], kind="stable")][: int((others.certainties[most] < SURE).sum())]
     return again, (
         f"What to do with this: have {counted(again, 'patients')} looked at again: {', '.join(unsure)}, whose "
-        f"certainty is below {SURE}{of_prior}. If the dependence may be as high as {most:g}, look again at the {low} "
-        f"who are below {SURE} there. The other grades are the same under all that was tried here. That does not make "
-        "them right: only patients whose grade is known could show it."
+        f"certainty is below {SURE}{of_prior}. If the dependence may be as high as {most:g}, look again at the "
+        f"{len(low)} who are below {SURE} there: {', '.join(map(str, low))}. The other grades are the same "
+        "under all that was tried here. That does not make them right: only patients whose grade is known could show "
+        "it."
     )
 
 
@@ -431,12 +436,12 @@ COUNT_PEOPLE = (
 
 def of_the_partition(count: Any, scores: Any) -> str:
     """Say how right the one partition is that a linkage writes."""
-    right, found = (percent(scores[f"pairwise-{name}"]) for name in ("precision", "recall"))
+    right, found = (f"{scores[f'pairwise-{name}']:.3f}" for name in ("precision", "recall"))
     low, high = count.interval
     outside = "" if low <= count.point <= high else ", which is outside the interval, since it leaves out weak links"
     return (
         f"The single partition that would be written has {count.point:,.0f} people{outside}. Of the pairs that it "
-        f"joins, {right} are right; it finds {found} of all pairs that belong together."
+        f"joins, a share of {right} is right; it finds {found} of all pairs that belong together."
     )
 
 
@@ -447,7 +452,7 @@ _LEAST_HELD, _MOST_HELD = wilson(FILES_HELD / FILES, FILES)
 
 HELD_BY_PEOPLE = (
     f"In {FILES} simulations like this one (seeds 0 to {FILES - 1}), the 95 % interval contained the true number "
-    f"{FILES_HELD} times. With so few simulations the true share may be {100 * _LEAST_HELD:.0f} to "
-    f"{100 * _MOST_HELD:.0f} %."
+    f"{FILES_HELD} times. With so few simulations the true share may be {_LEAST_HELD:.2f} to "
+    f"{_MOST_HELD:.2f}."
 )
 """What they say."""

@@ -54,13 +54,13 @@ def scores_at_a_glance(
     scores : of each.
     title : of the figure.
     other : scores that are drawn thin and grey below those.
-    marks : by what they are, single values of each system: lines, crosses and diamonds.
+    marks : by what they are, single values of each system: a line and a cross, named beside the first system.
     note : under the scale.
     """
     number = min(len(names), _MOST_SYSTEMS)
     rows = np.arange(number)
     shown = [folded(shown_name(name)) for name in names[:number]]
-    legend = [scores.label, *([] if other is None else [other.label]), *(marks or {})]
+    legend = [scores.label, *([] if other is None else [other.label])]
     width = max(_WIDTH, inches(shown) + inches(legend, SMALL) + _BESIDE)
     ax = axes_of(None, width, 1.15 + 0.45 * number + 0.2 * len(legend) + 0.2 * bool(note))
     ax.hlines(rows, scores.lower[:number], scores.upper[:number], color=BLUE, linewidth=4, alpha=0.5)
@@ -73,10 +73,10 @@ def scores_at_a_glance(
             ax.plot(values[:number], rows + 0.27, "o", color="0.5", markersize=5)
         handles = [*handles, _line("0.5" if len(other.points) else INK, "o" * bool(len(other.points)), 1.6)]
         labels = [*labels, other.label]
-    for (label, values), marker in zip((marks or {}).items(), "|xD", strict=False):
-        drawn = ax.plot(values[:number], rows, marker, color=INK, markersize=14 if marker == "|" else 7)
-        drawn[0].set_markeredgewidth(1.8)
-        handles, labels = [*handles, *drawn], [*labels, label]
+    for (label, values), marker in zip((marks or {}).items(), "|x", strict=False):
+        size = 14 if marker == "|" else 7
+        ax.plot(values[:number], rows, marker, color=INK, markersize=size, markeredgewidth=1.8)
+        ax.annotate(label, (values[0], 0), (0, 9), textcoords="offset points", ha="center", fontsize=SMALL)
     ax.set_yticks(rows, shown)
     ax.set_ylim(number - 0.4, -0.5)
     low, high = ax.get_xlim()

@@ -72,18 +72,28 @@ class Halves(NamedTuple):
         return f"Certainties that depend on {which[0]} may be too {first}, and the others too {second}."
 
     @property
+    def finding(self) -> str:
+        """Say what follows for certainties, and why; where it is told."""
+        why = f"annotators seem to differ {self._way} in accuracy than the fit says"
+        return f"{self._so.removesuffix('.')}: by gold labels {why} ({p_value(self.chance, 2)})."
+
+    @property
+    def _way(self) -> str:
+        return "more" if self.apart > 0 else "less"
+
+    @property
     def words(self) -> str:
         """Say how far the fit is off, with the numbers behind it, or that this may be chance."""
         low, high = (
             f"{hits(one.right)} of {counted(int(one.labels), 'labels')} are right, where the fit expects "
             f"{one.expected:.1f}" for one in self[:2]
         )
-        chance, way = p_value(self.chance, 2), "more" if self.apart > 0 else "less"
+        chance = p_value(self.chance, 2)
         means = f"Chance alone may explain this ({chance})."
         if self.told:
             means = (
-                f"Gold labels suggest that annotators differ {way} in accuracy than the fit says ({chance}, not "
-                f"corrected for the number of tests). {self._so}"
+                f"Gold labels suggest that annotators differ {self._way} in accuracy than the fit says ({chance}, not "
+                "corrected for the number of tests)."
             )
         return (
             f"Of the {self.lower.annotators:,} annotators whose accuracy is lower by the fit, {low}; of the "

@@ -157,7 +157,7 @@ def finding(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics: Sequence[
         f"certainty {one.top.value:.2f})"
         for one in found
     )  # fmt: skip
-    first = first.format(f" would be less than {100 * SURE:g} % certain")
+    first = first.format(f" would have a certainty below {SURE:g}")
     return f"{words} {capital(joined([first, *(one.format('') for one in others)]))}."
 
 

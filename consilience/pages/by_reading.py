@@ -13,6 +13,9 @@ from consilience.pages.told_apart import ahead_by
 from consilience.rounding import written
 from consilience.system_figures import Scores, scores_at_a_glance
 
+ACCURACIES = "accuracy", "top-1 accuracy"
+"""What the share of right first choices is called: where it is the only metric of single labels, and elsewhere."""
+
 
 def intervals(comparison: Comparison) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals of all systems by either reading, shape ``(2, system)`` each.
@@ -75,7 +78,7 @@ def two_readings(comparison: Comparison, digits: int, right: str) -> str:
     """
     name, *others = comparison.table["system"].tolist()
     words = (
-        f"The first choice of “{name}” is {right} (top-1 accuracy) on {copied_score(comparison, digits)} of the "
+        f"The first choice of “{name}” is {right} ({comparison.title}) on {copied_score(comparison, digits)} of the "
         f"{comparison.unit}s if it was made from the annotations. If the system looked at the {comparison.unit}s "
         "itself, it is on "
         f"{own_score(comparison, digits)}."

@@ -28,6 +28,7 @@ from consilience.pages import SURE, More, Page, assumed, capital, first_screen, 
 from consilience.pages.agreement_of_fits import agreement_parts
 from consilience.pages.annotators_by_gold import Halves, halves
 from consilience.pages.beside_a_vote import beside_a_vote
+from consilience.pages.by_reading import ACCURACIES
 from consilience.pages.chains import (
     ChainScores,
     FoundChains,
@@ -96,7 +97,7 @@ from consilience.pages.systems import (
     verdict,
 )
 from consilience.pages.who_agrees import agreement_with_others
-from consilience.pages.with_gold import anchored, is_open, not_corrected, with_refits
+from consilience.pages.with_gold import anchored, is_open, with_refits
 from consilience.printing import counted
 from consilience.rounding import reaches, within
 
@@ -165,7 +166,7 @@ def classes_page(
     title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
     return Page(
         f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
-        alerts=[*not_corrected(fit, found.by_gold.anchored), *unexpected, *unlike, *scored.alerts],
+        alerts=[*unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
         findings=_findings(found, named, of_chains, scored),
         actions=next_classes.actions(fit, found, named, of_chains),
@@ -216,7 +217,9 @@ class _Found:
         self.fit, self.truth, self.unit = fit, remembering(fit.truth), fit.data.unit
         self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
         metrics = _metrics(metric, self.truth, systems) if systems else []
-        self.metrics = [_of_side() if fit.data.rows == "rating" and one.name == "top-1" else one for one in metrics]
+        own = {"rating": "accuracy of the side", "annotation": ACCURACIES[0]}.get(fit.data.rows)
+        own = own if fit.data.rows == "rating" or (len(metrics) == 1 and self.unit == "item") else None
+        self.metrics = [_by_name(own) if own and one.name == "top-1" else one for one in metrics]
 
     @functools.cached_property
     def scored(self) -> Any:
@@ -420,9 +423,9 @@ def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> lis
 
 
 @functools.cache
-def _of_side() -> Metric:
-    """Return what top-1 accuracy is where there are two sides of a threshold, by that name."""
-    return dataclasses.replace(resolve("top-1"), title="accuracy of the side")
+def _by_name(title: str) -> Metric:
+    """Return what top-1 accuracy is of two sides of a threshold, or of the one label of an item, by that name."""
+    return dataclasses.replace(resolve("top-1"), title=title)
 
 
 def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
@@ -444,7 +447,7 @@ def _numbers(fit: Fit, found: _Found) -> dict[str, Any]:
         together = " ({:,} to {:,} if annotators make the same errors less or more often)".format
         spread = together(min(ends), max(ends)) if ends else assumed.unsure_words(found.at_others)
         unsure = {
-            f"{fit.data.unit}s less than {100 * SURE:g} % certain{spread}": f"{below(top):,} of {truth.num_units:,}"
+            f"{fit.data.unit}s with a certainty below {SURE:g}{spread}": f"{below(top):,} of {truth.num_units:,}"
         }
         if not numbers:
             digits = 2 if found.at_others else digits_for(fit, top, truth)
@@ -501,6 +504,7 @@ def _findings(found: _Found, named: Any, chains: FoundChains | None, scored: Cha
         held = gold.voted is not None and not gold.beside
         of_labels = beside_a_vote(gold) if held else _by_gold(found, gold, named)
         said.insert(len(by_chain) if found.unit == "mention" and not held else len(said), of_labels)
+        said += [found.halves.finding] if found.halves is not None and found.halves.told else []
     if truth.num_draws == 1:
         said.append(f"The model gives a point estimate: the certainty of every {found.unit} is 1, by construction.")
     if found.systems and found.by_gold.anchored is None and found.other_leads.is_clear:
@@ -524,9 +528,9 @@ def _of_dependence(found: _Found) -> list[str]:
     if not (ends := found.unsure_at_others) or min(ends) == max(ends):
         return []
     words = (
-        f"By the fit, {counted(below(found.top), f'{found.unit}s')} are less than {100 * SURE:g} % certain. The number "
-        f"may be {min(ends):,} to {max(ends):,} ({100 * LEVEL:g} %), because it is not known how often annotators make "
-        "the same errors."
+        f"By the fit, {counted(below(found.top), f'{found.unit}s')} have a certainty (the probability that their label "
+        f"is right) below {SURE:g}. The number may be {min(ends):,} to {max(ends):,} ({100 * LEVEL:g} %), because it "
+        "is not known how often annotators make the same errors."
     )
     one = found.decisive
     return [words + ("" if one is None else one.in_finding(found.truth.names()))]

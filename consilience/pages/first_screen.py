@@ -69,7 +69,7 @@ def _in_one(labels: str, systems: str) -> str:
     together = ", and ".join(filter(None, [labels, systems]))
     if systems and len(together.split()) > _MOST_WORDS:
         return _apart(labels, systems)
-    return f"{together}."
+    return f"{capital(together)}."
 
 
 def _apart(labels: str, systems: str) -> str:
@@ -80,9 +80,9 @@ def _apart(labels: str, systems: str) -> str:
 def _of_firm_items(top: Score, throughout: int) -> str:
     """Say of how many labels the fit is certain whatever is not known of annotators, and how many seem to be so."""
     number = int(np.isfinite(top.items).sum())
-    are = "are" if throughout > 1 else "is"
+    have = "have" if throughout > 1 else "has"
     return (
-        f"{throughout or 'None'} of {counted(number, 'labels')} {are} at least {100 * SURE:g} % certain over the "
+        f"{throughout or 'None'} of {counted(number, 'labels')} {have} a certainty of {SURE:g} or more over the "
         f"plausible range of how often annotators make the same errors ({number - below(top):,} by the best guess)"
     )
 
@@ -94,11 +94,12 @@ def _of_items(fit: Fit, top: Score) -> str:
         return f"Each {unit} has one {class_word(fit)}, and this model does not say how sure it is of any"
     sure = number - below(top)
     which = f"{sure:,} of {number:,}" if 0 < sure < number else f"{'all' if sure else 'none of'} {number:,}"
-    how = f"The fit is {'at least' if sure or number > 1 else 'less than'} {100 * SURE:g} % certain"
     if class_word(fit) == "class":
+        how = f"the fit is {'at least' if sure or number > 1 else 'less than'} {SURE:g} certain"
         which = f"the one {unit}" if number == 1 else f"{which} {unit}s"
         return f"{how} which class is most plausible for {which}{_if_assumed(fit)}"
-    return f"{how} of {'the one label' if number == 1 else f'{which} labels'}"
+    how = f"{'have' if sure > 1 else 'has'} a certainty {'of {0:g} or more' if sure or number > 1 else 'below {0:g}'}"
+    return f"{'the one label' if number == 1 else f'{which} labels'} {how.format(SURE)}"
 
 
 def _if_assumed(fit: Fit) -> str:
@@ -128,8 +129,9 @@ def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
     if gold is not None and gold.score.items >= LEAST_ITEMS:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
-        shares = f"{100 * float(low):.0f} to {100 * float(high):.0f} %"
-        return f"By {number} the vote is right on {shares} of {fit.data.unit}s (95 %); it does not say which are wrong"
+        ties = f", {counting}" if gold.vote and (counting := gold.vote.counting) else ""
+        shares = f"{low} to {high} of {fit.data.unit}s (95 %{ties})"
+        return f"By {number} the vote is right on {shares}; it does not say which are wrong"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
     return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
 
@@ -208,7 +210,7 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
     title = f"{capital(comparison.title)} of each system"
     if gold.anchored is not None:
         own = gold.anchored.table.set_index("system").loc[names]
-        both = "from gold labels and annotations, 95 %"
+        both = "accuracy to quote, 95 %"
         first = Scores(both, own[["value"]].to_numpy().T, own["lower"].to_numpy(), own["upper"].to_numpy())
         return system_figures.scores_at_a_glance(names, first, title)
     if gold.leads:

@@ -106,9 +106,9 @@ def to_tell_apart(own: np.ndarray, other: np.ndarray, lead: float, items: int, n
             f"{shown:g}, as seen here, four times in five, {often}"
         )
     return (
-        f"Even gold labels for all {items:,} items ({items - number:,} more) would show only a lead of about "
-        f"{_up(least_lead(items, discordant))} or more (four times in five, {often}): treat the two as equal unless "
-        "that is enough"
+        f"To tell “{names[0]}” and “{names[1]}” apart, test both on more than these {items:,} items: gold labels for "
+        f"all of them would show only a lead of about {_up(least_lead(items, discordant))} or more (four times in "
+        f"five, {often})"
     )
 
 

@@ -158,13 +158,14 @@ def _probability(stated: Marginals, item: np.ndarray, code: np.ndarray) -> np.nd
     return np.clip(found, 0.0, 1.0)
 
 
-def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
+def looked_blocks(found: Sequence[Looked], doubt: str = "", *, folded: bool = False) -> list[Any]:
     """Return what gold labels tell of that, and how it was tested; nothing where it was not.
 
     Parameters
     ----------
     found : of each system.
     doubt : a sentence on what speaks against the probabilities of the fit.
+    folded : whether all of it opens on a click.
     """
     import pandas
 
@@ -189,8 +190,9 @@ def looked_blocks(found: Sequence[Looked], doubt: str = "") -> list[Any]:
     frame = pandas.DataFrame(rows, columns=columns)
     frame.attrs["numbers"] = tuple(columns[3:])
     caption = "Gold labels that each system matches, and the number expected if it was made from these annotations."
-    tested = More("How gold labels test whether systems looked at the items themselves", [how, Table(frame, caption)])
-    return [_so(found, doubt), tested]
+    title, so = "How gold labels test whether systems looked at the items themselves", [_so(found, doubt)]
+    tested = More(title, [*so * folded, how, Table(frame, caption)])
+    return [*so * (not folded), tested]
 
 
 def _rule(found: Sequence[Looked]) -> str:

@@ -74,11 +74,11 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         if poor or worst.short if unit == "mention" else worst.size < POOR_ESS or worst.r_hat >= _SMALL_R_HAT:
             others, longer = [*others, *longer], []
     blind = without_evidence(fit)[1]
+    others += _checked_first(found, named)
     actions = [
         *others,
         *([_to_read(fit, found, named, chains)] if unit == "mention" else []),
         *_chance_alone(fit, blind),
-        *_checked_first(found, named),
         *([] if unit == "mention" else [
             Action(f"Review the {_how_many(fit, found)}", section=f"{unit.capitalize()}s")
         ]),
@@ -163,7 +163,7 @@ def _how_many(fit: Fit, found: Any) -> str:
     apart = " and have no gold label" * known
     if vote:
         return f"{open_.sum():,} {items} {'that are tied' if known else 'with tied votes'}{apart}"
-    number = f"{open_.sum():,} {items} that are less than {100 * SURE:g} % certain{apart}"
+    number = f"{open_.sum():,} {items} that have a certainty below {SURE:g}{apart}"
     return f"{number}{_least_certain(fit, found)}{_expected_wrong(fit, found.top.items[open_])}"
 
 
@@ -246,7 +246,7 @@ def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
         lowest = _lowest_of_votes(annotators)
         return [Action(f"Review the labels of {lowest}", section="Annotators")] if lowest else []
     worst = _worst(annotators, blind)
-    worst += " (gold labels single none out)" * _none_clearly_low(annotators)
+    worst += " (by gold labels none is clearly worse)" * _none_clearly_low(annotators)
     by_sensitivity = bool(worst) and "sensitivity" in annotators and "accuracy" not in annotators
     who = "with the lowest sensitivity" if by_sensitivity else "who seem to err most"
     return [Action(f"Review the annotators {who}{worst}", section="Annotators")]

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from consilience.inference.fitting import Fit
 from consilience.inference.given_options import given_options, is_given
 from consilience.inference.posterior import poor_diagnostics
@@ -299,6 +301,9 @@ def line_of(fit: Fit) -> str:
         how = "its posterior computed exactly" if fit.method == "exact" else f"by {method}"
         how = "" if is_counted(fit) else f" · {called}, {how}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
+        if fit.data.rows == "annotation" and fit.data.unit == "item" and fit.data.gold_codes is not None:
+            gold = int((np.asarray(fit.data.gold_codes) >= 0).sum())
+            from_ += f", and {counted(gold, 'gold labels')} (which the data give as right)" * bool(gold)
         from_ += fit.data.changed_in_words
         return f"From {from_}: {words}{how} · {today()}"
     return f"{', '.join(named.values())} · {fit.member.name} ({fit.member.title}), method {method} · {today()}"

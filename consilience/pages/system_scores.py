@@ -72,7 +72,7 @@ def score_blocks(
     if own_look:
         words += (
             " All these scores assume that predictions were made from the annotations. The leaderboard differs, as it "
-            f"allows for systems that looked at the items{', in top-1 accuracy only' * (len(metrics) > 1)}."
+            f"allows for systems that looked at the items{f', in {comparison.title} only' * (len(metrics) > 1)}."
         )
     words += " The intervals are too narrow." * narrow
     table = Table(frame, "All metrics of all systems.", texts=rounded(frame, digits, *floats(frame)))

@@ -15,8 +15,8 @@ from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL
 from consilience.models.truth import Truth
 from consilience.pages import Alert, More, Section, Table, capital
+from consilience.pages.by_reading import ACCURACIES, figure_by_reading, two_readings
 from consilience.pages.by_reading import copied_score as copied_score_of
-from consilience.pages.by_reading import figure_by_reading, two_readings
 from consilience.pages.by_reading import own_score as own_score_of
 from consilience.pages.gold import MOST_DIGITS, MOST_DIGITS_OF_A_VOTE, SystemsByGold
 from consilience.pages.gold_items import if_random
@@ -165,7 +165,7 @@ def _figure(comparison: Comparison, fit: Fit, gold: SystemsByGold, order: list[s
     held = f"{100 * comparison.level:g} % interval"
     if gold.anchored is not None:
         rows = gold.anchored.table[["system", "value", "lower", "upper"]].itertuples(index=False)
-        label = f"to quote: from gold labels and annotations, {held}"
+        label = f"to quote, {held}"
         with_gold = figures.WithGold(label, {row[0]: row[1:] for row in rows})
     elif gold.leads:
         right = {name: (own.share, *own.interval) for name, own in gold.right.items()}
@@ -217,7 +217,7 @@ def _caption(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
         caption = f"Systems, equal on gold labels, in the order of the {fit_word(fit)}"
         caption += ", which does not show which is better" * is_close(comparison)
     if together is not None:
-        return "Systems by gold labels and annotations together, the highest first."
+        return "Systems by the accuracy to quote, the highest first."
     return f"{caption}.{_narrow(comparison, fit, gold)}"
 
 
@@ -267,8 +267,8 @@ def _read_first(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[A
         return notes
     if gold.anchored is not None:
         notes[0] = how_anchored(gold.anchored, fit)
-    told = looked_blocks(gold.looked, gold.doubt)
-    return [*notes[:1], *told[:1], *notes[1:], *told[1:]]  # what opens stands below what can be read
+    told = looked_blocks(gold.looked, gold.doubt, folded=gold.anchored is not None)  # which does not depend on it
+    return [*notes[:1], *told[:-1], *notes[1:], *told[-1:]]  # what opens stands below what can be read
 
 
 def _what_is_drawn(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
@@ -382,7 +382,7 @@ def verdict(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> list[str]:
             brackets = f"The 95 % intervals of systems on this page are {how_narrow(fit)}{sure}, because {why}."
         return [words, brackets] if why else [f"{words} {brackets}"]
     value, low, high = score_of(comparison, fit)
-    meant = f" (how often its first choice is {_right(fit)})" if comparison.title == "top-1 accuracy" else ""
+    meant = f" (how often its first choice is {_right(fit)})" if comparison.title in ACCURACIES else ""
     by = f"By the {fit_word(fit)}, on all {counted(comparison.num_items, f'{comparison.unit}s')}, " * gold.leads
     begins = opening(comparison, fit)
     if begins and gold.leads:
@@ -412,7 +412,7 @@ def _is_two_readings(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> b
     """Return whether all systems have two scores, as nobody said where predictions come from, and no others."""
     if not has_first_screen(fit) or is_vote(fit) or gold.right or not is_open(comparison):
         return False
-    return set(comparison.provenance) == {"unknown"} and comparison.title == "top-1 accuracy"
+    return set(comparison.provenance) == {"unknown"} and comparison.title in ACCURACIES
 
 
 def _alone(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:

@@ -14,9 +14,8 @@ from consilience.evaluation.anchoring import NOT_RANDOM
 from consilience.evaluation.comparison import HELD_FIXED, compare
 from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
-from consilience.notes import Level
-from consilience.pages import Alert, capital
-from consilience.pages.run import fit_word, is_vote
+from consilience.pages import capital
+from consilience.pages.run import fit_word
 from consilience.pages.told_apart import BY_SOURCE, ahead_by, is_close, open_tile, which_is_better
 from consilience.printing import counted
 from consilience.rounding import within
@@ -191,21 +190,3 @@ def _outside(both: Any, alone: Any, right: Right, fit: Fit) -> str:
     name = both["system"]
     on = f"On the {fit.data.unit}s with gold labels"
     return f"{on}, “{name}” scores {by} {side} by gold labels than by the {fit_word(fit)}{chance}."
-
-
-def not_corrected(fit: Fit, together: Comparison | None) -> list[Alert]:
-    """Return what the box of a vote does not hold for, under its title: scores that gold labels correct.
-
-    Parameters
-    ----------
-    fit : of labels.
-    together : the systems by gold labels and annotations together; None where that is not known.
-    """
-    if together is None or not is_vote(fit):
-        return []
-    text = (
-        "The accuracies that use gold labels and annotations together are corrected for this, if the "
-        f"{together.unit}s with gold labels are a random sample."
-    )
-    boxes = [note for note in fit.findings() if note.title and note.model]
-    return [Alert(note.heading, [text], Level.warning, note.about) for note in boxes]

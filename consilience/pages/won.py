@@ -28,6 +28,7 @@ def with_interval(share: float, number: int) -> str:
 
 
 TIES = "a tie counting by its share"
+_HALF = "each tie counted as half right"
 """How ties of a vote count."""
 
 
@@ -52,8 +53,14 @@ class Won(NamedTuple):
     @property
     def figures(self) -> dict[str, str]:
         """Key figure of the page: ties count by their share, as in what a fit prints first."""
-        tied = f", {TIES}" * bool(self.by_chance)
+        tied = f", {self.counting}" * bool(self.counting)
         return {f"gold labels matched{tied}": f"{hits(self._won + self.by_chance)} of {self._number:,}"}
+
+    @property
+    def counting(self) -> str:
+        """How ties count; empty where none counts."""
+        half = self.held == self.ties and 2 * self.by_chance == self.held
+        return (_HALF if half else TIES) * bool(self.by_chance)
 
     @property
     def _share(self) -> float:

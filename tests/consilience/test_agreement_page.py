@@ -34,7 +34,7 @@ def test_the_verdict_is_no_surer_than_the_interval_of_alpha(interval, said):
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("0.38", "Alpha is 38 % of the way from chance to full agreement. By convention it should be 0.8 or more, and"),
+    [("0.38", "Alpha is 0.38 of the way from chance to full agreement. By convention it should be 0.8 or more, and"),
      ("−0.10", "Annotators agree less than by chance. By convention")],
 )  # fmt: skip
 def test_a_value_of_alpha_stands_beside_the_convention(value, said):

@@ -176,7 +176,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     finding = words(html, "li")[0]
     verdict = re.search(r'<p class="verdict">(.*?)</p>', html)[1].replace("\N{NO-BREAK SPACE}", " ")
     assert re.search(
-        r"^The fit is at least 90 % certain which class is most plausible for [^;.]*\. “first” is the best of 2 "
+        r"^The fit is at least 0.9 certain which class is most plausible for [^;.]*\. “first” is the best of 2 "
         "systems in top-1 accuracy with probability [^;,]* "
         r"\(it may be less\)\.$", verdict,
     )  # fmt: skip
@@ -232,7 +232,7 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
         "and no interval allows for another value. All certainties and scores depend on it."
     )
     told = finding(fit, own, [found[-1]], [])
-    assert f"At three times it (3), {found[-1].unsure} items would be less than 90 % certain (mean certainty " in told
+    assert f"At three times it (3), {found[-1].unsure} items would have a certainty below 0.9 (mean certainty " in told
     assert [one.command for one in actions(fit, [])] == ["cs.fit('plackett-luce', data, reliability=3)"]
     assert not actions(fit, found)
 

@@ -39,7 +39,7 @@ def some(number):
 
 
 LABELS = (
-    r"\d+ of 120 labels are at least 90 % certain over the plausible range of how often annotators make the same "
+    r"\d+ of 120 labels have a certainty of 0.9 or more over the plausible range of how often annotators make the same "
     r"errors \(\d+ by the best guess\)"
 )
 
@@ -55,7 +55,8 @@ LABELS = (
         ("dawid-skene", False, 2, LABELS + r", which nothing here checks\. “s0” is the best of 2 .*"),
         (
             "majority-vote", True, 0,
-            r"By 40 gold labels the vote is right on \d+ to \d+ % of items \(95 %\); it does not say which are wrong",
+            r"By 40 gold labels the vote is right on [\d.]+ to [\d.]+ of items \(95 %[^;]*\); it does not say which "
+            "are wrong",
         ),
         (
             "majority-vote", False, 0,
@@ -79,10 +80,10 @@ def test_a_page_of_labels_begins_with_what_can_be_used(model, gold, number, said
 @pytest.mark.parametrize(
     ("votes", "model", "said"),
     [
-        ([[9, 0]], "dirichlet", "The fit is at least 90 % certain of the one label, which nothing here checks."),
-        ([[2, 2]], "dirichlet", "The fit is less than 90 % certain of the one label, which nothing here checks."),
-        ([[9, 0], [8, 0]], "dirichlet", "The fit is at least 90 % certain of all 2 labels, which nothing here checks."),
-        ([[9, 0], [2, 2]], "dirichlet", "The fit is at least 90 % certain of 1 of 2 labels, which nothing here "
+        ([[9, 0]], "dirichlet", "The one label has a certainty of 0.9 or more, which nothing here checks."),
+        ([[2, 2]], "dirichlet", "The one label has a certainty below 0.9, which nothing here checks."),
+        ([[9, 0], [8, 0]], "dirichlet", "All 2 labels have a certainty of 0.9 or more, which nothing here checks."),
+        ([[9, 0], [2, 2]], "dirichlet", "1 of 2 labels has a certainty of 0.9 or more, which nothing here "
          "checks."),
         ([[2, 2]], "majority-vote", "The vote leaves 1 of 1 item tied and does not say how sure it is of any other "
          "label."),
@@ -98,7 +99,7 @@ def test_rankings_say_that_reliability_is_assumed(tmp_path):
     fit = cs.fit("plackett-luce", cs.read_rankings(columns), draws=50)
     verdict, figure = begins(fit, tmp_path)
     assert re.fullmatch(
-        r"The fit is at least 90 % certain which class is most plausible for (none of 2|all 2|1 of 2) items, if "
+        r"The fit is at least 0.9 certain which class is most plausible for (none of 2|all 2|1 of 2) items, if "
         r"annotators are as reliable as assumed\.", verdict,
     )  # fmt: skip
     assert figure
@@ -132,12 +133,12 @@ def test_a_page_leads_with_the_labels_that_are_certain_whatever_is_not_known(mon
     fit = cs.fit("dirichlet", cs.Annotations.from_counts([[9, 0], [2, 2]]))
     gold = SimpleNamespace(score=SimpleNamespace(items=40), off="", checked="told")
     neither = ", which 40 gold labels neither confirm nor refute"
-    sure = " at least 90 % certain over the plausible range of how often annotators make the same errors "
+    sure = " a certainty of 0.9 or more over the plausible range of how often annotators make the same errors "
     sure += "(1 by the best guess)"
     for throughout, systems, said in (
-        (None, "“a” is the best", f"The fit is at least 90 % certain of 1 of 2 labels{neither}, and “a” is the best."),
-        (1, "which system is better is open", f"1 of 2 labels is{sure}{neither}. Which system is better is open."),
-        (0, "", f"None of 2 labels is{sure}{neither}."),
+        (None, "“a” is the best", f"1 of 2 labels has a certainty of 0.9 or more{neither}, and “a” is the best."),
+        (1, "which system is better is open", f"1 of 2 labels has{sure}{neither}. Which system is better is open."),
+        (0, "", f"None of 2 labels has{sure}{neither}."),
     ):
         monkeypatch.setattr(first_screen, "of_systems", lambda *_, own=systems: own)
         found = first_screen.verdict(fit, cs.certainty(fit), gold, True, object(), SystemsByGold(), throughout)
@@ -171,7 +172,8 @@ def test_figures_of_the_first_screen_draw_what_they_are_given():
     assert isinstance(ax.figure, Figure)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == names[:6]
     assert ax.get_title("left") == "Accuracy, the first 6 of 7"
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["both", "alone", "truth"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["both", "alone"]
+    assert [text.get_text() for text in ax.texts] == ["truth"]  # beside its mark
     thick, thin = (lines.get_segments() for lines in ax.collections)
     assert [one[:, 0].tolist() for one in thick][:2] == [[0.5, 0.9], [0.4, 0.6]]
     assert len(thin) == 6
@@ -231,5 +233,5 @@ def test_scores_that_are_not_to_be_quoted_are_not_drawn_beside_those_that_are(mo
     board = cs.compare(fit, systems, gold="use")
     gold = SystemsByGold(anchored=board)
     ax = first_screen.figure(fit, cs.certainty(fit), cs.compare(fit, systems), gold)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["from gold labels and annotations, 95 %"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["accuracy to quote, 95 %"]
     assert len(ax.collections) == 1

@@ -238,7 +238,7 @@ def test_two_intervals_of_a_score_say_what_they_hold_and_only_what_is_drawn_has_
     assert not {"1.00", "0.00", "1.0000"} & set(words(section(html, "Leaderboard"), "td")[-3:])
     ranked, *_, scored = re.findall("<tbody>.*?</tbody>", section(html, "Leaderboard"), re.DOTALL)
     in_order, scores = (
-        [re.split(r" [01]\.", row.removeprefix("top-1 accuracy "))[0] for row in words(body, "tr")]
+        [re.split(r" [01]\.", row.removeprefix("accuracy "))[0] for row in words(body, "tr")]
         for body in (ranked, scored)
     )
     assert in_order == scores
@@ -261,7 +261,7 @@ def test_what_is_assumed_and_what_is_too_narrow_stands_beside_the_number(pages):
     certain, unsure, *_ = words(head, "dt")
     assert re.search(r" at reliability 5 \(0\.\d\d at 1\.7; 0\.\d\d at 15\)$", certain)
     assert re.search(r" \(\d+ at 1\.7; \d+ at 15\)$", unsure)
-    told = r"At a third of it \(1\.7\), \d+.* items would be less than 90 % certain \(mean certainty 0\.\d\d\) and at "
+    told = r"At a third of it \(1\.7\), \d+.* items would have a certainty below 0.9 \(mean certainty 0\.\d\d\) and at "
     told += r"three times it \(15\), \d+.*\."
     assert re.search(told, words(head))
     assert words(head).count("too narrow") <= 2  # a finding, and the figure
@@ -437,8 +437,8 @@ def test_certainties_are_told_at_the_ends_of_the_dependence(tmp_path):
     both = (cs.fit("dawid-skene", data, dependence=rho.at(z)).labels()["certainty"] >= 0.9 for z in (-1.96, 1.96))
     own = fit.labels()["certainty"] >= 0.9
     firm = int(np.all([own, *both], axis=0).sum())
-    sure = "at least 90 % certain over the plausible range of how often annotators"
-    assert re.search(rf" {firm or 'None'} of 24 labels (is|are) {sure}", html)
+    sure = "a certainty of 0.9 or more over the plausible range of how often annotators"
+    assert re.search(rf" {firm or 'None'} of 24 labels (has|have) {sure}", html)
     assert f" make the same errors ({own.sum()} by the best guess), which nothing here checks." in html
     assert f"The number may be {min(unsure)} to {max(unsure)} (95 %), because it is not known how often annotat" in html
     assert "How far annotators err together The mean certainty of all items is " in html
@@ -525,7 +525,7 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
         assert re.search(rf"{scores}cs.compare\(fit, predictions, provenance='{origin}'", text)
     assert "See what depends on the assumed reliability" not in text  # the table has it
     assert "In top-1 accuracy, if predictions were made from the annotations, “" in text
-    assert re.search(r"allows for another value\. At 0\.33, \d.{,5} items would be less than 90 % certain \(mean", text)
+    assert re.search(r"allows for another value\. At 0\.33, \d.{,5} items would have a certainty below 0.9 \(", text)
     assert "What depends on the reliability; scores assume that predictions were made from the annotations." in text
     assert "Use 1 or less if something misleads all annotators alike" in text
     assert "Lines that begin with cs. are Python" in text
