@@ -70,7 +70,7 @@ def posterior_problem(posterior: Posterior, data: Contract, sites: Sites) -> str
 
     The axes of a name have one length, and items, annotators and so on are those of the data. Whole numbers are codes,
     places or counts of what is there: -1 or more, and no more than anything has entries; below that in draws that are
-    hidden, whose links may be properties of a mention.
+    hidden, whose links may be properties of a mention. A single number may count pairs of what is there.
 
     Parameters
     ----------
@@ -87,8 +87,9 @@ def posterior_problem(posterior: Posterior, data: Contract, sites: Sites) -> str
             return f"'{name}' of the posterior holds {values.dtype}, and not numbers"
         hidden = name.removeprefix("hidden.")
         least = -most - 3 if "chain" in sites.hidden.get(hidden, ()) else -1  # draws of links have codes of two kinds
-        if values.dtype.kind in "iu" and values.size and not (least <= values.min() and values.max() <= most):
-            ends = f"{values.min()} or {values.max()}, outside {least} to {most}"
+        highest = most if values.ndim else most**2
+        if values.dtype.kind in "iu" and values.size and not (least <= values.min() and values.max() <= highest):
+            ends = f"{values.min()} or {values.max()}, outside {least} to {highest}"
             return f"'{name}' of the posterior has a value of {ends}"
         axes = sites.hidden.get(hidden) if hidden != name else posterior.axes(name, values.ndim, sites.dims)
         if axes is None:
