@@ -40,9 +40,12 @@ from consilience.models.crowd.evidence import Dense
 from consilience.models.crowd.gate import ERRORS
 from consilience.models.crowd.labelling import canonical
 from consilience.models.crowd.member import crowd_member
+from consilience.models.crowd.own_labels import counted_accuracy
+from consilience.models.crowd.pooled import with_one_coin
+from consilience.models.crowd.tables import Asked
 from consilience.models.dirichlet import Symmetric
 from consilience.models.interface import Account
-from consilience.models.posterior import Posterior
+from consilience.models.posterior import Interval, Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site
 from consilience.notes import Level, Note
@@ -146,9 +149,17 @@ def _outweighed(posterior: Posterior, resolved: Resolved) -> _Weight | None:
     return _Weight(expected, weight, float(np.median(number)), isinstance(resolved.given.confusion, Diagonal))
 
 
-def _leans(posterior: Posterior, resolved: Resolved) -> bool:
-    """Return whether accuracies are counted; by a prior of the user's own they are what it makes of them."""
-    return (found := _outweighed(posterior, resolved)) is not None and found.counted
+def _accuracy(asked: Asked, own: Interval) -> Interval:
+    """Return accuracies by this model and by `one-coin`; by a prior of the user's own they are what it makes of them.
+
+    Where the prior outweighs the annotators they are counted from the labels, and not taken from confusion matrices.
+    """
+    posterior, resolved = asked.posterior, asked.resolved
+    if posterior.form == "estimate" or not isinstance(getattr(resolved.given, "confusion", None), Diagonal):
+        return own
+    if _outweighed(posterior, resolved) is not None:
+        own = counted_accuracy(np.asarray(asked.truth.untempered), resolved.data, asked.level)
+    return with_one_coin(own, asked)
 
 
 def _says(account: Account) -> Iterator[Note]:
@@ -191,7 +202,7 @@ MODEL = crowd_member(
   doi     = {10.2307/2346806}
 }""",
     channel=CHANNEL, settings=Settings, priors=Priors, hidden="responsibility", canonical=canonical,
-    says=_says, leans=_leans,
+    says=_says, accuracy=_accuracy,
     sites=(
         Site("prevalence", event=("class",), family=dist.Dirichlet),
         Site(

@@ -20,7 +20,7 @@ from consilience.models.crowd.occurring import parameters_of, with_occurring
 from consilience.models.crowd.pairs import pair_notes
 from consilience.models.crowd.saddle import saddle_notes
 from consilience.models.crowd.simplices import PREVALENCE, used_sites
-from consilience.models.crowd.tables import Leans, pairs_table, tables_of
+from consilience.models.crowd.tables import Accuracy, pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
@@ -40,7 +40,7 @@ def crowd_member(
     sites: tuple[Site, ...], hidden: str = "probability", canonical: Callable[..., Any] | None = None,
     tables: tuple[Table, ...] = (), extra: Callable[..., Any] | None = None, extra_columns: tuple[Column, ...] = (),
     says: Callable[[Account], Iterable[Note]] | None = None, testing_priors: Callable[[], Any] | None = None,
-    leans: Leans = lambda posterior, resolved: False,
+    accuracy: Accuracy | None = None,
 ) -> Model:  # fmt: skip
     """Return the member whose annotators err by a channel.
 
@@ -51,7 +51,7 @@ def crowd_member(
     hidden : name of the probabilities of the labels in posteriors.
     canonical : see `Sites`.
     tables : those that the model has beside the tables of every crowd.
-    extra, extra_columns, leans : of the table of annotators; see `consilience.models.crowd.tables.tables_of`.
+    extra, extra_columns, accuracy : of the table of annotators; see `consilience.models.crowd.tables.tables_of`.
     says : what there is to say beside what is said of every crowd.
     testing_priors : see `Simulation.priors`.
 
@@ -84,7 +84,7 @@ def crowd_member(
             Generic(name="nuts", prepare=counted_by_group), Generic(name="svi", prepare=counted_by_group),
         ),
         truth=truth_of(made, hidden),
-        tables=(*tables_of(made, extra, extra_columns, leans), *tables, *GOLD_MEASURES),
+        tables=(*tables_of(made, extra, extra_columns, accuracy), *tables, *GOLD_MEASURES),
         says=says_of(made, more), simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 

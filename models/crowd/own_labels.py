@@ -8,7 +8,10 @@ their prior, which takes rows for independent: of K labels it knows an accuracy 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+from scipy import special
 
 from consilience.arrays import Float
 from consilience.data.annotations import Annotations
@@ -17,7 +20,7 @@ from consilience.models.crowd.agreement import annotation_counts
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.posterior import Interval, beta_of_moments
 from consilience.models.truth.labels import LabelTruth
-from consilience.models.truth.truth import Ranked
+from consilience.models.truth.truth import Marginals, Ranked
 
 # Draws of labels that the realised accuracy looks at; a table is no place for all of them.
 _MOST_LABEL_DRAWS = 200
@@ -50,27 +53,54 @@ def realised_accuracy(
 
     Of labels that are independent given what is known, mean and variance are exact and the interval is that of the Beta
     distribution that has them, half an annotation wider at both ends since annotations are whole; else it is of label
-    draws. NaN of an annotator without annotations.
+    draws. Where nobody knows how far annotators err together, the interval holds those of both ends of what that may be
+    and, if no gold labels tell, of independent errors too. NaN of an annotator without annotations.
     """
     columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
     item, annotator, label, weight = columns
-    number = annotation_counts(data)
-    known = np.where(number > 0, number, np.nan)
     found = truth.exact(Ranked(1))
     if found is not None:
-        dense = np.zeros((truth.num_units, truth.num_classes))
-        dense[found.unit, found.code] = found.probability
-        mean, variance = _moments_of_right(data, dense)
-        of_share = beta_of_moments(mean / known, variance / known**2, level)
-        step = 0.5 / known
-        return of_share.mean, np.maximum(of_share.lower - step, 0.0), np.minimum(of_share.upper + step, 1.0)
-    chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
-    shares = [
-        np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known
-        for own in truth.labels_of(chosen)
-    ]
-    lower, upper = np.quantile(shares, ends(level), axis=0)
-    return np.mean(shares, axis=0), lower, upper
+        mean, lower, upper = _share_right(data, _dense(truth, found), level)
+    else:
+        number = annotation_counts(data)
+        known = np.where(number > 0, number, np.nan)
+        chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
+        shares = [
+            np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known
+            for own in truth.labels_of(chosen)
+        ]
+        mean, (lower, upper) = np.mean(shares, axis=0), np.quantile(shares, ends(level), axis=0)
+    for probability in _if_otherwise(truth):
+        _, low, high = _share_right(data, probability, level)
+        lower, upper = np.minimum(lower, low), np.maximum(upper, high)
+    return mean, lower, upper
+
+
+def _if_otherwise(truth: LabelTruth) -> Iterator[Float[np.ndarray, "item class"]]:
+    """Yield the probabilities of the labels, were the dependence of annotators otherwise than it is taken to be."""
+    if truth.probabilities_at is None or truth.dependence is None:
+        return
+    for z in special.ndtri(ends()):
+        yield _dense(truth, truth.probabilities_at(float(z)))
+    if truth.dependence.source == "default":
+        yield np.asarray(truth.untempered)
+
+
+def _dense(truth: LabelTruth, found: Marginals) -> Float[np.ndarray, "item class"]:
+    dense = np.zeros((truth.num_units, truth.num_classes))
+    dense[found.unit, found.code] = found.probability
+    return dense
+
+
+def _share_right(
+    data: Annotations, probability: Float[np.ndarray, "item class"], level: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the share of right labels and its interval, of labels of items with these probabilities."""
+    number = annotation_counts(data)
+    known = np.where(number > 0, number, np.nan)
+    mean, variance = _moments_of_right(data, probability)
+    found, step = beta_of_moments(mean / known, variance / known**2, level), 0.5 / known
+    return found.mean, np.maximum(found.lower - step, 0.0), np.minimum(found.upper + step, 1.0)
 
 
 def _moments_of_right(

@@ -46,12 +46,12 @@ _MOST_NUMBERS = 1 << 24
 # Rows of a table of confusion matrices: more are gigabytes that nobody reads.
 _MOST_ROWS = 1 << 25
 
-Leans = Callable[[Posterior, Resolved], bool]
+Accuracy = Callable[["Asked", Interval], Interval]
 
 # ---- quantities of annotators
 
 
-def _right(evidence: Any, log_prevalence: Any, prevalence: Any) -> Float[Array, " annotator"]:
+def right_of(evidence: Any, log_prevalence: Any, prevalence: Any) -> Float[Array, " annotator"]:
     """Return how often each annotator is right on an item drawn by the prevalence: that of the draw where there is."""
     right, share = evidence.right(), prevalence if log_prevalence is None else _prevalence(evidence, log_prevalence)
     return right @ share.astype(right.dtype)
@@ -162,7 +162,7 @@ def _of_trees_on_host(channel: Channel, quantity: Quantity, num_labels: int, tre
 
 def annotators_table(
     parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
-    leans: Leans = lambda posterior, resolved: False,
+    accuracy: Accuracy | None = None,
 ) -> Callable:  # fmt: skip
     """Return the ``make`` of the table of annotators; see `tables_of`."""
 
@@ -171,7 +171,7 @@ def annotators_table(
     ) -> dict[str, np.ndarray]:
         """Return how much each annotator annotated, how reliable she is, and how often she was right on her items.
 
-        Where confusion matrices are mostly what the prior has them to be, ``accuracy`` is counted from her own labels.
+        Of `dawid-skene`, one half of what is said of ``accuracy`` is by `one-coin`; see `pooled`.
 
         Parameters
         ----------
@@ -179,11 +179,12 @@ def annotators_table(
         """
         asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
         share, share_lower, share_upper = realised_accuracy(truth, data, level)
-        if asked.parameters.is_listed or leans(posterior, resolved):
+        if asked.parameters.is_listed:
             found = counted_accuracy(np.asarray(truth.untempered), data, level)
         else:
-            every = asked.summary(_right, asked.prevalence)
+            every = asked.summary(right_of, asked.prevalence)
             found = Interval(*(values[: data.num_annotators] for values in every))
+            found = found if accuracy is None else accuracy(asked, found)
         return {
             "annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data),
             "accuracy": found.mean, "lower": found.lower, "upper": found.upper,
@@ -325,7 +326,7 @@ GROUPINGS = Measure(
 
 def tables_of(
     parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
-    extra_columns: tuple[Column, ...] = (), leans: Leans = lambda posterior, resolved: False,
+    extra_columns: tuple[Column, ...] = (), accuracy: Accuracy | None = None,
 ) -> tuple[Table | Measure, ...]:  # fmt: skip
     """Return the tables that every crowd has.
 
@@ -333,14 +334,14 @@ def tables_of(
     ----------
     parameters_of : makes the parameters of a fit.
     extra, extra_columns : further columns of the table of annotators, and the function that makes them.
-    leans : whether accuracies of a fit are more what its prior expects than what annotators did.
+    accuracy : what to say of accuracies, of what the fit itself says of them.
     """
     return (
         LABELS,
         PROBABILITIES,
         Table(
             name="annotators", help="How reliable each annotator is, and how often she was right on her own items.",
-            make=annotators_table(parameters_of, extra, leans),
+            make=annotators_table(parameters_of, extra, accuracy),
             columns=(
                 Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
                 Column("accuracy", help="share of right labels on items drawn by the prevalence"), *INTERVAL,

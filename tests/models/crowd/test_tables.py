@@ -23,6 +23,9 @@ from tests.models.crowd.channels import CHANNELS, random_table
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 
 
+_OWN_ROWS = dawid_skene.Priors(confusion=Dirichlet(np.ones((3, 3)) + 2 * np.eye(3)))
+
+
 @pytest.fixture(scope="module")
 def data():
     priors = dawid_skene.Priors()
@@ -33,7 +36,10 @@ def data():
 def fits(data):
     runs = [("dawid-skene", "cavi"), ("dawid-skene", "gibbs"), ("dawid-skene", "em"), ("mace", "cavi"), ("mace", "em"),
             ("one-coin", "cavi")]  # fmt: skip
-    return {run: cs.fit(run[0], data, method=run[1], draws=1000) for run in runs}
+    # By priors of the user's own, here the default ones, accuracies are those of the model alone.
+    own = {"cavi": _OWN_ROWS, "gibbs": _OWN_ROWS}
+    priors = {("dawid-skene", method): prior for method, prior in own.items()}
+    return {run: cs.fit(run[0], data, priors.get(run), method=run[1], draws=1000) for run in runs}
 
 
 def test_log_likelihoods_of_items_are_sums_over_labels(fits, data):
@@ -82,10 +88,11 @@ def test_means_of_cavi_are_those_of_its_draws(fits, name):
 @pytest.mark.parametrize("name", CHANNELS)
 def test_imputed_intervals_are_wider_than_those_of_the_factors(name):
     """Labels are drawn, then parameters: of dawid-skene by hand too."""
-    priors = {"one-coin": one_coin.Priors(accuracy=BetaPrior(6.0, 3.0))}.get(name, CHANNELS[name].module.Priors())
+    given = {"one-coin": one_coin.Priors(accuracy=BetaPrior(6.0, 3.0)), "dawid-skene": _OWN_ROWS}
+    priors = given.get(name, CHANNELS[name].module.Priors())
     member, sizes = CHANNELS[name].module.MODEL, {"num_items": 200, "num_annotators": 20, "annotations_per_item": 3}
     data = member.simulate(jax.random.key(2), priors, **sizes)[0]
-    fit = cs.fit(member, data, method="cavi")
+    fit = cs.fit(member, data, priors if name == "dawid-skene" else None, method="cavi")
     draws = {site: np.asarray(values[0], float) for site, values in fit.samples(2000).items()}
     right = np.einsum("djtt,dt->dj", rows_of(name, draws), draws["prevalence"])
     closed = np.diff(np.quantile(right, [0.025, 0.975], axis=0), axis=0)
@@ -241,6 +248,35 @@ def test_counted_accuracy_has_the_moments_of_a_beta_prior_and_of_all_labellings(
     of_moments = beta_of_moments(mean, square - mean**2, 0.9)
     for name in ("mean", "sd", "lower", "upper"):
         np.testing.assert_allclose(getattr(found, name), getattr(of_moments, name), rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["cavi", "gibbs"])
+def test_one_half_of_an_accuracy_is_by_one_coin(data, method):
+    own = cs.fit("dawid-skene", data, _OWN_ROWS, method, draws=200, chains=2)
+    default = cs.fit("dawid-skene", data, method=method, draws=200, chains=2).annotators(level=0.9)
+    tables = [own.annotators(level=0.9), cs.fit("one-coin", data, method="cavi").annotators(level=0.9)]
+    means = [table["accuracy"] for table in tables]
+    np.testing.assert_allclose(default["accuracy"], np.mean(means, axis=0), atol=2e-3)
+    widths = [(table["upper"] - table["lower"]).mean() for table in [*tables, default]]
+    assert widths[2] > np.mean(widths[:2])
+
+
+def test_the_best_annotator_is_not_drawn_to_the_prior():
+    """Of annotators who differ a lot the fixed prior of rows alone leaves the best one outside of 90 %."""
+    accuracy, missed = np.array([0.92, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.25]), []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        label, item = random.integers(4, size=500), np.repeat(np.arange(500), 3)
+        who = np.concatenate([random.choice(8, 3, replace=False) for _ in range(500)])
+        wrong = (label[item] + random.integers(1, 4, 1500)) % 4
+        given = np.where(random.random(1500) < accuracy[who], label[item], wrong)
+        fit = cs.fit("dawid-skene", Annotations.from_codes(item, who, given, num_annotators=8, num_labels=4))
+        table = fit.annotators(level=0.9)
+        missed.append(~((table["lower"] <= accuracy) & (accuracy <= table["upper"])))
+        own = np.bincount(who, given == label[item], 8) / np.bincount(who)
+        assert ((table["share_lower"] <= own) & (own <= table["share_upper"])).sum() >= 6
+    assert np.mean(missed, axis=0)[0] <= 0.5
+    assert np.mean(missed) < 0.3
 
 
 @pytest.mark.parametrize("method", ["cavi", "gibbs"])
