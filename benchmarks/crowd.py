@@ -109,7 +109,8 @@ def bars(kept: Kept) -> Iterator[Bar]:
         name = f"90 % intervals that hold the accuracy, as modelled, {method}"
         yield at_least(name, least, coverage.get(("as modelled", method)))
     for crowd in crowd_simulated.CROWDS:
-        yield at_least(f"90 % intervals that hold the accuracy, {crowd}, default", 0.8, coverage.get((crowd, "default")))
+        name = f"90 % intervals that hold the accuracy, {crowd}, default"
+        yield at_least(name, 0.8, coverage.get((crowd, "default")))
     yield from _speed_bars(kept)
 
 
