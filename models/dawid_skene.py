@@ -173,8 +173,11 @@ def _says(account: Account) -> Iterator[Note]:
         f"{leaning} towards the prior, and so do their intervals: before any data it expects {found.expected:.2f} of "
         f"the labels to be right, and weighs as much as {found.weight:.0f} labels of each annotator, who gave "
         f"{found.number:,.0f} (the median)."
-        + " Accuracies are therefore counted from the labels of each annotator." * found.counted
-        + " The model one-coin learns from all annotators together how accurate to expect each",
+        + (
+            " Accuracies are therefore counted from labels, one half of them by the model one-coin, which learns how "
+            "accurate to expect each annotator"
+            if found.counted else " The model one-coin learns from all annotators how accurate to expect each"
+        ),
         title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
     )
 
