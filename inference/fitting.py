@@ -38,7 +38,7 @@ from consilience.errors import (
     meant,
 )
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.compilation import forget_programs, keep_compiled_at_first_fit
+from consilience.inference.compilation import forget_programs, keep_compiled_at_first_fit, whole_compilations
 from consilience.inference.generic import GenericRun
 from consilience.inference.given_options import write_given
 from consilience.inference.identity import program_identity
@@ -242,7 +242,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    with showing(progress):
+    with showing(progress), whole_compilations():
         data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
         files = {"data_file": data.file, "features_file": data.features_file}
         named = {name: file for name, file in files.items() if file}

@@ -242,14 +242,14 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(answer):
         yield
         return
-    came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *told: came.append(told))
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, answer)
         if came:
-            answer(*came[0])
+            signal.raise_signal(came[0])
 
 
 def _agreed(answer: bool, shared: bool) -> bool:
