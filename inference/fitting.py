@@ -224,6 +224,8 @@ def fit(
     UnsupportedRequest : the member does not have the method, or takes other data.
     NotConjugate : the method was asked for by name and the priors do not allow it.
     InvalidCheckpoint : the checkpoint is torn or of another run, or there is one and `resume` is false.
+    KeyboardInterrupt : Ctrl-C came before the first step or draw, so that there is nothing to return; later the fit is
+        that of the steps or draws so far, with the result ``interrupted``.
 
     Examples
     --------
@@ -430,13 +432,20 @@ def completed(
     progress : see `fit`.
     began : the time of `time.perf_counter` at which the call began.
     told : what the fit is to say of how the run began, in words.
+
+    Raises
+    ------
+    KeyboardInterrupt : by hand, before the first step or draw.
     """
     run, begun = None, dict[str, Any]()
     if not isinstance(plan.engine, Exact):
         with in_dtype(plan.dtype):
             release(_num_rows(plan.resolved.data))
             run, begun = _run(plan, kept, progress, began)
-    return _account(plan, run, {**begun, **told, **_duration(began, kept)})
+    found = _account(plan, run, {**begun, **told, **_duration(began, kept)})
+    if found.is_empty and "keyboard" in found.message:
+        raise KeyboardInterrupt
+    return found
 
 
 def warn_of(found: Fit, stacklevel: int) -> None:

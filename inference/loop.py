@@ -163,6 +163,7 @@ def run_chunks(
     Raises
     ------
     UnsupportedRequest : in a process that was forked from one that has run.
+    KeyboardInterrupt : by hand, before the end of the first step.
     """
     began = time.perf_counter()
     state, steps, had_converged, earlier = _start(checkpoint, state, collect)
@@ -204,7 +205,8 @@ def run_chunks(
                 quick = now - chunk_began < _SECONDS_PER_CHUNK
                 length = min(2 * length, chunk_size) if quick else max(length // 2, 1)
     except KeyboardInterrupt:
-        if shared:  # the others are elsewhere in their loops; they end with this process
+        # Of several processes the others are elsewhere in their loops, and end with this one.
+        if shared or finite_steps == 0:
             raise
         result = Result.interrupted
         message = f"the keyboard interrupted the run at step {finite_steps}"
