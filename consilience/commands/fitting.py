@@ -72,7 +72,7 @@ def fit(arguments: Arguments) -> int:
             devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint, **options,
         )  # fmt: skip
     go_on, code = after_run(fitted, target, arguments.words)
-    fitted.save(target, force=arguments.force)
+    fitted.save(target, force=arguments.force or arguments.resume)
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
     _print_fit(fitted, target, arguments, go_on)
