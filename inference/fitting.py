@@ -41,14 +41,13 @@ from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.compilation import forget_programs, keep_compiled_at_first_fit, whole_compilations
 from consilience.inference.generic import GenericRun
 from consilience.inference.given_options import write_given
-from consilience.inference.identity import program_identity
+from consilience.inference.identity import run_identity
 from consilience.inference.limits import USUAL, Limits
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
 from consilience.inference.precision import in_dtype, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
-from consilience.inference.stored_priors import describe_priors
 from consilience.models.interface import Ascent, Engine, Exact, Generic, Gibbs, Model, Starts
 from consilience.models.keys import stream_key
 from consilience.models.posterior import Draws, Posterior
@@ -463,7 +462,7 @@ def _run(
     start, begun = _start(plan)
     if kept is not None:
         kept.shared = jax.process_count() > 1 and (plan.limits.devices or 1) > 1
-        kept.open(_run_identity(plan, {**begun, **plan.circumstances}))
+        kept.open(run_identity(plan, {**begun, **plan.circumstances}))
     loop: dict[str, Any] = {"key": plan.key("inference"), "progress": progress, "checkpoint": kept}
     prepared = plan.prepared
     with kept or contextlib.nullcontext():
@@ -578,14 +577,6 @@ def _duration(began: float, kept: Checkpoint | None) -> dict[str, float]:
     if kept is None or kept.resumed_at is None:
         return {"seconds": round(seconds, 3)}
     return {"resumed_at_step": kept.resumed_at, "seconds": round(seconds + kept.earlier_seconds, 3)}
-
-
-def _run_identity(plan: Plan, others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that decides the outcome of a run, in words that a message can show."""
-    settings, given = plan.resolved.settings.as_dict(), plan.resolved.given
-    options = {f"option_{name}": value for name, value in settings.items()}
-    words = {"model": plan.member.name, "method": plan.engine.name, **options, "priors": describe_priors(given)}
-    return {**words, "seed": plan.seed, **plan.told, **others, **program_identity(plan.member.density, given)}
 
 
 def _checkpoint(checkpoint: str | os.PathLike | Checkpoint | None, resume: bool) -> Checkpoint | None:

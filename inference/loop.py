@@ -205,8 +205,7 @@ def run_chunks(
                 quick = now - chunk_began < _SECONDS_PER_CHUNK
                 length = min(2 * length, chunk_size) if quick else max(length // 2, 1)
     except KeyboardInterrupt:
-        # Of several processes the others are elsewhere in their loops, and end with this one.
-        if shared or finite_steps == 0:
+        if finite_steps == 0 or shared:  # other processes are elsewhere in their loops; they end with this one
             raise
         result = Result.interrupted
         message = f"the keyboard interrupted the run at step {finite_steps}"
