@@ -231,6 +231,7 @@ def check(arguments: Arguments) -> int:
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             seed=arguments.seed, replications=arguments.replications, quick=not arguments.long, **options,
         )  # fmt: skip
-    described = {"model": found.model, "method": found.method, "passed": found.passed, "checks": rows_of(found.table)}
+    described = {"model": found.model, "method": found.method, "passed": found.passed}
+    described |= {"inconclusive": found.inconclusive, "checks": rows_of(found.table)}
     print(json_text(described) if arguments.json else found)
     return 0 if found.passed else ExitCode.poor
