@@ -419,6 +419,7 @@ def _otherwise(
 # ---- run
 
 
+@whole_compilations()
 def completed(
     plan: Plan, kept: Checkpoint | None, progress: Progress, began: float, told: Mapping[str, Any] = {}  # noqa: B006
 ) -> Fit:
