@@ -18,9 +18,10 @@ swept at once (`consilience.replications`). What a member lacks is skipped, and 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ import jax
 import numpy as np
 
 from consilience.arrays import Key
+from consilience.check_results import Check, Findings, Part
 from consilience.data.accept import as_contract
 from consilience.errors import DiagnosticWarning, UnsupportedRequest
 from consilience.evaluation.calibration import (
@@ -48,7 +50,6 @@ from consilience.models.posterior import Draws
 from consilience.models.sites import Resolved
 from consilience.models.truth import Ranked
 from consilience.models.truth.truth import Mass
-from consilience.printing import rows_of, table_text
 from consilience.replications import Replications, Skipped, autocorrelation, replications_of
 from consilience.scores_of_density import scores_of
 
@@ -68,88 +69,6 @@ _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 _MOST_CLASSES = 5
 _REPLICATIONS, _CHAINS, _DATA_SETS, _LONGER, _ROUNDS, _SWEEPS = 1000, 20_000, 2000, 5, 3, 10
 _FEWER_ON_HOST = 10  # samplers there go through small data sets one by one
-
-
-Findings = tuple[Mapping[str, Any], ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
-    """One of the tests.
-
-    Parameters
-    ----------
-    name : of the test.
-    findings : one row for each figure: ``figure, value, bar, passed, at``; the last names the worst quantity.
-    skipped : why it was not run; None where it was.
-    details : data frame with a row for each quantity or function; None where it was skipped.
-    """
-
-    name: str
-    findings: Findings = ()
-    skipped: str | None = None
-    details: Any = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether every figure met its bar; a test that was skipped does not fail."""
-        return all(row["passed"] for row in self.findings)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Check:
-    """What the tests of a member found; prints itself.
-
-    Parameters
-    ----------
-    model, method : str
-        The member and its hand-derived method; ``density`` where it has none.
-    parts : tuple[Part, ...]
-        The tests, also those that were skipped.
-
-    Examples
-    --------
-    >>> import dataclasses
-    >>> import consilience as cs
-    >>> from consilience.models import dirichlet
-    >>> member = dataclasses.replace(dirichlet.MODEL, engines=dirichlet.MODEL.engines[:1])
-    >>> found = cs.check(member, replications=100)
-    >>> found.model, found.method, found.passed
-    ('dirichlet', 'exact', True)
-    >>> [part.name for part in found.parts if part.skipped is None]
-    ['calibration']
-    """
-
-    model: str
-    method: str
-    parts: tuple[Part, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether every test that was run met its bars."""
-        return all(part.passed for part in self.parts)
-
-    @property
-    def table(self) -> Any:
-        """Data frame with the columns ``check, figure, value, bar, at, result``."""
-        import pandas
-
-        rows: list[dict[str, Any]] = []
-        for part in self.parts:
-            if part.skipped is not None:
-                rows.append({"check": part.name, "figure": part.skipped, "value": np.nan, "bar": "", "at": "",
-                             "result": "skipped"})  # fmt: skip
-            for finding in part.findings:
-                result = "passed" if finding["passed"] else "FAILED"
-                figures = {name: finding[name] for name in ("figure", "value", "bar", "at")}
-                rows.append({"check": part.name, **figures, "result": result})
-        return pandas.DataFrame(rows)
-
-    def __repr__(self) -> str:
-        failed = [part.name for part in self.parts if not part.passed]
-        run = sum(part.skipped is None for part in self.parts)
-        verdict = f"failed: {', '.join(failed)}" if failed else f"passed {run} of {run} checks"
-        return f"{self.model} by {self.method}: {verdict}\n{table_text(rows_of(self.table), limit=None, widest=None)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,8 +186,7 @@ def check(
     _check_replications(replications)
     more = 1 if quick else _LONGER
     fewer = _FEWER_ON_HOST if getattr(member.engine(subject.method), "host", False) else 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)  # the figures say the same
+    with _said_once():
         parts: tuple[Part, ...]
         if by_hand:
             parts = (
@@ -286,6 +204,17 @@ def check(
         reasons = "; ".join(f"{part.name}: {part.skipped}" for part in parts)
         raise UnsupportedRequest(f"'{member.name}' has nothing to check ({reasons})")
     return Check(model=member.name, method=subject.method, parts=parts)
+
+
+@contextlib.contextmanager
+def _said_once() -> Iterator[None]:
+    """Warn once of what several fits warn of, at the line of the user's call; not of diagnostics, as the figures do."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        yield
+    for warning in {str(one.message): one.message for one in caught}.values():
+        warnings.warn(warning, stacklevel=4)
 
 
 def _part(name: str, test: Callable[..., tuple[Findings, Any]], *arguments: Any) -> Part:
@@ -337,7 +266,8 @@ def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains:
         compared = compare_summaries(own, generic, names=(subject.method, "nuts"))
         if compared.mixes(subject.method):
             break
-    return tuple(compared.findings()), compared.table
+    short = compared.agrees and compared.mixes(subject.method)  # what is left to fail is NUTS's own
+    return tuple({**row, "short": short and not row["passed"]} for row in compared.findings()), compared.table
 
 
 def _summary(fitted: Fit) -> Any:

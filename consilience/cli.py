@@ -23,6 +23,7 @@ from consilience.commands.grammar import COMMANDS, FLAGS, parser
 from consilience.commands.help import completion, known_options
 from consilience.deprecation import RENAMED, RENAMED_FLAGS, current
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning, no_such
+from consilience.inference.compilation import whole_compilations
 from consilience.printing import printable
 from consilience.progress import showing
 
@@ -76,7 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _kept_interrupts() -> Iterator[None]:
-    """Raise Ctrl-C again where it came in a destructor or a callback, out of which Python lets no error."""
+    """Raise Ctrl-C again where it came in a destructor or a callback, out of which Python lets no error.
+
+    It also waits for the end of a compilation.
+    """
     before, again = sys.unraisablehook, list[threading.Timer]()
 
     def keep(lost: Any) -> None:
@@ -89,7 +93,8 @@ def _kept_interrupts() -> Iterator[None]:
 
     sys.unraisablehook = keep
     try:
-        yield
+        with whole_compilations():
+            yield
     finally:
         sys.unraisablehook = before
         for timer in again:

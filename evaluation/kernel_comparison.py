@@ -68,6 +68,11 @@ class SummaryComparison:
         """Largest |z| that is allowed: 5, or more for very many quantities."""
         return max(_LARGEST, float(stats.norm.isf(_FALSE_ALARMS / (2 * len(self.quantities)))))
 
+    @property
+    def agrees(self) -> bool:
+        """Whether the differences are within their bars."""
+        return self.share_within >= _SHARE_USUAL and self.largest < self.limit
+
     def mixes(self, name: str) -> bool:
         """Whether the draws behind a table are enough, and of chains that agree, for the other bars to be read."""
         return self.ess[name] > _LEAST_ESS and not self.r_hat[name] >= _MOST_R_HAT

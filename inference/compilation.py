@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import functools
 import gc
 import os
+import signal
 import stat
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from consilience.errors import UnsupportedRequest
@@ -35,6 +40,7 @@ _first_fit = iter([True])
 _MAPPINGS, _MOST_MAPPINGS = Path("/proc/self/maps"), 25_000
 _LOOKED_AFTER = 20  # programs: to count mappings takes milliseconds
 _new_programs = [0]
+_SOON = 0.05  # seconds
 
 
 def keep_compiled(folder: str | os.PathLike | None = None) -> Path:
@@ -152,6 +158,47 @@ def _count_programs() -> None:
         _new_programs[0] += "backend_compile" in event
 
     jax.monitoring.register_event_duration_secs_listener(count)
+
+
+@contextlib.contextmanager
+def whole_compilations() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of a compilation.
+
+    JAX would leave it at once, and XLA go on with it in a thread of its own; Python, where it ends meanwhile, crashes.
+    """
+    answer = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(answer):
+        yield
+        return
+    again = list[threading.Timer]()
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        while again:
+            again.pop().cancel()
+        if not _compiles(frame):
+            answer(number, frame)
+            return
+        again.append(threading.Timer(_SOON, _thread.interrupt_main))
+        again[-1].daemon = True
+        again[-1].start()
+
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, answer)
+        if again:
+            again.pop().cancel()
+            signal.raise_signal(signal.SIGINT)
+
+
+def _compiles(frame: FrameType | None) -> bool:
+    """Return whether a frame is within the module of JAX that calls XLA to compile."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "jax._src.compiler":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _safe(folder: Path) -> Path:

@@ -38,17 +38,16 @@ from consilience.errors import (
     meant,
 )
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.compilation import forget_programs, keep_compiled_at_first_fit
+from consilience.inference.compilation import forget_programs, keep_compiled_at_first_fit, whole_compilations
 from consilience.inference.generic import GenericRun
 from consilience.inference.given_options import write_given
-from consilience.inference.identity import program_identity
+from consilience.inference.identity import run_identity
 from consilience.inference.limits import USUAL, Limits
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
 from consilience.inference.precision import in_dtype, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
-from consilience.inference.stored_priors import describe_priors
 from consilience.models.interface import Ascent, Engine, Exact, Generic, Gibbs, Model, Starts
 from consilience.models.keys import stream_key
 from consilience.models.posterior import Draws, Posterior
@@ -224,6 +223,8 @@ def fit(
     UnsupportedRequest : the member does not have the method, or takes other data.
     NotConjugate : the method was asked for by name and the priors do not allow it.
     InvalidCheckpoint : the checkpoint is torn or of another run, or there is one and `resume` is false.
+    KeyboardInterrupt : Ctrl-C came before the first step or draw, so that there is nothing to return; later the fit is
+        that of the steps or draws so far, with the result ``interrupted``.
 
     Examples
     --------
@@ -242,7 +243,7 @@ def fit(
         draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
         accelerate=accelerate, dtype=dtype, devices=devices, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    with showing(progress):
+    with showing(progress), whole_compilations():
         data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'", read=read, columns=columns)
         files = {"data_file": data.file, "features_file": data.features_file}
         named = {name: file for name, file in files.items() if file}
@@ -418,6 +419,7 @@ def _otherwise(
 # ---- run
 
 
+@whole_compilations()
 def completed(
     plan: Plan, kept: Checkpoint | None, progress: Progress, began: float, told: Mapping[str, Any] = {}  # noqa: B006
 ) -> Fit:
@@ -430,13 +432,20 @@ def completed(
     progress : see `fit`.
     began : the time of `time.perf_counter` at which the call began.
     told : what the fit is to say of how the run began, in words.
+
+    Raises
+    ------
+    KeyboardInterrupt : by hand, before the first step or draw.
     """
     run, begun = None, dict[str, Any]()
     if not isinstance(plan.engine, Exact):
         with in_dtype(plan.dtype):
             release(_num_rows(plan.resolved.data))
             run, begun = _run(plan, kept, progress, began)
-    return _account(plan, run, {**begun, **told, **_duration(began, kept)})
+    found = _account(plan, run, {**begun, **told, **_duration(began, kept)})
+    if found.is_empty and "keyboard" in found.message:
+        raise KeyboardInterrupt
+    return found
 
 
 def warn_of(found: Fit, stacklevel: int) -> None:
@@ -454,7 +463,7 @@ def _run(
     start, begun = _start(plan)
     if kept is not None:
         kept.shared = jax.process_count() > 1 and (plan.limits.devices or 1) > 1
-        kept.open(_run_identity(plan, {**begun, **plan.circumstances}))
+        kept.open(run_identity(plan, {**begun, **plan.circumstances}))
     loop: dict[str, Any] = {"key": plan.key("inference"), "progress": progress, "checkpoint": kept}
     prepared = plan.prepared
     with kept or contextlib.nullcontext():
@@ -569,14 +578,6 @@ def _duration(began: float, kept: Checkpoint | None) -> dict[str, float]:
     if kept is None or kept.resumed_at is None:
         return {"seconds": round(seconds, 3)}
     return {"resumed_at_step": kept.resumed_at, "seconds": round(seconds + kept.earlier_seconds, 3)}
-
-
-def _run_identity(plan: Plan, others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that decides the outcome of a run, in words that a message can show."""
-    settings, given = plan.resolved.settings.as_dict(), plan.resolved.given
-    options = {f"option_{name}": value for name, value in settings.items()}
-    words = {"model": plan.member.name, "method": plan.engine.name, **options, "priors": describe_priors(given)}
-    return {**words, "seed": plan.seed, **plan.told, **others, **program_identity(plan.member.density, given)}
 
 
 def _checkpoint(checkpoint: str | os.PathLike | Checkpoint | None, resume: bool) -> Checkpoint | None:

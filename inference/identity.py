@@ -9,12 +9,28 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from consilience.inference.stored_priors import describe_priors
+
+
+def run_identity(plan: Any, others: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that decides the outcome of a run, in words that a message can show.
+
+    Parameters
+    ----------
+    plan : what is run; a `consilience.inference.fitting.Plan`, which imports this module.
+    others : what else does, in words.
+    """
+    settings, given = plan.resolved.settings.as_dict(), plan.resolved.given
+    options = {f"option_{name}": value for name, value in settings.items()}
+    words = {"model": plan.member.name, "method": plan.engine.name, **options, "priors": describe_priors(given)}
+    return {**words, "seed": plan.seed, **plan.told, **others, **program_identity(plan.member.density, given)}
 
 
 def program_identity(model: Callable | None, priors: Any) -> dict[str, str]:

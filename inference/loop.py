@@ -163,6 +163,7 @@ def run_chunks(
     Raises
     ------
     UnsupportedRequest : in a process that was forked from one that has run.
+    KeyboardInterrupt : by hand, before the end of the first step.
     """
     began = time.perf_counter()
     state, steps, had_converged, earlier = _start(checkpoint, state, collect)
@@ -204,7 +205,7 @@ def run_chunks(
                 quick = now - chunk_began < _SECONDS_PER_CHUNK
                 length = min(2 * length, chunk_size) if quick else max(length // 2, 1)
     except KeyboardInterrupt:
-        if shared:  # the others are elsewhere in their loops; they end with this process
+        if finite_steps == 0 or shared:  # other processes are elsewhere in their loops; they end with this one
             raise
         result = Result.interrupted
         message = f"the keyboard interrupted the run at step {finite_steps}"
@@ -242,14 +243,14 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(answer):
         yield
         return
-    came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *told: came.append(told))
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, answer)
         if came:
-            answer(*came[0])
+            signal.raise_signal(came[0])
 
 
 def _agreed(answer: bool, shared: bool) -> bool:

@@ -571,7 +571,7 @@ class Fit:
         return cast(Fit, importlib.import_module("consilience.inference.updating").refitted(self, data, **limits))
 
     def save(self, path: Any, *, force: bool = False) -> None:
-        """Save to a folder; see `consilience.inference.saved.save`."""
+        """Save to a folder; ``force`` replaces another fit there. See `consilience.inference.saved.save`."""
         from consilience.inference.saved import save
 
         save(self, path, force=force)

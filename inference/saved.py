@@ -25,7 +25,7 @@ from consilience.data.codes import object_array
 from consilience.data.contract import Contract
 from consilience.data.files import digest
 from consilience.deprecation import as_saved
-from consilience.errors import InvalidFit, UnknownName, UnsupportedRequest
+from consilience.errors import InvalidFit, OutputRefused, UnknownName, UnsupportedRequest
 from consilience.inference.durable import text_digest, write_arrays, write_text
 from consilience.inference.generic import GenericRun
 from consilience.inference.own_model import as_member
@@ -75,22 +75,28 @@ _TORN = (KeyError, TypeError, ValueError, AttributeError, EOFError, MemoryError,
 
 
 def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
-    """Write a fit to a folder, in place of an earlier fit there; other files in the folder stay.
+    """Write a fit to a folder; other files in the folder stay.
+
+    A fit that is there is replaced where it is the same, or the same run when it was interrupted.
 
     Parameters
     ----------
     fit : a `consilience.inference.result.Fit`, which imports this module.
     path : of the folder; that in which it is has to exist.
-    force : write also to a folder that holds something else.
+    force : write also to a folder that holds another fit, which is replaced, or something else, which stays.
 
     Raises
     ------
-    OutputRefused : the folder cannot be made, or holds something else; it is left alone.
+    OutputRefused : the folder cannot be made, or holds another fit or something else; it is left alone.
     """
     target = Path(path)
 
     def prepare() -> None:
         check_run_folder(target, force=force)
+        if not (force or not holds_fit(target) or _is_of_same_run(fit, target)):
+            raise OutputRefused(
+                f"{target} holds another fit; give a new folder, or {{force}} to replace it", Remedy("force", True)
+            )
         target.mkdir(exist_ok=True)
 
     def finish(more: dict[str, Any]) -> None:
@@ -101,6 +107,29 @@ def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
         finish({})
     else:
         save_parts(fit, target, prepare, finish)
+
+
+def _is_of_same_run(fit: Any, folder: Path) -> bool:
+    """Return whether the fit in a folder is this one, or what its run had when it was interrupted."""
+    try:
+        text = _read_text(folder)
+        told = {"contract": type(fit.data).__name__, "model": fit.member.name, "options": _options(fit)}
+        told |= {name: getattr(fit, name) for name in ("method", "seed", "draws")}
+        told |= {"data_hash": fit.attributes["data_hash"], "priors": fit.describe()["priors"]}
+        stored_text = {**text["attributes"], **text, "priors": text["attributes"]["priors"]}
+        if any(stored_text[name] != value for name, value in told.items()):
+            return False
+        if text["result"] == Result.interrupted:
+            return fit.run is not None and fit.run.steps >= text["run"]["steps"]
+        with np.load(folder / text["arrays"], allow_pickle=False) as stored:
+            return _equal_arrays({name: stored[name] for name in stored.files}, _arrays(fit))
+    except (*_TORN, InvalidFit):
+        return False
+
+
+def _equal_arrays(some: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> bool:
+    same = some.keys() == others.keys() and all(some[name].dtype == others[name].dtype for name in some)
+    return same and all(some[name].tobytes() == others[name].tobytes() for name in some)
 
 
 def _write(fit: Any, target: Path, ours: bool, force: bool, more: dict[str, Any]) -> None:

@@ -45,7 +45,7 @@ def fit(arguments: Arguments) -> int:
     InvalidFit : the folder holds a fit or a run that did not end, and it is not said what is to become of it.
     UnsupportedRequest : flags have no meaning for the data or contradict each other, or the run ended before its first
         draw.
-    KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
+    KeyboardInterrupt : by hand, before the first draw; the text says how to go on, where there is a checkpoint.
     """
     if arguments.model not in registry.MEMBERS and arguments.file in registry.MEMBERS:
         raise UnknownName(f"the model comes first: fit {arguments.file} {arguments.model}")
@@ -71,8 +71,8 @@ def fit(arguments: Arguments) -> int:
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
             devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint, **options,
         )  # fmt: skip
-    go_on, code = after_run(fitted, arguments.words)
-    fitted.save(target, force=arguments.force)
+    go_on, code = after_run(fitted, target, arguments.words)
+    fitted.save(target, force=arguments.force or arguments.resume)
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
     _print_fit(fitted, target, arguments, go_on)
@@ -231,6 +231,7 @@ def check(arguments: Arguments) -> int:
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             seed=arguments.seed, replications=arguments.replications, quick=not arguments.long, **options,
         )  # fmt: skip
-    described = {"model": found.model, "method": found.method, "passed": found.passed, "checks": rows_of(found.table)}
+    described = {"model": found.model, "method": found.method, "passed": found.passed}
+    described |= {"inconclusive": found.inconclusive, "checks": rows_of(found.table)}
     print(json_text(described) if arguments.json else found)
     return 0 if found.passed else ExitCode.poor

@@ -50,7 +50,7 @@ def link(arguments: Arguments) -> int:
     OutputRefused : the folder cannot be written to, or a file in it must stay.
     InvalidFit : the folder holds something, and it is not said what is to become of it.
     UnsupportedRequest : flags contradict each other or the folder is not named, or the run ended before its first draw.
-    KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
+    KeyboardInterrupt : by hand, before the first draw; the text says how to go on, where there is a checkpoint.
     """
     if not (arguments.output or arguments.dry_run):
         text = "name the folder to write to, as in -o linked; or --dry-run says what cleaning makes of each column"
@@ -81,7 +81,7 @@ def link(arguments: Arguments) -> int:
     finally:
         with contextlib.suppress(OSError):
             target.rmdir()  # where nothing could begin
-    go_on, code = after_run(fitted, arguments.words)
+    go_on, code = after_run(fitted, run, arguments.words)
     ending = ".csv" if arguments.engine in ("auto", "local") else ".parquet"
     _write(fitted, target, ending, force=arguments.force or holds_fit(run))
     if fitted.run is not None and fitted.result.complete:

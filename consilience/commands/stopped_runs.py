@@ -35,22 +35,24 @@ def kept_checkpoint(run: Path, *, resume: bool, force: bool) -> Checkpoint:
     return checkpoint
 
 
-def after_run(fitted: Fit, words: list[str]) -> tuple[str | None, int]:
+def after_run(fitted: Fit, run: Path, words: list[str]) -> tuple[str | None, int]:
     """Return the command that goes on with an interrupted run, None for others, and the exit code.
+
+    Parameters
+    ----------
+    fitted : what the run found.
+    run : the folder in which its checkpoint is, where it has one.
+    words : of the command that began it.
 
     Raises
     ------
-    KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
-    UnsupportedRequest : it ended before the first draw for another reason.
+    UnsupportedRequest : it ended before the first draw.
     """
-    by_hand = "keyboard" in fitted.message
-    go_on = command_to_go_on(words) if fitted.result == "interrupted" else None
+    go_on = command_to_go_on(words) if fitted.result == "interrupted" and holds_checkpoint(run) else None
     if fitted.is_empty:
-        if by_hand:
-            raise KeyboardInterrupt(f"go on with: {go_on}")
         remedy = f"go on with: {go_on}" if go_on else fitted.message
         raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {remedy}")
-    return go_on, _INTERRUPTED if by_hand else 0
+    return go_on, _INTERRUPTED if "keyboard" in fitted.message else 0
 
 
 def refuse_unfinished(folder: Path, run: Path, *, resume: bool, force: bool) -> None:
@@ -100,7 +102,7 @@ def say_complete(folder: Path, json_asked: bool) -> int:
 
 @contextlib.contextmanager
 def stoppable(run: Path, words: list[str]) -> Iterator[None]:
-    """Say how to go on after Ctrl-C outside the loop of the run; leave no empty folder where it could not begin.
+    """Say how to go on after Ctrl-C that leaves no fit; leave no empty folder where the run could not begin.
 
     Raises
     ------

@@ -2,20 +2,23 @@
 
 import dataclasses
 import json
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import pandas
 import pytest
 
 import consilience as cs
+from consilience import checking
 from consilience.checking import Check, Part
 from consilience.cli import ExitCode
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import ConsilienceWarning, UnknownName, UnsupportedRequest
 from consilience.models import dawid_skene, dirichlet, member
 from consilience.models.posterior import Closed
-from consilience.replications import SIZES, replications_of
+from consilience.replications import SIZES, Skipped, replications_of
 
 # Default sizes, so that the tests share compiled programs: compiling NUTS takes longer than all else.
 QUICK = {"progress": False}
@@ -207,6 +210,55 @@ def test_what_was_skipped_is_not_a_failure_and_is_shown():
     assert found.passed
     assert "skipped" in repr(found)
     assert "not today" in repr(found)
+
+
+def summary_of(z, ess=1000.0, r_hat=1.0):
+    columns = {"mean": [z, 0.0], "mcse": 0.5**0.5, "r_hat": r_hat, "ess_bulk": ess, "ess_tail": ess}
+    return pandas.DataFrame({"quantity": ["a", "b"], **columns})
+
+
+@pytest.mark.parametrize(
+    ("own", "generic", "verdict"),
+    [
+        (summary_of(0), summary_of(0, ess=282), "passed 1 of 2 checks; inconclusive: gibbs against nuts"),
+        (summary_of(0), summary_of(0, r_hat=1.018), "passed 1 of 2 checks; inconclusive: gibbs against nuts"),
+        (summary_of(9), summary_of(0, ess=282), "failed: gibbs against nuts\n"),
+        (summary_of(0, ess=300), summary_of(0, ess=282), "failed: gibbs against nuts\n"),
+        (summary_of(0, r_hat=1.2), summary_of(0), "failed: gibbs against nuts\n"),
+    ],
+    ids=str,
+)
+def test_draws_of_nuts_that_are_too_few_are_no_failure(own, generic, verdict, monkeypatch):
+    calibration = {"figure": "", "value": 1.0, "bar": "", "passed": True, "at": ""}
+    monkeypatch.setattr(checking, "_summary", lambda fitted: fitted)
+    fits = {"nuts": generic, "gibbs": own}
+    monkeypatch.setattr(checking._Subject, "fit", lambda self, data, method, *_, **__: fits[method])
+    monkeypatch.setattr(checking, "_joint_distribution", lambda *_: ((calibration,), None))
+    monkeypatch.setattr(checking, "_calibration", _skipped)
+    found = cs.check("dawid-skene", method="gibbs", **QUICK)
+    assert f"dawid-skene by gibbs: {verdict}" in repr(found)
+    assert not found.passed
+    assert found.inconclusive == ("inconclusive" in verdict)
+    assert ("inconclusive" if found.inconclusive else "FAILED") in set(found.table["result"])
+    assert ("ask for more draws" in repr(found)) == found.inconclusive
+
+
+def _skipped(*_):
+    raise Skipped("not today")
+
+
+def test_what_several_fits_warn_of_is_said_once(monkeypatch):
+    def fitted(self, data, method, *_, **__):
+        warnings.warn(ConsilienceWarning("the prior outweighs the labels"), stacklevel=2)
+        return summary_of(0, ess=100)
+
+    monkeypatch.setattr(checking, "_summary", lambda fitted: fitted)
+    monkeypatch.setattr(checking._Subject, "fit", fitted)
+    monkeypatch.setattr(checking, "_joint_distribution", _skipped)
+    monkeypatch.setattr(checking, "_calibration", _skipped)
+    with pytest.warns(ConsilienceWarning, match="outweighs") as said:
+        cs.check("dawid-skene", method="gibbs", **QUICK)
+    assert [one.filename for one in said] == [__file__]
 
 
 # ---- the command ----

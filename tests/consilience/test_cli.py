@@ -18,6 +18,7 @@ from consilience.cli import ExitCode, main
 from consilience.commands.grammar import COMMANDS
 from consilience.data.accept import DATA
 from consilience.errors import DiagnosticWarning, NonFinite
+from consilience.inference import loop
 from consilience.models import MEMBERS, member
 
 
@@ -193,6 +194,16 @@ def test_ctrl_c_ends_with_130(folder, run, tmp_path, monkeypatch):
     monkeypatch.setattr(cs, "fit", interrupt)
     code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run")
     assert (code, shown, errors) == (ExitCode.interrupted, "", "interrupted\n")
+
+
+def test_ctrl_c_before_the_first_step_offers_nothing_to_go_on_with(folder, run, tmp_path, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "_to_host", interrupt)
+    code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", "--method", "nuts")
+    assert (code, shown, errors) == (ExitCode.interrupted, "", "interrupted\n")
+    assert not (tmp_path / "run").exists()
 
 
 _NUTS = ("--method", "nuts", "--draws", "30", "--warmup", "5", "--chains", "1")

@@ -1,8 +1,11 @@
 """Kept programs: whose folder is taken, which is refused, what is removed, and what is said of compilation."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 import jax
@@ -166,3 +169,55 @@ def test_an_option_that_xla_does_not_know_is_left_out(monkeypatch):
         assert compilation.quick_options() == {}
     finally:
         compilation.quick_options.cache_clear()
+
+
+def test_ctrl_c_waits_for_the_end_of_a_compilation(monkeypatch):
+    """One that JAX leaves goes on in a thread, and Python ends with a segmentation fault where it ends meanwhile."""
+    from jax._src import compiler
+
+    original, ended = compiler.backend_compile_and_load, []
+
+    def interrupted(*words, **options):
+        if not ended:
+            threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
+        program = original(*words, **options)
+        ended.append(time.monotonic() - began)
+        return program
+
+    def long(x):
+        for _ in range(400):
+            x = jax.numpy.sin(x) @ x
+        return x
+
+    def compiled_and_waited_for():
+        jax.jit(long).lower(jax.ShapeDtypeStruct((4, 4), "float32")).compile()
+        for _ in range(200):
+            time.sleep(0.01)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(compiler, "backend_compile_and_load", interrupted)
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), compilation.whole_compilations():
+            compiled_and_waited_for()
+        assert ended
+        assert ended[0] > 0.2  # long enough for Ctrl-C to come within
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        with pytest.raises(KeyboardInterrupt), compilation.whole_compilations():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_that_waits_comes_at_the_latest_with_the_end_of_the_fit(monkeypatch):
+    monkeypatch.setattr(compilation, "_compiles", lambda frame: True)
+    before, done = signal.signal(signal.SIGINT, signal.default_int_handler), []
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(pytest.raises(KeyboardInterrupt))
+            stack.enter_context(compilation.whole_compilations())
+            signal.raise_signal(signal.SIGINT)
+            stack.callback(done.append, True)
+        assert done
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -377,6 +377,17 @@ def test_ctrl_c_in_the_ascent_before_a_sampler_ends_the_fit(tmp_path, monkeypatc
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_ctrl_c_before_the_first_draw_raises_and_a_checkpoint_is_kept(tmp_path):
+    settings = {"method": "gibbs", "draws": 20, "warmup": 200, "chains": 2}
+    with pytest.raises(KeyboardInterrupt):
+        cs.fit(REPEATING, ANNOTATIONS, progress=stop_at(1), **settings)
+    with pytest.raises(KeyboardInterrupt):
+        cs.fit(REPEATING, ANNOTATIONS, progress=stop_at(1), checkpoint=tmp_path / "kept", **settings)
+    again = cs.fit(REPEATING, ANNOTATIONS, checkpoint=tmp_path / "kept", resume=True, **settings)
+    assert again.describe()["resumed_at_step"] >= 1
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_sites_without_numbers_are_draws_all_the_same():
     """As are the sticks of one view, or the means of no features; mirror modes are then mapped to one as ever."""
     empty = dataclasses.replace(

@@ -150,6 +150,15 @@ def test_an_interrupt_inside_a_chunk_keeps_the_chunks_before_it():
     assert float(outcome.state) == collect["x"][-1]
 
 
+def test_an_interrupt_before_the_end_of_the_first_step_is_raised(tmp_path):
+    def interrupted(state, start, stop):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Checkpoint(tmp_path / "kept").open({}) as checkpoint:
+        run_chunks(interrupted, jnp.float32(0), num_steps=99, finite=all_finite, checkpoint=checkpoint)
+    assert not (tmp_path / "kept" / "checkpoint.json").exists()
+
+
 @pytest.fixture
 def interruptible():
     """Ctrl-C answered as in a terminal: a process that a shell started in the background ignores it."""

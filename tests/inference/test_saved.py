@@ -23,6 +23,7 @@ from consilience.inference.stored_priors import describe_priors, restored_priors
 from consilience.models import member
 from consilience.models.dirichlet import Symmetric
 from consilience.models.expert_views import BetaPrior
+from tests.inference.runs import stop_at
 
 
 @pytest.fixture
@@ -193,6 +194,36 @@ def test_foreign_folders_and_files_are_left_alone(folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine", "note", "run"]
 
 
+def test_another_fit_is_replaced_by_force_only_and_the_same_one_as_it_is(folder, annotations):
+    old, new = cs.load_fit(folder), cs.fit("dirichlet", annotations, reliability=2.0, seed=4, draws=50)
+    with pytest.raises(OutputRefused, match="run holds another fit; give a new folder, or force=True to replace it"):
+        new.save(folder)
+    others = cs.fit("dirichlet", Annotations.from_counts([[3, 0], [1, 2]]), reliability=2.0, seed=3, draws=50)
+    with pytest.raises(OutputRefused, match="another fit"):
+        others.save(folder)
+    assert_same(cs.load_fit(folder), old)
+    cs.fit("dirichlet", annotations, reliability=2.0, seed=3, draws=50).save(folder)
+    again = cs.load_fit(folder)
+    assert again.posterior.plausibility.concentration.tobytes() == old.posterior.plausibility.concentration.tobytes()
+    new.save(folder, force=True)
+    assert_same(cs.load_fit(folder), new)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_what_a_run_had_when_it_was_interrupted_is_replaced_by_its_whole_and_not_the_other_way(annotations, tmp_path):
+    settings = {"method": "nuts", "draws": 30, "warmup": 0, "chains": 2}
+    part = cs.fit("dirichlet", annotations, progress=stop_at(1), **settings)
+    assert part.result == "interrupted"
+    part.save(tmp_path / "run")
+    with pytest.raises(OutputRefused, match="another fit"):
+        cs.fit("dirichlet", annotations, seed=1, **settings).save(tmp_path / "run")
+    whole = cs.fit("dirichlet", annotations, **settings)
+    whole.save(tmp_path / "run")
+    assert_same(cs.load_fit(tmp_path / "run"), whole)
+    with pytest.raises(OutputRefused, match="another fit"):
+        part.save(tmp_path / "run")
+
+
 def test_by_force_a_folder_holds_a_fit_beside_other_files(folder, tmp_path):
     fit, mine = cs.load_fit(folder), tmp_path / "mine"
     mine.mkdir()
@@ -234,7 +265,7 @@ def test_a_crash_while_replacing_leaves_the_old_fit(folder, annotations, monkeyp
 
     monkeypatch.setattr(os, "replace", crash)
     with pytest.raises(OSError, match="no space"):
-        cs.fit("dirichlet", annotations, reliability=9.0).save(folder)
+        cs.fit("dirichlet", annotations, reliability=9.0).save(folder, force=True)
     monkeypatch.undo()
     assert_same(cs.load_fit(folder), old)
 
@@ -267,13 +298,13 @@ def test_a_kill_at_any_point_of_a_save_leaves_a_whole_fit(folder, annotations, m
 
     for name in ("replace", "fsync", "unlink"):
         photograph(name)
-    new.save(target)
+    new.save(target, force=True)
     monkeypatch.undo()
     outcomes = [_outcome(copy, old, new) for copy in left]
     assert sorted(set(outcomes)) == (["new", "old"] if again else ["new", "none"])
     assert outcomes == sorted(outcomes, reverse=True)  # once the new fit is there it stays
     for copy in left:
-        new.save(copy)
+        new.save(copy, force=True)
         assert_same(cs.load_fit(copy), cs.load_fit(target))
         assert len(list(copy.iterdir())) == 2
 
@@ -298,7 +329,7 @@ def test_a_crash_while_writing_leaves_the_old_fit(folder, annotations, monkeypat
 
     monkeypatch.setattr(np, "savez", crash)
     with pytest.raises(KeyboardInterrupt):
-        cs.fit("dirichlet", annotations, reliability=9.0).save(folder)
+        cs.fit("dirichlet", annotations, reliability=9.0).save(folder, force=True)
     monkeypatch.undo()
     assert_same(cs.load_fit(folder), old)
     assert [path.name for path in folder.parent.iterdir()] == ["run"]

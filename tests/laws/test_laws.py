@@ -13,7 +13,6 @@ from numpyro.infer.util import log_density
 import consilience as cs
 from consilience.data import Annotations, Rankings
 from consilience.inference.results import Result
-from tests.inference.runs import stop_at
 from tests.laws.subjects import AT_THE_EDGE, DEGENERATE, latent, outputs, subject_of, top_of_draws
 
 # Short runs are poor, and say so; what they say has tests of its own.
@@ -152,7 +151,7 @@ def test_gibbs_and_nuts_agree(subject):
 def test_a_sampler_that_is_stopped_before_its_first_draw_says_so(subject):
     """Whatever there is to say of a fit, where nothing is known of it yet."""
     need(subject.member.engine("gibbs"), "Gibbs sampler")
-    fitted = subject.fit(method="gibbs", draws=20, warmup=200, progress=stop_at(1))
+    fitted = subject.fit(method="gibbs", draws=20, warmup=200, time_limit=0.0)
     assert fitted.result is Result.interrupted
     assert fitted.is_empty
     assert all(note.words() for note in fitted.findings())
@@ -163,7 +162,7 @@ def test_a_sampler_that_goes_on_ends_as_if_it_had_never_stopped(subject, tmp_pat
     need(subject.member.engine("gibbs"), "Gibbs sampler")
     settings = {"method": "gibbs", "draws": 20, "warmup": 20, "chains": 2, "checkpoint": tmp_path / "kept"}
     whole = subject.fit(**settings)
-    assert subject.fit(progress=stop_at(1), **settings).result is Result.interrupted
+    assert subject.fit(time_limit=0.0, **settings).result is Result.interrupted
     again = subject.fit(resume=True, **settings)
     assert again.result is whole.result
     for site, draws in whole.posterior.chains.items():

@@ -1,11 +1,15 @@
 """Block-linkage as a member of the zoo: through fit, its tables by hand, saved and loaded, and by NUTS."""
 
+import copy
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience.errors import UnsupportedRequest
+from consilience.inference.stored_posterior import posterior_arrays
 from consilience.models.block_linkage import entity_interval, simulate
 from consilience.models.block_linkage.enumeration import pairs_within
 from consilience.models.block_linkage.model import enumerate_linkable, linkable
@@ -183,6 +187,17 @@ def test_a_saved_fit_is_the_same(fitted, tmp_path):
     np.testing.assert_array_equal(again.num_entities().draws, fitted.num_entities().draws)
     np.testing.assert_array_equal(again.elbo, fitted.elbo)
     assert repr(again.posterior) == repr(fitted.posterior)
+
+
+def test_a_saved_fit_counts_more_unseen_pairs_than_any_array_has_entries(fitted, tmp_path):
+    number = fitted.data.num_records
+    most = number * (number - 1) // 2
+    posterior = copy.copy(fitted.posterior)
+    posterior.hidden = {**posterior.hidden, "unseen": np.array(most)}
+    unseen = dataclasses.replace(fitted, posterior=posterior)
+    assert most > max(np.size(values) for values in posterior_arrays(fitted.posterior).values())
+    unseen.save(tmp_path / "run")
+    assert cs.load_fit(tmp_path / "run").posterior.unseen == most
 
 
 def test_hyperparameters_go_to_arviz(fitted, records):
