@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpyro.distributions import Dirichlet
 from scipy.special import betaln, logsumexp
-from scipy.stats import beta
+from scipy.stats import beta, norm
 
 import consilience as cs
 from consilience.data import Annotations
@@ -302,6 +302,17 @@ def test_accuracies_of_many_labels_are_counted(method):
     assert text.startswith("accuracies and confusion matrices lean")
     assert "counted" not in text
     assert (own.annotators()["accuracy"] < table["accuracy"] - 0.05).all()
+
+
+def test_shares_of_right_labels_allow_for_all_dependence_that_may_be(data):
+    fit = cs.fit("dawid-skene", data, method="cavi")
+    assumed = fit.truth.dependence
+    rhos = [0.0, assumed.rho, *(assumed.at(z) for z in norm.ppf([0.025, 0.975]))]
+    fits = (cs.fit("dawid-skene", data, method="cavi", dependence=rho) for rho in rhos)
+    found, given = fit.annotators(), [one.annotators() for one in fits]
+    np.testing.assert_allclose(found["share_right"], given[1]["share_right"], rtol=1e-6)
+    for end, widest in (("share_lower", np.min), ("share_upper", np.max)):
+        np.testing.assert_allclose(found[end], widest([one[end] for one in given], axis=0), rtol=1e-6)
 
 
 def test_realised_accuracy_is_of_tempered_labels_and_gold_has_columns():
