@@ -304,7 +304,10 @@ def test_accuracies_of_many_labels_are_counted(method):
     assert (own.annotators()["accuracy"] < table["accuracy"] - 0.05).all()
 
 
-def test_shares_of_right_labels_allow_for_all_dependence_that_may_be(data):
+def test_shares_of_right_labels_allow_for_all_dependence_that_may_be():
+    random, (item, annotator) = np.random.default_rng(0), np.indices((200, 5)).reshape(2, -1)
+    label = random.integers(0, 3, 200)[item]
+    data = Annotations.from_codes(item, annotator, np.where(random.random(1000) < 0.75, label, (label + 1) % 3))
     fit = cs.fit("dawid-skene", data, method="cavi")
     assumed = fit.truth.dependence
     rhos = [0.0, assumed.rho, *(assumed.at(z) for z in norm.ppf([0.025, 0.975]))]
@@ -313,6 +316,7 @@ def test_shares_of_right_labels_allow_for_all_dependence_that_may_be(data):
     np.testing.assert_allclose(found["share_right"], given[1]["share_right"], rtol=1e-6)
     for end, widest in (("share_lower", np.min), ("share_upper", np.max)):
         np.testing.assert_allclose(found[end], widest([one[end] for one in given], axis=0), rtol=1e-6)
+    assert (given[0]["share_upper"] > np.max([one["share_upper"] for one in given[1:]], axis=0)).any()
 
 
 def test_realised_accuracy_is_of_tempered_labels_and_gold_has_columns():
