@@ -250,6 +250,7 @@ def headline(truth: ClassTruth, resolved: Any) -> str:
     Returns
     -------
     Such as ``certainty 0.912 (under independence 0.988); right 0.929 of 800 gold items``; empty where nothing is said.
+    A crowd that is wrong together looks certain: that nothing checks it is said beside the number.
     """
     has_gold = unused_gold(resolved) is not None
     if truth.answers(Ranked(2)) and not has_gold:
@@ -258,7 +259,7 @@ def headline(truth: ClassTruth, resolved: Any) -> str:
     if truth.certainty_if_independent is not None:
         words += f" (under independence {share(truth.certainty_if_independent)})"
     if not has_gold:
-        return words
+        return f"{words}; no gold labels check it"
     found = against_gold(truth, resolved)
     return f"{words}; right {share(float(found.right.mean()))} of {len(found.item):,} gold items"
 
