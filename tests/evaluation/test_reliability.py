@@ -262,7 +262,7 @@ def test_without_gold_labels_there_is_nothing_to_compare(gold, use, text):
         with pytest.raises(UnsupportedRequest) as refused:
             ask(fit)
         assert text in str(refused.value)
-    assert headline(fit.truth, fit.resolved) == "certainty 0.850"
+    assert headline(fit.truth, fit.resolved) == "certainty 0.850; no gold labels check it"
 
 
 def test_a_run_that_broke_down_states_nothing():
