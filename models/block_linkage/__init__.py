@@ -65,6 +65,7 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models import settings
+from consilience.models.block_linkage.choice import LEAST_GAIN
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.sampler import GIBBS, wide_threshold
@@ -73,7 +74,6 @@ from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.linking import engine_for, estimate
-from consilience.models.block_linkage.choice import LEAST_GAIN
 from consilience.models.block_linkage.misfit import LEAST_LINKS, Misfit
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
 from consilience.models.block_linkage.near_misses import near_miss_notes
@@ -352,7 +352,7 @@ def _chosen_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[N
             why = "too few pairs are linked to tell"
         elif data.similar is None or not np.any(data.similar):
             why = _no_cause(posterior.differing)
-        text = f"errors in the fields of a record were taken as independent (likelihood hit-miss); a model of errors "
+        text = "errors in the fields of a record were taken as independent (likelihood hit-miss); a model of errors "
         yield Note(Level.note, f"{text}that come together was not tried, for {why}", about=IN_DETAILS)
         return
     own, rest = posterior.tried
