@@ -360,7 +360,7 @@ class Predictions(Contract):
         table = read_table(source, choose, units=("item", "class"))
         probable = scores == "probabilities"
         if "class" not in table.columns:
-            return _read_wide(table, choose, closed, str(name_of(source) if name is None else name), probable)
+            return _read_wide(table, choose, closed, name_of(source) if name is None else name, probable)
         order_column = _probability_column(table) if probable else _order_column(table, columns or {})
         item, items = table.texts("item", required=True)
         code, named = table.texts("class")
@@ -430,7 +430,9 @@ class _Columns:
 _OF_CLASS = "score of "
 
 
-def _read_wide(table: Table, choose: _Columns, closed: list[str] | None, name: str, probable: bool) -> Predictions:
+def _read_wide(
+    table: Table, choose: _Columns, closed: list[str] | None, name: str | None, probable: bool
+) -> Predictions:
     """Make predictions of a table with a row for each item and a column of scores for each class."""
     roles = [role for role in table.columns if role != "item"]
     if not all(is_missing(one) or np.isfinite(number(one)) for role in roles for one in table.columns[role].values):
