@@ -369,7 +369,7 @@ def _chosen_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[N
 
 
 def _kept(own: np.ndarray, rest: np.ndarray) -> str:
-    """Say why hit-miss was kept, from the row of each in `Linkage.tried`: what error classes lack of `choice`'s rule."""
+    """Say why hit-miss was kept, from the rows of `Linkage.tried`: what error classes lack of `choice`'s rule."""
     gain, nearer = rest[0] - own[0], rest[1] < own[1]
     disagreement = f"{rest[1]:.2f} against {own[1]:.2f} on a scale to 1"
     fits = f"fit the linked records {'better' if nearer else 'no better'} (disagreement {disagreement})"
