@@ -313,7 +313,7 @@ class Predictions(Contract):
             with a row for each item: the column item, and one of scores for each class. Or a JSON object of
             item -> class.
         columns : dict of str to str, optional
-            Column names for "item", "class", "score" and "rank" where the table has names of its own.
+            Column names for "item", "class" (or "label"), "score" and "rank" where the table has names of its own.
         classes : Names, str or path, optional
             The closed list of classes in order, or the path of a text file with one per line. By default the classes
             that occur, sorted.
@@ -356,6 +356,8 @@ class Predictions(Contract):
         check_option("unknown", unknown, ("error", "drop"))
         check_option("scores", scores, ("ranks", "probabilities"))
         closed = None if classes is None else as_names(classes, "classes")
+        if columns is not None and "class" not in columns:
+            columns = {"class" if role == "label" else role: name for role, name in columns.items()}
         choose = _Columns(columns)
         table = read_table(source, choose, units=("item", "class"))
         probable = scores == "probabilities"
