@@ -188,5 +188,5 @@ def test_probabilities_need_their_column_and_sum_to_one():
 
 
 def test_the_column_of_classes_may_be_named_as_that_of_labels():
-    read = read_predictions({"id": ["a"], "said": ["x"]}, {"item": "id", "label": "said"})
+    read = read_predictions({"id": ["a"], "said": ["x"]}, columns={"item": "id", "label": "said"})
     assert (read.items.tolist(), read.classes.tolist()) == (["a"], ["x"])
