@@ -289,7 +289,7 @@ class ExpectedScores(NamedTuple):
     doubt: str = ""
 
     def __repr__(self) -> str:
-        numbers = zip(("precision", "recall", "F1"), self, strict=False)
+        numbers = {"precision": self.precision, "recall": self.recall, "F1": self.f1}.items()
         shares = ", ".join(f"{name} {'undefined' if np.isnan(value) else f'{value:.4f}'}" for name, value in numbers)
         return (
             f"expected {shares} ({self.predicted_pairs:,} pairs predicted, {self.true_pairs:,.1f} expected to be true, "
