@@ -171,6 +171,11 @@ class Agreement:
             return False
         return self._values is not None or _are_numbers(self.counts)
 
+    @property
+    def measured(self) -> bool:
+        """Whether the labels stand for numbers, as the user said."""
+        return self._values is not None
+
     @cached_property
     def alpha_of_numbers(self) -> Coefficient:
         """Krippendorff's alpha of the values that the labels stand for, on an interval scale."""

@@ -260,7 +260,7 @@ def measures(places):
 @pytest.mark.parametrize(
     ("places", "values", "first"),
     [
-        (3, "labels", "Krippendorff's alpha, interval scale: 0.8834 ± 0.0342, 95 % in [0.7463, 0.9222]\nthe labels are numbers"),
+        (3, "labels", "Krippendorff's alpha, interval scale: 0.8834 ± 0.0342, 95 % in [0.7463, 0.9222]\nthe labels"),
         (3, None, "the labels are numbers with 90 values, which hardly ever are equal: values='labels' measures"),
         (-1, "labels", "sparse probability of agreement"),
     ],
@@ -276,3 +276,6 @@ def test_numbers_that_hardly_ever_are_equal_lead_with_alpha(places, values, firs
     printed = capsys.readouterr().out
     assert printed.startswith(first)
     assert ("inv_var_class" in printed) == (places < 0)
+    page = cs.report(found, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert ("which hardly ever are equal" in page) == (places > 0)
+    assert ("Krippendorff&#39;s alpha is 0.88" in page) == (places > 0 and values is not None)
