@@ -184,7 +184,8 @@ def _refuse(
     flag = next((word.split("=")[0] for word in words if word.startswith("-")), None)
     if flag is None:
         sub.error(f"there is no place for {' '.join(words)}")
-    shown = [f"--{name}" for name in own]
+    # Help hides the flags that do not suit all models, such as those of reading; an error may mean them.
+    shown = [f"--{name}" for name in (*own, *FLAGS.get(command, ()))]
     shown += [name for name, one in sub._option_string_actions.items() if one.help != argparse.SUPPRESS]
     sub.error(str(no_such(f"{whose} no flag '{flag}'", flag, shown, f"`{sub.prog} --help` lists them")))
 

@@ -112,7 +112,7 @@ def link(
         A table of answers to pairs of records, with the columns ``record_a``, ``record_b`` and ``answer`` (same,
         together or 1; different, apart or 0; empty for none), as ``fit.review()`` is where it is filled in. A column
         ``error`` says how probably an answer is wrong; without it all are sure, and no partition goes against them.
-    priors : Priors or dict, optional
+    priors : Priors, optional
         `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or less
         often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each field
         that is compared, in the order of ``fields``.

@@ -37,6 +37,7 @@ _LEFT_OUT = (
     "Not in this interval: whether the system looked at the {0}s itself, which makes it better than this score{1}, and "
     "that other {0}s might have been drawn. compare counts these, as far as is possible."
 )
+_EXACT = ", exact"  # in titles of scores in closed form
 _TOGETHER = ", how much the annotators err together"
 
 
@@ -175,8 +176,17 @@ def evaluate(
         ordered = {name: dataclasses.replace(own, title=f"{own.title}; {told}") for name, own in ordered.items()}
     if truth.num_draws > 1 and responses == "ignored":
         left_out = _LEFT_OUT.format(kind.unit, _TOGETHER if truth.probabilities_at is not None else "")
-        ordered = {name: dataclasses.replace(own, notes=(left_out,)) for name, own in ordered.items()}
+        stated = _supposed if kind is CLASSES else str
+        ordered = {
+            name: dataclasses.replace(own, title=stated(own.title), notes=(left_out,)) for name, own in ordered.items()
+        }
     return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
+
+
+def _supposed(title: str) -> str:
+    """Say in a title what scores of classes suppose; what follows is how they were computed."""
+    plain = title.removesuffix(_EXACT)
+    return f"{plain} if made from the annotations{title[len(plain) :]}"
 
 
 def answered(fit: Any, kind: str, system: Any, responses: str) -> tuple[Truth, str]:
@@ -233,7 +243,7 @@ def _exact_score(scoring: Scoring, moments: Moments, name: str, system: str | No
     items[scoring.place] = moments.unit[0]
     points = scoring.points(name)
     return Score(
-        title=f"{scoring.title(name, system)}, exact", items=items, draws=np.empty(0),
+        title=f"{scoring.title(name, system)}{_EXACT}", items=items, draws=np.empty(0),
         exact_sd=float(np.sqrt(max(moments.covariance[0, 0], 0.0))),
         exact_interval=functools.partial(mean_quantiles, moments.unit[0]),
         point=None if points is None else float(points[0]), ids=scoring.ids, label=scoring.label, unit=scoring.row,

@@ -135,9 +135,10 @@ class Comparison:
         highest reading (printed are the two ends); its Monte Carlo error ``mcse``, ``sd``; ``lower, upper``, from the
         lowest end of a reading to the highest; ``sd_truth`` on these items, ``sd_items`` and ``sd_shared``, what each
         source of uncertainty makes; ``value_alone`` and ``value_own_look``, as annotators alone have it and with an own
-        look counted (the middle of its readings), NaN where it is not; ``p_best``, NaN where the readings put it
-        further apart than 0.05, with ``p_best_lower, p_best_upper, p_best_mcse``; and the score and rank that a point
-        estimate of the truth would give.
+        look counted (the middle of its readings), NaN where it is not; ``p_best``, the probability to be the best
+        system, NaN where it is a range, as the readings put it further apart than 0.05: take its ends
+        ``p_best_lower, p_best_upper``, which are there always, with their Monte Carlo error ``p_best_mcse``; and the
+        score and rank that a point estimate of the truth would give.
         """
         import pandas
 

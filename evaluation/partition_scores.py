@@ -276,6 +276,8 @@ class ExpectedScores(NamedTuple):
     recall : expected number of predicted pairs that are true, over the expected number of true pairs; NaN without any.
     f1 : twice the former number over the sum of predicted and expected true pairs; 0 without any.
     predicted_pairs, true_pairs, common_pairs : the number predicted, and the two that are expected.
+    doubt : why the scores are not to be trusted, in words: the model does not hold, for example; empty where nothing
+        says so.
     """
 
     precision: float
@@ -284,6 +286,15 @@ class ExpectedScores(NamedTuple):
     predicted_pairs: int
     true_pairs: float
     common_pairs: float
+    doubt: str = ""
+
+    def __repr__(self) -> str:
+        numbers = {"precision": self.precision, "recall": self.recall, "F1": self.f1}.items()
+        shares = ", ".join(f"{name} {'undefined' if np.isnan(value) else f'{value:.4f}'}" for name, value in numbers)
+        return (
+            f"expected {shares} ({self.predicted_pairs:,} pairs predicted, {self.true_pairs:,.1f} expected to be true, "
+            f"{self.common_pairs:,.1f} both); {self.doubt or 'as far as the model holds'}"
+        )
 
 
 def expected_scores(
@@ -304,7 +315,8 @@ def expected_scores(
     -------
     ExpectedScores
         Precision exactly as the draws of the posterior would have it on average; recall and F1 as ratios of expected
-        numbers.
+        numbers. They are as wrong as the model is; ``doubt`` says so where the linked records show that it does not
+        hold.
 
     Examples
     --------
@@ -331,4 +343,5 @@ def expected_scores(
         common_pairs / true_pairs if true_pairs else float("nan"),
         2 * common_pairs / (predicted_pairs + true_pairs) if common_pairs else 0.0,
         predicted_pairs, true_pairs, common_pairs,
+        truth.doubt.replace("do not trust the interval", "do not trust these scores"),
     )  # fmt: skip

@@ -158,8 +158,9 @@ def fit(
     data : data contract, path, data frame, dict or list of rows
         The contract that the member takes, as the readers return it; or a path, an open text file, a data frame, a dict
         of columns or a list of rows, which is read by the reader of the contract whose columns it has.
-    priors : Priors or dict, optional
-        The member's ``Priors``; the paper's by default.
+    priors : Priors, optional
+        The member's ``Priors``, such as ``consilience.models.glad.Priors()``, whose defaults are the paper's unless the
+        member says otherwise; a dict is refused. Of a NumPyro function of your own whatever it takes.
     method : str, default "auto"
         ``auto`` (the first that the member lists and that suits the data) or one of `METHODS`.
     draws : int, optional

@@ -493,7 +493,7 @@ class Fit:
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:
-        """Return what is poor about the fit, in words; empty when nothing is.
+        """Return the warnings and errors of the fit, in words; empty when there are none. `findings` has notes too.
 
         Of CAVI with up to 20,000 annotations and parameters also what its k-hat means where it is large, which no other
         look computes. That is no fault of the run: independent factors for many annotators always have a large one.

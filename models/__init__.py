@@ -48,6 +48,9 @@ MEMBERS: dict[str, MemberPlace] = {
 FIRST = {True: "dawid-skene", False: "dirichlet"}
 """The member to begin with for annotations, by whether it is known who gave them."""
 
+OF_RATINGS = "normal-inverse-gamma"
+"""The member for ratings."""
+
 
 def names() -> tuple[str, ...]:
     """Return the names of all members."""

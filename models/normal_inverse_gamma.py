@@ -48,6 +48,7 @@ from consilience.models.keys import folded_key
 from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
+from consilience.models.rating_gaps import gap_note
 from consilience.models.rows import numpy_of
 from consilience.models.settings import REQUIRED, setting
 from consilience.models.sites import Resolved, Site, Sites, learned
@@ -464,6 +465,7 @@ MODEL = Model(
     engines=(Exact(solve=exact), Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
     tables=TABLES,
+    says=lambda account: gap_note(account.resolved.data),
     simulation=Simulation(
         draw=draw_data,
         empty=Ratings.empty,

@@ -71,7 +71,9 @@ def agreement(arguments: Arguments) -> None:
         return
     if not arguments.table:
         print(f"{found!r}" + ("\n" if found.num_usable else ""))
-    if arguments.table or found.num_usable:
+    if found.hardly_equal and not arguments.table:
+        print("all coefficients: --table coefficients --values labels; by the weights of items: --table schemes")
+    elif arguments.table or found.num_usable:
         print(table_text(rows, limit=20 if arguments.table else None, hint="use --json or --csv FILE"))
     for note in found.notes if arguments.table == "coefficients" else ():
         print(f"\n{note.words('flags')}")

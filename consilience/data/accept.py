@@ -7,6 +7,7 @@ A *source* is a path, an open text file, a data frame, a dict of columns or a li
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import inspect
 import os
@@ -297,7 +298,13 @@ def as_systems(fit: Any, systems: Any, columns: Mapping[str, str] | None = None)
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
     if _is_one_system(fit, systems):
         return named_system(as_system(fit, systems, columns))
-    return {name: as_system(fit, system, columns) for name, system in systems.items()}
+    return {name: _renamed(as_system(fit, system, columns), name) for name, system in systems.items()}
+
+
+def _renamed(system: Any, name: Any) -> Any:
+    """Return a system under the name that the user calls it by, so that messages use it too."""
+    named = isinstance(system, Predictions | Partition) and system.name != str(name)
+    return dataclasses.replace(system, name=str(name)) if named else system
 
 
 def named_systems(fit: Any, given: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from consilience.data.cells import is_missing
 from consilience.data.problems import Problems, first_of, shorten, warn_input
 from consilience.errors import InputError, UnknownName
 from consilience.notes import Remedy
+
+_HEADLESS = re.compile(r"\.(json|jsonl|ndjson|parquet)(\.gz)?$", re.IGNORECASE)  # files without a header line
 
 Choose = Callable[[list[str], Problems], dict[str, int]]
 """Finds the wanted columns among the names of a table: role to position."""
@@ -77,13 +80,24 @@ def choose_columns(declared: Sequence[Column], columns: Mapping[str, str] | None
                 listed = ", ".join(repr(names[position]) for position in found)
                 named = Remedy("columns", {role: ...})
                 problems.add(f"several columns could be '{role}': {listed}", "pass {columns}", named, column=role)
+            elif role in given and (other := _taken(given[role], names, chosen)):
+                name = given[role]
+                text = f"column '{name}' is given for '{other}' and for '{role}'; one column cannot have two roles"
+                problems.add(text, "pass {columns}", Remedy("columns", {role: ...}), column=name)
             elif role in required or role in given:
-                absent = _absent(role, given.get(role), names, required)
-                problems.add(*absent, Remedy("columns", {role: ...}), column=given.get(role, role))
+                absent = _absent(role, given.get(role), names)
+                remedy = f"pass {{columns}}, or {_naming(problems.file)} {','.join(required)}"
+                problems.add(absent, remedy, Remedy("columns", {role: ...}), column=given.get(role, role))
         problems.raise_any()
         return chosen
 
     return choose
+
+
+def _taken(given: str, names: list[str], chosen: Mapping[str, int]) -> str | None:
+    """Return the role that the column of a given name has already; None where there is no such column."""
+    wanted = str(given).strip().casefold()
+    return next((role for role, position in chosen.items() if names[position].casefold() == wanted), None)
 
 
 def _find(column: Column, given: str | None, names: dict[int, str]) -> list[int]:
@@ -95,11 +109,16 @@ def _find(column: Column, given: str | None, names: dict[int, str]) -> list[int]
     return own or [position for position, name in names.items() if name.casefold() in column.aliases]
 
 
-def _absent(role: str, given: str | None, names: list[str], required: Sequence[str]) -> tuple[str, str]:
+def _absent(role: str, given: str | None, names: list[str]) -> str:
     listed = first_of((repr(shorten(name)) for name in names), 12)
     wanted = f"'{role}'" if given is None else f"'{given}' (given for '{role}')"
-    remedy = f"pass {{columns}}, or begin the file with a header line {','.join(required)}"
-    return f"there is no column {wanted}; the table has {listed or 'no columns'}", remedy
+    return f"there is no column {wanted}; the table has {listed or 'no columns'}"
+
+
+def _naming(source: str | None) -> str:
+    """Say how columns of a source get their names: in a header line, or otherwise."""
+    headless = source is not None and (source.startswith("the ") or _HEADLESS.search(source))
+    return "name the columns" if headless else "begin the file with a header line"
 
 
 def all_columns(names: list[str], problems: Problems) -> dict[str, int]:

@@ -313,7 +313,7 @@ class Predictions(Contract):
             with a row for each item: the column item, and one of scores for each class. Or a JSON object of
             item -> class.
         columns : dict of str to str, optional
-            Column names for "item", "class", "score" and "rank" where the table has names of its own.
+            Column names for "item", "class" (or "label"), "score" and "rank" where the table has names of its own.
         classes : Names, str or path, optional
             The closed list of classes in order, or the path of a text file with one per line. By default the classes
             that occur, sorted.
@@ -356,11 +356,13 @@ class Predictions(Contract):
         check_option("unknown", unknown, ("error", "drop"))
         check_option("scores", scores, ("ranks", "probabilities"))
         closed = None if classes is None else as_names(classes, "classes")
+        if columns is not None and "class" not in columns:
+            columns = {"class" if role == "label" else role: name for role, name in columns.items()}
         choose = _Columns(columns)
         table = read_table(source, choose, units=("item", "class"))
         probable = scores == "probabilities"
         if "class" not in table.columns:
-            return _read_wide(table, choose, closed, str(name_of(source) if name is None else name), probable)
+            return _read_wide(table, choose, closed, name_of(source) if name is None else name, probable)
         order_column = _probability_column(table) if probable else _order_column(table, columns or {})
         item, items = table.texts("item", required=True)
         code, named = table.texts("class")
@@ -430,7 +432,9 @@ class _Columns:
 _OF_CLASS = "score of "
 
 
-def _read_wide(table: Table, choose: _Columns, closed: list[str] | None, name: str, probable: bool) -> Predictions:
+def _read_wide(
+    table: Table, choose: _Columns, closed: list[str] | None, name: str | None, probable: bool
+) -> Predictions:
     """Make predictions of a table with a row for each item and a column of scores for each class."""
     roles = [role for role in table.columns if role != "item"]
     if not all(is_missing(one) or np.isfinite(number(one)) for role in roles for one in table.columns[role].values):

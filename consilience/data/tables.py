@@ -324,7 +324,7 @@ def _read_records(
         if units is not None and isinstance(content, dict) and not set(map(type, content.values())) & {dict, list}:
             content = [dict(zip(units, pair, strict=True)) for pair in content.items()]
         if not isinstance(content, list):
-            remedy = "write the table as an array of objects (pandas: orient='records')"
+            remedy = "write the table as an array of objects (pandas: orient='records'), or as JSON lines, one a line"
             raise problems.fail("an array of objects is expected", remedy)
         numbered = list(enumerate(content, start=1))
         return _records_table(numbered, "record {}", choose, problems)
@@ -337,6 +337,12 @@ def _read_records(
     return _records_table(numbered, "line {}", choose, problems)
 
 
+_LABEL_STUDIO = (
+    "export them as CSV there, or convert them to JSON with a row for each annotation, as in "
+    '{"item": "a", "annotator": "ann", "label": "yes"}'
+)
+
+
 def _records_table(numbered: list[tuple[int, Any]], unit: str, choose: Choose, problems: Problems) -> Table:
     for place, record in numbered:
         if not isinstance(record, dict):
@@ -345,12 +351,21 @@ def _records_table(numbered: list[tuple[int, Any]], unit: str, choose: Choose, p
     kept = [(place, record) for place, record in numbered if isinstance(record, dict)]
     if not kept:
         raise problems.fail("the table has no rows", "check that this is the file you meant")
+    first = kept[0][1]
+    if isinstance(first.get("annotations", first.get("completions")), list) and isinstance(first.get("data"), dict):
+        raise problems.fail("these are tasks of Label Studio, each with its annotations within", _LABEL_STUDIO)
     keys = list(dict.fromkeys(itertools.chain.from_iterable(record for _, record in kept)))
 
     def encode(name: str, position: int) -> Cells:
         return from_values(name, [record.get(keys[position]) for _, record in kept])
 
-    columns = _chosen_columns(keys, encode, choose, problems)
+    try:
+        columns = _chosen_columns(keys, encode, choose, problems)
+    except InputError:
+        if nested := [repr(name) for name, value in first.items() if isinstance(value, list | dict)]:
+            message = f"{', '.join(nested)} of the first row hold lists or objects, which are not read"
+            raise problems.fail(message, "write flat rows, with a text or a number in each column") from None
+        raise
     return Table(columns, len(kept), problems, unit, np.array([place for place, _ in kept], np.int64))
 
 

@@ -14,15 +14,20 @@ from consilience.data.codes import Names, as_numbers, check_lengths, compact, na
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, of_file, per, size, values
 from consilience.data.policies import filled_rows, keep_repeated, require_rows, said_first
-from consilience.data.problems import Problems, check_option
+from consilience.data.problems import Problems, check_option, first_of, shorten
 from consilience.data.tables import read_table
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Remedy
 
-_WORDS = {"right": 1.0, "wrong": 0.0, "true": 1.0, "false": 0.0}
+_RIGHT, _WRONG = ("right", "correct", "true", "yes"), ("wrong", "incorrect", "false", "no")
+_WORDS = dict.fromkeys(_RIGHT, 1.0) | dict.fromkeys(_WRONG, 0.0)
 
 # What is wrong with a number, and what to do about it.
-_NO_VERDICT = "right or wrong is expected, true or false, or a number from 0 to 1", "correct or leave out the row"
+_NO_VERDICT = "a number from 0 (wrong) to 1 (right) is expected", "correct or leave out the row"
+_ACCEPTED = (
+    f"write {', '.join(f'{right} or {wrong}' for right, wrong in zip(_RIGHT, _WRONG, strict=True))}, or a number from "
+    "0 to 1; or leave out the rows"
+)
 _NO_PROBABILITY = "a probability above 0 and at most 1 is expected", "give that with which this gold label was chosen"
 
 
@@ -189,7 +194,8 @@ class Verdicts(Contract):
             A path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
         columns : dict of str to str, optional
             Column names for "item", "system", "annotator", "label", "gold" and "gold_probability" where the table has
-            names of its own. A label, and a gold label, is right or wrong, true or false, or a number from 0 to 1.
+            names of its own. A label, and a gold label, is right or wrong, correct or incorrect, true or false, yes or
+            no, in any case, or a number from 0 to 1.
         missing : str, default "error"
             "error", or "drop" to leave out rows whose label is empty. An empty item, system or annotator is always an
             error; an empty gold label is not known.
@@ -253,7 +259,12 @@ def _verdicts(table: Table, role: str) -> np.ndarray:
     column = table.columns[role]
     found = [_WORDS.get(str(value).strip().casefold(), number(value)) for value in column.values]
     values = np.array([*found, np.nan])[column.codes]
-    table.flag(~table.empty(role) & ~((values >= 0) & (values <= 1)), role, *_NO_VERDICT)
+    rows = np.flatnonzero(~table.empty(role) & ~((values >= 0) & (values <= 1)))
+    if len(rows):
+        codes = list(dict.fromkeys(column.codes[rows].tolist()))
+        listed = first_of(repr(shorten(str(column.values[code]))) for code in codes)
+        message = f"{len(rows):,} row{' holds' if len(rows) == 1 else 's hold'} no verdict: {listed}"
+        table.problems.add(message, _ACCEPTED, row=table.place(int(rows[0])), column=column.name)
     return values
 
 

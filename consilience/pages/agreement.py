@@ -19,6 +19,7 @@ from consilience.pages.agreement_by_gold import BY_GOLD, beside_gold, known_gold
 from consilience.pages.agreement_first import by_convention, how_items_split, verdict
 from consilience.pages.agreement_meeting import meeting_blocks
 from consilience.pages.agreement_next import LABELS, LEAST, MOST_ITEMS, lowest_items, next_steps
+from consilience.pages.agreement_of_numbers import page_of_numbers
 from consilience.pages.agreement_planned import planning
 from consilience.pages.agreement_vote import first_figure, of_a_vote, tile_of_a_vote, vote_section, votes_by_split
 from consilience.pages.annotators_alike import apart_in_agreement, how_alike
@@ -69,17 +70,14 @@ _COEFFICIENTS = {
 }
 """What coefficients call chance agreement."""
 
-# Values of schemes that differ by less are one.
-_SAME = 1e-12
-
+_SAME = 1e-12  # values of schemes that differ by less are one
 _DIGITS = 3  # of coefficients
 
 
 def agreement_page(found: Agreement) -> Page:
     """Return the page on the agreement of annotators alone."""
     counts, (low, high) = found.counts, found.interval
-    known: dict[str, Any] = {"items": counts.num_items, "annotations": counts.num_annotations}
-    known["labels"] = counts.num_labels
+    known = {"items": counts.num_items, "annotations": counts.num_annotations, "labels": counts.num_labels}
     if found.annotations is not None and found.annotations.num_annotators:
         known["annotators"] = found.annotations.num_annotators
     sizes = ", ".join(counted(size, name) for name, size in known.items())
@@ -89,6 +87,8 @@ def agreement_page(found: Agreement) -> Page:
     if not found.num_usable:
         said = "No item has two annotations, so that nothing is known of the agreement."
         return Page(title, line, findings=[said])
+    if found.hardly_equal:
+        return page_of_numbers(found, title, f"{sizes} · {today()}", [_run(found)])
     alike = _alike(found.schemes())
     name = "agreement (SPA)" if alike else f"agreement (SPA, {SCHEME_WORDS[found.weights]})"
     numbers: dict[str, Any] = {}
@@ -544,9 +544,10 @@ def _run(found: Agreement) -> Section:
     told = {name: value for name, value in found.told.items() if name != "file"}
     given = "".join(f", {name}={value!r}" if np.isscalar(value) else f", {name}=…" for name, value in told.items())
     whose = _whose(found)
-    whose += "; on the first screen for annotators like these" if found.interval_of_others else ""
+    wider = found.interval_of_others and not found.hardly_equal
+    whose += "; on the first screen for annotators like these" if wider else ""
     rows = [
-        ("measure", "sparse probability of agreement (SPA)", ""),
+        ("measure", "Krippendorff's alpha" if found.hardly_equal else "sparse probability of agreement (SPA)", ""),
         ("weights of items", SCHEME_WORDS[found.weights], f"weights={told['weights']!r}" if "weights" in told else ""),
         ("intervals", f"{100 * found.level:g} %, for items like these and {whose}", f"level={found.level:g}"),
         ("software", f"consilience {__version__}", ""),

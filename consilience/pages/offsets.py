@@ -9,8 +9,9 @@ from scipy import special
 
 from consilience.data.offsets import annotator_offsets
 from consilience.models.intervals import ends
+from consilience.models.rating_gaps import Gaps, all_gaps, higher, of_several
 from consilience.printing import counted
-from consilience.rounding import decimals, within, written
+from consilience.rounding import decimals, written
 
 _MOST_OFF = 2  # annotators with offsets who are named beside the first
 
@@ -43,19 +44,19 @@ class Offsets(NamedTuple):
         """The annotators, in words."""
         return f"these {counted(self.known, 'annotators')}"
 
+    @property
+    def gaps(self) -> Gaps:
+        """The gaps to the others alone."""
+        return Gaps(self.names, self.number, self.mean, self.error)
+
     def ends(self, chance: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of the intervals of the means."""
-        half = special.stdtrit(self.number - 1, 1 - chance / 2) * self.error
-        return self.mean - half, self.mean + half
+        return self.gaps.ends(chance)
 
     @property
     def furthest(self) -> int | None:
         """Who is surest to rate higher or lower than others; None where that may be chance, or is taken off."""
-        if self.taken:
-            return None
-        low, high = self.ends(0.05 / max(len(self.mean), 1))
-        one = int(np.argmax(np.maximum(low, -high))) if len(low) else 0
-        return one if len(low) and not low[one] <= 0 <= high[one] else None
+        return None if self.taken else self.gaps.furthest
 
     @property
     def condition(self) -> str:
@@ -68,13 +69,8 @@ class Offsets(NamedTuple):
             return [self.taken_off]
         if (one := self.furthest) is None:
             return []
-        low, high = (float(end[one]) for end in self.ends())
-        _, *texts = within(self.mean[one], *sorted((abs(low), abs(high))))
         means = "The means on this page correct for that" if corrected else "The means do not correct for that"
-        return [
-            f"“{self.names[one]}” rates {_higher(float(self.mean[one]), decimals(low, high))} than the others on the "
-            f"same items ({' to '.join(texts)}, 95 %){self._others(one)}. {means}."
-        ]
+        return [f"{self.gaps.words(one)}{self._others(one)}. {means}."]
 
     def _others(self, named: int) -> str:
         """Say who else rates higher or lower than the others by intervals of 95 %, those furthest off first."""
@@ -82,7 +78,7 @@ class Offsets(NamedTuple):
         apart = [one for one in np.flatnonzero((low > 0) | (high < 0)).tolist() if one != named]
         apart.sort(key=lambda one: -abs(self.mean[one]))
         told = [
-            f"“{self.names[one]}” {_higher(float(self.mean[one]), decimals(low[one], high[one]))}"
+            f"“{self.names[one]}” {higher(float(self.mean[one]), decimals(low[one], high[one]))}"
             for one in apart[:_MOST_OFF]
         ]
         if not told:
@@ -101,10 +97,6 @@ class Offsets(NamedTuple):
         )
 
 
-def _higher(value: float, digits: int) -> str:
-    return f"{written(abs(value), f',.{digits}f')} {'lower' if value < 0 else 'higher'}"
-
-
 def short(half: float) -> str:
     """Write how far all means may be off together."""
     return written(half, f".{decimals(0.0, 2 * half)}f")
@@ -121,24 +113,18 @@ def offsets_of(data: Any) -> Offsets:
     item, who, rating = np.asarray(data.item), np.asarray(data.annotator), np.asarray(data.rating, float)
     taken = None if data.offset is None else np.asarray(data.offset, float)
     rating = rating if taken is None else rating + taken[who]
-    of_item = np.bincount(item, minlength=data.num_items)
-    several = of_item[item] > 1
-    others = (np.bincount(item, rating, data.num_items)[item] - rating) / np.maximum(of_item[item] - 1, 1)
-    above, whose = (rating - others)[several], who[several]
-    number = np.bincount(whose, minlength=data.num_annotators)
-    mean = np.bincount(whose, above, len(number)) / np.maximum(number, 1)
-    squares = np.bincount(whose, (above - mean[whose]) ** 2, len(number))
+    size = data.num_items, data.num_annotators
+    every = all_gaps(item, who, rating, size)
+    _, number, mean, _ = every
     half, known = np.nan, int(np.count_nonzero(number))
     if known > 1:
         # Beside the others, among whom one is not, a difference is larger than from the mean of all.
         variance = np.square((known - 1) / known * mean).sum() / (known - 1)
+        of_item = np.bincount(item, minlength=data.num_items)
         weight = np.bincount(who, 1 / of_item[item], len(number)) / np.count_nonzero(of_item)
         if taken is not None:
             variance, weight = taken[number > 0].var(ddof=1), np.full(known, 1 / known)
         half = float(special.stdtrit(known - 1, ends()[1]) * np.sqrt(variance * np.square(weight).sum()))
-    names = np.arange(len(number)) if data.annotators is None else np.asarray(data.annotators)
-    there = np.flatnonzero(number > 1)
-    there = there[np.argsort(-mean[there], kind="stable")]
-    error = np.sqrt(squares[there] / (number[there] - 1) / number[there])
-    from_all = annotator_offsets(item, who, rating, (data.num_items, data.num_annotators)) if taken is None else taken
-    return Offsets(names[there], number[there], mean[there], error, from_all[there], half, known, taken is not None)
+    gaps, there = of_several(every, data.annotators)
+    from_all = annotator_offsets(item, who, rating, size) if taken is None else taken
+    return Offsets(*gaps, from_all[there], half, known, taken is not None)

@@ -19,6 +19,7 @@ from consilience.inference.stored_priors import describe_priors, priors_in_words
 from consilience.models import MEMBERS
 from consilience.models.crowd.gate import BY_CHANCE
 from consilience.models.interface import Exact
+from consilience.models.rating_gaps import OFFSETS
 from consilience.models.truth.against_gold import CALIBRATION
 from consilience.notes import IN_DETAILS, Level, Note
 from consilience.pages import Alert, Code, Section, Table, capital
@@ -221,8 +222,12 @@ def _sentence(note: Note) -> str:
 
 
 def _told(fit: Fit) -> list[Note]:
-    """Return what a page tells of a fit: of a vote nothing about certainties, which it has none of but in name."""
-    return [note for note in fit.findings() if note.about != CALIBRATION or not is_vote(fit)]
+    """Return what a page tells of a fit: of a vote nothing about certainties, which it has none of but in name.
+
+    What offsets of annotators do, pages of ratings say in words of their own, as they correct for them.
+    """
+    left_out = {OFFSETS, *([CALIBRATION] if is_vote(fit) else [])}
+    return [note for note in fit.findings() if note.about not in left_out]
 
 
 def findings(fit: Fit) -> list[str]:

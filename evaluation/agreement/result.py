@@ -14,6 +14,7 @@ from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.alpha import finite_numbers, krippendorff_alpha
 from consilience.evaluation.agreement.alpha_of_others import alpha_interval, alpha_two_way_sd
 from consilience.evaluation.agreement.annotators import TwoWay, annotator_table, pair_table, sharing_most, two_way_sd
+from consilience.evaluation.agreement.chance import Coefficient
 from consilience.evaluation.agreement.coefficients import coefficients
 from consilience.evaluation.agreement.counts import LabelCounts, rows_of
 from consilience.evaluation.agreement.jackknife import check_level, wilson_interval
@@ -42,6 +43,9 @@ TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "
 
 # The standard error over annotators takes about a second for so many annotations.
 _QUICKLY_SUMMED = 10**6
+
+# Numbers of so many values that are equal in so small a share of pairs are measures, and no classes.
+_MANY_VALUES, _SELDOM = 20, 0.05
 
 # An interval cannot know a class that fewer items show.
 _FEW_ITEMS = 5
@@ -159,6 +163,23 @@ class Agreement:
     def num_usable(self) -> int:
         """How many items have two annotations or more."""
         return int((self.counts.size >= 2).sum())
+
+    @cached_property
+    def hardly_equal(self) -> bool:
+        """Whether labels are numbers of many values that hardly ever are equal, so that SPA says nothing."""
+        if not self.num_usable or self.counts.num_labels < _MANY_VALUES or self.flat.value > _SELDOM:
+            return False
+        return self._values is not None or _are_numbers(self.counts)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the labels stand for numbers, as the user said."""
+        return self._values is not None
+
+    @cached_property
+    def alpha_of_numbers(self) -> Coefficient:
+        """Krippendorff's alpha of the values that the labels stand for, on an interval scale."""
+        return krippendorff_alpha(self.counts, "interval", self._values, self.level)
 
     # ---- tables ----
 
@@ -303,7 +324,17 @@ class Agreement:
         if not self.annotators_random and (others := self.interval_of_others):
             ends = f"[{others[0]:.4f}, {others[1]:.4f}]"
             lines.append(f"for annotators like these {100 * self.level:.4g} % in {ends} (annotators='random')")
-        return "\n".join(["sparse probability of agreement", *lines, str(self.dependence)])
+        return "\n".join([*self._before(), "sparse probability of agreement", *lines, str(self.dependence)])
+
+    def _before(self) -> list[str]:
+        """Say first how numbers agree that hardly ever are equal."""
+        if not self.hardly_equal:
+            return []
+        told = f"the labels are numbers with {self.counts.num_labels:,} values, which hardly ever are equal: "
+        if self._values is None:
+            return [f"{told}values='labels' measures how far they are apart, by Krippendorff's alpha"]
+        alpha = f"Krippendorff's alpha, interval scale: {self._text(self.alpha_of_numbers)}"
+        return [alpha, f"{told}how often they are, which follows, says nothing of agreement"]
 
     @property
     def _tells_annotators(self) -> bool:
@@ -312,7 +343,7 @@ class Agreement:
         known = data is not None and (np.asarray(data.annotator) >= 0).all()
         return bool(known) and self.counts.num_annotations <= _QUICKLY_SUMMED
 
-    def _text(self, estimate: SparseAgreement) -> str:
+    def _text(self, estimate: SparseAgreement | Coefficient) -> str:
         if np.isnan(estimate.sd):
             return f"{estimate.value:.4f}, no interval from so few items"
         ends = f"[{estimate.lower:.4f}, {estimate.upper:.4f}]"
@@ -380,6 +411,14 @@ def _of_labels(values: Mapping[Any, float], counts: LabelCounts) -> list[float]:
     if missing := [str(label) for label in labels if label not in values]:
         raise UnsupportedRequest(f"values lacks {', '.join(missing)}; give a number for every label")
     return [values[label] for label in labels]
+
+
+def _are_numbers(counts: LabelCounts) -> bool:
+    """Return whether labels are finite numbers, as texts; codes without names are not."""
+    try:
+        return counts.labels is not None and bool(np.isfinite(_numbers(counts)).all())
+    except UnsupportedRequest:
+        return False
 
 
 def _numbers(counts: LabelCounts) -> list[float]:

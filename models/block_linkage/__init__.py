@@ -65,6 +65,7 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models import settings
+from consilience.models.block_linkage.choice import LEAST_GAIN
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.sampler import GIBBS, wide_threshold
@@ -345,26 +346,46 @@ def _chosen_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[N
     """Name the likelihoods that were tried, where none was asked for."""
     if likelihood != AUTO:
         return
-    taken, other = "hit-miss", "error-classes"
     if not len(posterior.tried):
         why = "it knows no similarity of values"
         if posterior.differing[0].sum() < LEAST_LINKS:
             why = "too few pairs are linked to tell"
         elif data.similar is None or not np.any(data.similar):
             why = _no_cause(posterior.differing)
-        text = f"errors in the fields of a record were taken as independent (likelihood {taken}); a model of errors "
+        text = "errors in the fields of a record were taken as independent (likelihood hit-miss); a model of errors "
         yield Note(Level.note, f"{text}that come together was not tried, for {why}", about=IN_DETAILS)
         return
     own, rest = posterior.tried
-    if len(posterior.class_share):
-        taken, other, own, rest = other, taken, rest, own
+    if not len(posterior.class_share):
+        yield Note(Level.note, _kept(own, rest))
+        return
     text = (
-        f"the likelihood {taken} was taken: its log evidence is {abs(own[0] - rest[0]):,.1f} "
-        f"{'above' if own[0] > rest[0] else 'below'} that of {other}, its disagreement with the data {own[1]:.2f} and "
-        f"not {rest[1]:.2f} on a scale to 1; by {other} there would be {rest[2]:,.0f} entities"
+        f"the likelihood error-classes was taken: its log evidence is {rest[0] - own[0]:,.1f} above that of hit-miss, "
+        f"its disagreement with the data {rest[1]:.2f} and not {own[1]:.2f} on a scale to 1; by hit-miss there would "
+        f"be {own[2]:,.0f} entities"
     )
     # Error classes fit nearly any errors: where they are taken, the number is as certain as that errors have classes.
-    yield Note(Level.warning if len(posterior.class_share) else Level.note, text)
+    yield Note(Level.warning, text)
+
+
+def _kept(own: np.ndarray, rest: np.ndarray) -> str:
+    """Say why hit-miss was kept, from the rows of `Linkage.tried`: what error classes lack of `choice`'s rule."""
+    gain, nearer = rest[0] - own[0], rest[1] < own[1]
+    disagreement = f"{rest[1]:.2f} against {own[1]:.2f} on a scale to 1"
+    fits = f"fit the linked records {'better' if nearer else 'no better'} (disagreement {disagreement})"
+    if gain <= 0:
+        why = f"have a log evidence that is {-gain:,.1f} lower, {'though' if nearer else 'and'} they {fits}"
+    elif nearer:
+        why = (
+            f"{fits}, but gain only {gain:,.1f} in log evidence: less than {LEAST_GAIN} for each expected link, which "
+            "is asked of them because they follow nearly any errors"
+        )
+    else:
+        why = f"{fits}, although their log evidence is {gain:,.1f} higher"
+    return (
+        f"the likelihood hit-miss was taken, because error-classes {why}; by error-classes there would be "
+        f"{rest[2]:,.0f} entities"
+    )
 
 
 def _no_cause(differing: np.ndarray) -> str:

@@ -59,6 +59,7 @@ def test_what_cannot_be_understood_is_a_usage_error(run, words):
     ("words", "message"),
     [
         (("certianty", "run"), "did you mean 'certainty'?"),
+        (("fit", "dawid-skene", "x.csv", "-o", "r", "--column", "item=id"), "'--column'; did you mean '--columns'?"),
         (("certainty", "run", "--jsno"), "usage: consilience certainty"),
         (("certainty", "run", "--jsno"), "there is no flag '--jsno'; did you mean '--json'?"),
         (("fit", "dawid-skene", "x.csv", "-o", "r", "--metod", "em"), "did you mean '--method'?"),

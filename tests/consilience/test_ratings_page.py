@@ -18,6 +18,8 @@ from consilience.pages.sides import sides_of, without_offsets
 from consilience.pages.spread_of_ratings import Spread
 from tests.consilience.test_statements import section, words
 
+pytestmark = pytest.mark.filterwarnings("ignore:annotators rate higher or lower than others")
+
 SIZE, EACH = (40, 5), 4
 
 

@@ -185,3 +185,8 @@ def test_probabilities_need_their_column_and_sum_to_one():
         Predictions.from_scores([[1.5, -0.5]], probabilities=True)
     with pytest.raises(UnknownName, match="scores='x'"):
         read_predictions(SHARES, scores="x")
+
+
+def test_the_column_of_classes_may_be_named_as_that_of_labels():
+    read = read_predictions({"id": ["a"], "said": ["x"]}, columns={"item": "id", "label": "said"})
+    assert (read.items.tolist(), read.classes.tolist()) == (["a"], ["x"])

@@ -175,3 +175,24 @@ def test_scoring_again_compiles_nothing(compilations):
     compilations.clear()
     cs.evaluate(fit, random_predictions(1, 2, 3), metrics)
     assert not compilations
+
+
+WIDE = {"item": ["a", "b"], "no": [0.8, 0.1], "yes": [0.2, 0.9]}
+LONG = {"item": ["a", "b"], "class": ["no", "yes"]}
+
+
+@pytest.mark.parametrize("table", [WIDE, LONG])
+@pytest.mark.parametrize(("exact", "how"), [(None, ", exact"), (False, "")])
+def test_titles_say_what_scores_suppose(table, exact, how):
+    fit = cs.fit("dirichlet", Annotations.from_counts([[3, 0], [1, 2]], items=["a", "b"], labels=["no", "yes"]))
+    score = cs.evaluate(fit, table, exact=exact)
+    assert repr(score).startswith(f"top-1 accuracy of predictions if made from the annotations{how}: ")
+    assert "None" not in repr(score)
+
+
+def test_messages_call_systems_what_the_user_does():
+    counts = Annotations.from_counts([[3, 0], [1, 2], [1, 1]], items=["a", "b", "c"], labels=["no", "yes"])
+    fit = cs.fit("dirichlet", counts)
+    for table in (WIDE, LONG):
+        with pytest.raises(InputError, match="predictions 'bert'"):
+            cs.compare(fit, {"bert": table})

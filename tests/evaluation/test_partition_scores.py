@@ -243,6 +243,19 @@ def test_expected_scores():
     assert unknown.common_pairs == 1
 
 
+def test_expected_scores_say_whether_the_model_holds(monkeypatch):
+    own = drawn()
+    assert expected_scores(own).doubt == ""
+    assert repr(expected_scores(own)) == (
+        "expected precision 0.8333, recall 0.7143, F1 0.7692 (2 pairs predicted, 2.3 expected to be true, 1.7 both); "
+        "as far as the model holds"
+    )
+    monkeypatch.setattr(type(own.truth), "doubt", "the model does not hold; do not trust the interval", raising=False)
+    found = expected_scores(own)
+    assert found.doubt == "the model does not hold; do not trust these scores"
+    assert repr(found).endswith(f"; {found.doubt}")
+
+
 def test_expected_scores_without_pairs():
     alone = expected_scores(drawn(), Partition.from_codes(np.arange(5)))
     assert (math.isnan(alone.precision), alone.recall, alone.f1) == (True, 0, 0)

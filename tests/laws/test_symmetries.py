@@ -199,6 +199,7 @@ def test_codes_and_the_order_of_reports_do_not_matter(subject):
         assert largest_difference(exact, again) < 1e-10
 
 
+@pytest.mark.filterwarnings("ignore:annotators rate higher or lower than others")  # as surely as there are more ratings
 def test_every_report_twice_can_be_fitted(subject):
     fitted = subject.fit("twice", subject.data.repeated(2))
     found = answers(fitted)

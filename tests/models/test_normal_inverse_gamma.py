@@ -1,5 +1,8 @@
 """Normal-inverse-gamma plausibilities: the update against quadrature, the default prior, and prior swaps."""
 
+import re
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +15,9 @@ from consilience import models
 from consilience.data import Ratings
 from consilience.errors import ConsilienceWarning, InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.normal_inverse_gamma import MODEL, Priors, exact, moments
+from consilience.models.rating_gaps import OFFSETS
 from consilience.models.truth import Ranked
+from consilience.notes import Level
 
 M0, K0, A0, B0 = 0.3, 0.7, 2.5, 1.8
 
@@ -176,3 +181,26 @@ def test_a_simulation_does_not_ask_for_the_threshold():
         cs.fit("normal-inverse-gamma", one)
     with pytest.raises(UnsupportedRequest, match="needs the option 'clusters'"):
         models.member("expert-views").simulate(jax.random.key(3))
+
+
+@pytest.mark.parametrize("offset", [0.0, 20.0])
+def test_offsets_of_annotators_are_said(offset):
+    random = np.random.default_rng(0)
+    item, annotator = np.indices((30, 4)).reshape(2, -1)
+    rating = 50 + 8 * random.normal(size=30)[item] + offset * np.array([0, 0, 1, 0])[annotator]
+    data = Ratings.from_codes(
+        item, annotator, rating + 5 * random.normal(size=len(item)), annotators=["ann", "bob", "cid", "dee"]
+    )
+    settings = {"threshold": 50.0, "draws": 10}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit = cs.fit("normal-inverse-gamma", data, **settings)
+    notes = [note for note in fit.findings() if note.about == OFFSETS]
+    assert len(notes) == len([one for one in said if "“cid”" in str(one.message)]) == (offset > 0)
+    assert not any(note.about == OFFSETS for note in cs.fit(fit.member, data.without_offsets(), **settings).findings())
+    if notes:
+        assert notes[0].level is Level.warning
+        assert re.match(r"annotators rate higher or lower than others: “cid” rates 19\.\d higher ", str(notes[0]))
+        assert "fit.sides() does" in str(notes[0])
+        assert "data.without_offsets() does (without_offsets=True)" in str(notes[0])
+        assert notes[0].words("flags").endswith("(--without-offsets)")

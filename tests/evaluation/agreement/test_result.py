@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import consilience as cs
+from consilience.cli import main
 from consilience.data import Annotations
 from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement import SCHEMES, TABLES, LabelCounts
@@ -246,3 +247,35 @@ def test_pairs_of_those_who_share_most_are_rows_of_all_pairs():
     assert some.attrs["annotators"] == 6
     assert len(some) == 3
     assert every[kept].reset_index(drop=True).equals(some)
+
+
+def measures(places):
+    """Return annotations that are numbers near those of their items, rounded to so many places."""
+    random = np.random.default_rng(0)
+    item, annotator = np.indices((30, 3)).reshape(2, -1)
+    value = (50 + 10 * random.normal(size=30)[item] + 3 * random.normal(size=len(item))).round(places)
+    return {"item": item, "annotator": annotator, "label": value.astype(str)}
+
+
+@pytest.mark.parametrize(
+    ("places", "values", "first"),
+    [
+        (3, "labels", "Krippendorff's alpha, interval scale: 0.8834 ± 0.0342, 95 % in [0.7463, 0.9222]\nthe labels"),
+        (3, None, "the labels are numbers with 90 values, which hardly ever are equal: values='labels' measures"),
+        (-1, "labels", "sparse probability of agreement"),
+    ],
+)
+def test_numbers_that_hardly_ever_are_equal_lead_with_alpha(places, values, first, tmp_path, capsys):
+    table = measures(places)
+    found = cs.agreement(table, values=values)
+    assert repr(found).startswith(first)
+    alpha = found.coefficients().query("convention == 'interval'")["value"].tolist()
+    assert alpha == pytest.approx([found.alpha_of_numbers.value] if values else [])
+    pd.DataFrame(table).to_csv(tmp_path / "labels.csv", index=False)
+    assert main(["agreement", str(tmp_path / "labels.csv"), *(["--values", values] if values else [])]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(first)
+    assert ("inv_var_class" in printed) == (places < 0)
+    page = cs.report(found, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert ("which hardly ever are equal" in page) == (places > 0)
+    assert ("Krippendorff&#39;s alpha is 0.88" in page) == (places > 0 and values is not None)

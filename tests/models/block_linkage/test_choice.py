@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.errors import ConsilienceWarning
-from consilience.models.block_linkage import choice
+from consilience.models.block_linkage import _kept, choice
 from consilience.models.block_linkage.likelihoods import HitMiss
 from consilience.models.block_linkage.similar import for_data
 
@@ -80,10 +80,7 @@ def test_hit_miss_stays_where_error_classes_gain_little(kind, monkeypatch):
     assert not len(fitted.posterior.class_share)
     np.testing.assert_array_equal(fitted.elbo, fit_of(records_of_kind(**kind), likelihood="hit-miss").elbo)
     (note,) = notes_of(fitted)
-    words = "above" if evidence > own_evidence else "below"
-    assert f"the likelihood hit-miss was taken: its log evidence is {abs(evidence - own_evidence):,.1f} {words}" in (
-        note.text
-    )
+    assert note.text.startswith("the likelihood hit-miss was taken, because error-classes ")
     assert (fitted.num_entities().doubt != "") == (disagreement > 0.1)
     assert "by error-classes there would be" in note.text
 
@@ -100,3 +97,20 @@ def test_nothing_else_is_tried_where_links_are_few_or_fields_are_similar():
 
 def test_hit_miss_is_what_it_begins_with():
     assert type(for_data("auto", records_of_kind(60), np.zeros(0))) is HitMiss
+
+
+@pytest.mark.parametrize(
+    ("own", "rest", "why"),
+    [
+        ((0, 0.18, 90), (162.5, 0.03, 80), "fit the linked records better (disagreement 0.03 against 0.18 on a scale "
+         "to 1), but gain only 162.5 in log evidence: less than 0.4 for each expected link"),
+        ((0, 0.07, 90), (500, 0.08, 80), "fit the linked records no better (disagreement 0.08 against 0.07 on a scale "
+         "to 1), although their log evidence is 500.0 higher"),
+        ((10, 0.18, 90), (0, 0.03, 80), "have a log evidence that is 10.0 lower, though they fit"),
+        ((10, 0.07, 90), (0, 0.08, 80), "have a log evidence that is 10.0 lower, and they fit the linked records no "),
+    ],
+)  # fmt: skip
+def test_the_note_says_why_hit_miss_was_kept(own, rest, why):
+    text = _kept(np.array(own), np.array(rest))
+    assert text.startswith(f"the likelihood hit-miss was taken, because error-classes {why}")
+    assert text.endswith("; by error-classes there would be 80 entities")
