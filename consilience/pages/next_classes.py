@@ -38,6 +38,8 @@ from consilience.rounding import probability, reaches
 
 _MOST_NAMED = 3  # annotators to look at
 
+_FIRST = 10  # items to review where most are unsure
+
 _SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
 
 
@@ -163,6 +165,10 @@ def _how_many(fit: Fit, found: Any) -> str:
     apart = " and have no gold label" * known
     if vote:
         return f"{open_.sum():,} {items} {'that are tied' if known else 'with tied votes'}{apart}"
+    if 2 * open_.sum() > len(doubtful) and open_.sum() > _FIRST:  # which is no choice of items
+        how_sure = f"{open_.sum():,} of {len(doubtful):,} have a certainty below {SURE:g}{apart}"
+        wrong = _expected_wrong(fit, found.top.items[open_])
+        return f"{_FIRST} least certain {items} first{_least_certain(fit, found)}; {how_sure}{wrong}"
     number = f"{open_.sum():,} {items} that have a certainty below {SURE:g}{apart}"
     return f"{number}{_least_certain(fit, found)}{_expected_wrong(fit, found.top.items[open_])}"
 
