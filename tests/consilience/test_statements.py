@@ -520,9 +520,9 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "x flu > cold = cough" in text or "x flu > cough = cold" in text
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
-    for origin, scored in (("annotations", r"\S+"), ("independent", r"\S+ to \S+")):
-        scores = rf"say so: “\w+” then scores {scored} \[\S+, \S+\][^:]*: "
-        assert re.search(rf"{scores}cs.compare\(fit, predictions, provenance='{origin}'", text)
+    scores = r"say so: if they were made from the annotations, “\w+” scores \S+ \[\S+, \S+\]; if the systems looked at "
+    scores += r"the items, \S+ to \S+ \[\S+, \S+\] \(write independent in place of annotations[^:]*: "
+    assert re.search(rf"{scores}cs.compare\(fit, predictions, provenance='annotations'", text)
     assert "See what depends on the assumed reliability" not in text  # the table has it
     assert "In top-1 accuracy, if predictions were made from the annotations, “" in text
     assert re.search(r"allows for another value\. At 0\.33, \d.{,5} items would have a certainty below 0.9 \(", text)
