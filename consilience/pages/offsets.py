@@ -27,6 +27,7 @@ class Offsets(NamedTuple):
     half : of the interval of 95 % of the mean over items, were these annotators drawn from many; NaN of one alone.
     known : how many annotators rate an item together with others.
     taken : whether the ratings that were fitted are without them; see `Ratings.without_offsets`.
+    cancel : whether they cancel in what means of items differ by, as all annotators rate all items equally often.
     """
 
     names: np.ndarray
@@ -37,6 +38,7 @@ class Offsets(NamedTuple):
     half: float
     known: int
     taken: bool = False
+    cancel: bool = False
 
     @property
     def these(self) -> str:
@@ -71,6 +73,8 @@ class Offsets(NamedTuple):
         low, high = (float(end[one]) for end in self.ends())
         _, *texts = within(self.mean[one], *sorted((abs(low), abs(high))))
         means = "The means on this page correct for that" if corrected else "The means do not correct for that"
+        if corrected and self.cancel:
+            means = "As all rated all items, offsets shift all plain means alike; certainties allow for them"
         return [
             f"“{self.names[one]}” rates {_higher(float(self.mean[one]), decimals(low, high))} than the others on the "
             f"same items ({' to '.join(texts)}, 95 %){self._others(one)}. {means}."
@@ -141,4 +145,8 @@ def offsets_of(data: Any) -> Offsets:
     there = there[np.argsort(-mean[there], kind="stable")]
     error = np.sqrt(squares[there] / (number[there] - 1) / number[there])
     from_all = annotator_offsets(item, who, rating, (data.num_items, data.num_annotators)) if taken is None else taken
-    return Offsets(names[there], number[there], mean[there], error, from_all[there], half, known, taken is not None)
+    cells = np.bincount(item * len(number) + who, minlength=data.num_items * len(number))
+    return Offsets(
+        names[there], number[there], mean[there], error, from_all[there], half, known, taken is not None,
+        cancel=bool(cells.size and cells.min() > 0 and cells.min() == cells.max()),
+    )  # fmt: skip
