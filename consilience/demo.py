@@ -48,6 +48,7 @@ from consilience.demo_words import (
     of_the_knowing,
     of_the_partition,
     of_the_prior,
+    of_the_prior_of_annotators,
     of_ties,
     other_assumptions,
     quietly,
@@ -63,7 +64,7 @@ from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.models.intervals import ends
 from consilience.output import check_output
-from consilience.pages import SURE, Action, Code, More, Page, Section, Table, capital, write_page
+from consilience.pages import SURE, Action, Code, More, Page, Section, Table, write_page
 from consilience.pages.gold import SOURCES
 from consilience.pages.run import METHODS
 from consilience.printing import counted, rows_of, table_text
@@ -178,14 +179,14 @@ def anaesthetists() -> Study:
         "and how probable each grade is: its certainty."
     )
     leaves = against_the_votes(fit.data.labels, fit.data.items, votes, fit.labels()["label"])
-    weighs = [f"{capital(one.words())}." for one in fit.findings()]
     given = (
         f"The dependence says how far anaesthetists who look at the same patient make the same errors. It is {rho:g}, "
         f"{SOURCES[fit.dependence.source]}. The number of sure grades depends on it, and the true dependence may lie "
         f"outside the range tried. {others.grades}"
     )
     prior = [
-        f"The prior says which errors the model expects before it sees data: {others.without_prior}.", *weighs,
+        f"The prior says which errors the model expects before it sees data: {others.without_prior}.",
+        *of_the_prior_of_annotators(fit),
     ]
     tried = pandas.DataFrame(
         [{"dependence": f"{value:g}{_ABOUT.get(value, '')}{', assumed' * (value == rho)}", "sure grades": every[value]}
@@ -409,7 +410,7 @@ def _scores_by_prior(simulated: Simulated) -> Table:
     frame = frame.assign(**{"true accuracy": frame["system"].map(simulated.true_scores), "by majority vote": claimed})
     texts = {name: [f"{one:.2f}" for one in frame[name]] for name in ("true accuracy", "by majority vote")}
     for prior, comparison in simulated.comparisons.items():
-        own, column = comparison.table.set_index("system").loc[frame["system"]], f"{prior} [95 %]"
+        own, column = comparison.table.set_index("system").loc[frame["system"]], f"{prior} (95 %)"
         frame[column], texts[column] = own["value"].to_numpy(), [in_brackets(row) for row in own.itertuples()]
     caption = f"Accuracy on these {simulated.data.num_items} items. The best system under the {DEFAULT_PRIOR} is first."
     return Table(frame, caption, texts=texts)
@@ -579,9 +580,9 @@ def people() -> Study:
         f"{mean} people ({low:,.0f} to {high:,.0f}, 95 %{doubt}). {truth_among(known, count)}"
     )
     shown = Table(table, "How many people there are.")
-    drawn = linkage_figures.entity_histogram(count, known)
+    drawn = linkage_figures.entity_histogram(count, known, unit="people")
     how = Code(CODE["people"], "This study in Python")
-    gist = f"{mean} people [{low:,.0f}, {high:,.0f}]; the truth is {known:,}"
+    gist = f"{mean} people ({low:,.0f} to {high:,.0f}, 95 %); the truth is {known:,}"
     blocks = [words, shown, of_the_partition(count, scores), drawn, *cut_apart(fit), how, COUNT_PEOPLE]
     section = Section("People: two files to link", blocks, gist)
     number = {f"People in two files (95 % interval); in truth there are {known:,}": f"{low:,.0f} to {high:,.0f}"}

@@ -12,7 +12,7 @@ import numpy as np
 import consilience as cs
 from consilience.errors import ConsilienceWarning
 from consilience.evaluation.agreement.jackknife import wilson
-from consilience.pages import SURE
+from consilience.pages import SURE, capital
 from consilience.printing import counted, joined
 from consilience.rounding import at_least, at_most, probability
 
@@ -34,7 +34,7 @@ ALL_COMMANDS = "\n".join([*COMMANDS.values(), *_MORE_COMMANDS])
 """All that run on the sample files."""
 
 OTHER_COMMANDS = """consilience fit normal-inverse-gamma ratings.csv --threshold 50 -o ratings
-consilience fit plackett-luce rankings.csv -o rankings
+consilience fit prirn rankings.csv -o rankings
 consilience fit mpa mentions.csv -o mentions"""
 """Of data that have no sample file."""
 
@@ -99,6 +99,12 @@ def cut_apart(fit: Any) -> list[str]:
         f"{counted(int(pairs), 'pairs')} of records count as different people, of which {links:.1f} are expected to be "
         "one person."
     ]
+
+
+def of_the_prior_of_annotators(fit: Any) -> list[str]:
+    """Return what the fit says of its prior, without how it counts accuracies, which the page does not show."""
+    said = (one.words().split(". ") for one in fit.findings())
+    return [f"{capital('. '.join(part for part in one if not part.startswith('Accuracies')))}." for one in said]
 
 
 def against_the_votes(labels: Sequence[Any], items: Sequence[Any], votes: np.ndarray, grades: Sequence[Any]) -> str:
@@ -252,8 +258,8 @@ HELD_BY_PRIORS = (
 
 _OF = OF_SYSTEMS * SIMULATIONS
 HELD_BY_DEFAULT = (
-    f"Leaderboard: with a {FLAT_PRIOR}, which expects more disagreement than there is, {HELD[FLAT_PRIOR]} of {_OF} "
-    f"intervals contained the true accuracy, not {HELD[DEFAULT_PRIOR]}. "
+    f"Leaderboard: intervals depend on the prior. With the {DEFAULT_PRIOR}, {HELD[DEFAULT_PRIOR]} of {_OF} contained "
+    f"the true accuracy; with a {FLAT_PRIOR}, which expects more disagreement than there is, only {HELD[FLAT_PRIOR]}. "
     "Say where predictions come from: a system that knows the truth scores {:.2f} if it is taken to have learned from "
     "the crowd, and {:.2f} if not."
 )
@@ -300,7 +306,7 @@ def trusted_and_wrong(labels: Sequence[str], votes: np.ndarray, table: Any, most
 
 def in_brackets(row: Any) -> str:
     """Write the score of a system with its interval."""
-    return f"{row.value:.2f} [{row.lower:.2f}, {row.upper:.2f}]"
+    return f"{row.value:.2f} ({row.lower:.2f} to {row.upper:.2f})"
 
 
 def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str], str, str]:
@@ -319,7 +325,7 @@ def of_a_vote(system: Any, by_prior: Mapping[str, Any]) -> tuple[dict[str, str],
     )
     number = {held: f"{HELD[DEFAULT_PRIOR]} of {_OF}"}
     verdict = (
-        f"Scored against a majority vote, a simulated system that repeats the crowd has an accuracy of {claimed}. The "
+        f"Scored against a majority vote, the simulated system “{system['system']}” has an accuracy of {claimed}. The "
         f"model says {user.value:.2f} ({user.lower:.2f} to {user.upper:.2f}, 95 %); the truth is {true}."
     )
     gist = (

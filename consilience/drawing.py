@@ -118,15 +118,15 @@ def inches(texts: Sequence[Any], size: float = 9) -> float:
     return max((text_to_path.get_text_width_height_descent(line, font, False)[0] for line in lines), default=0) / 72
 
 
-def inked(share: Any) -> Any:
+def inked(share: Any, fullest: float = 0.6) -> Any:
     """Return colours of cells, blue by how much ink they have, from 0 to 1, and vermillion by how far this is below 0.
 
-    That of the page shows through, light or dark; on the fullest of them its texts can be read.
+    That of the page shows through, light or dark; on the ``fullest`` of them, as opaque as that, its texts can be read.
     """
     from matplotlib.colors import to_rgb
 
     share = np.nan_to_num(share)[..., None]
-    return np.concatenate([np.where(share < 0, to_rgb(VERMILLION), to_rgb(BLUE)), 0.6 * np.abs(share)], axis=-1)
+    return np.concatenate([np.where(share < 0, to_rgb(VERMILLION), to_rgb(BLUE)), fullest * np.abs(share)], axis=-1)
 
 
 def legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ def mean_number(count: Any) -> str:
 
 
 @styled
-def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None) -> Any:
+def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None, unit: str = "entities") -> Any:
     """Draw the posterior of the number of entities, with the mean, the estimate and, where it is known, the truth.
 
     Parameters
@@ -26,6 +26,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
     count : of `num_entities`.
     true_number : of entities.
     ax : axes to draw into.
+    unit : what entities are called.
     """
     ax = axes_of(ax)
     draws = count.draws
@@ -37,7 +38,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
         ax.axvline(true_number, color=VERMILLION, linewidth=5, alpha=0.55, solid_capstyle="butt", label=known)
     ax.axvline(count.value, color=INK, linewidth=1.2, label=f"mean {mean_number(count)}")
     ax.axvline(count.point, color=INK, linewidth=1.2, linestyle=":", label=f"estimate {count.point:,.0f}")
-    ax.set(title="Number of entities", xlabel="entities", ylabel="draws")
+    ax.set(title=f"Number of {unit}", xlabel=unit, ylabel="draws")
     count_items(ax.xaxis)
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3, borderaxespad=0)
     return ax

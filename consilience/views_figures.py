@@ -35,6 +35,7 @@ from consilience.rounding import probability as written
 
 _BEYOND = 1e-3       # Numbers of views that are less probable are not drawn at the ends.
 _LABEL = 46          # Characters in a line of the label of an axis.
+_FULL = 0.9          # How opaque a cell without a text is at most: half of it is told from it, light or dark.
 _FAINTEST = 0.15     # How opaque an item is of which nothing is known.
 
 
@@ -243,8 +244,8 @@ def pairs_by_model(together: np.ndarray, label: np.ndarray, ax: Any = None) -> A
     label : shape ``(item,)``; the cluster of each item, in the order of the rows.
     ax : axes to draw into.
     """
-    looks = [("1", BLUE, 0.6), ("0.5", BLUE, 0.3), ("0", "none", 1.0)]
-    return _pairs(inked(together), label, "Model: how probably two items are together", looks, ax)
+    looks = [("1", BLUE, _FULL), ("0.5", BLUE, _FULL / 2), ("0", "none", 1.0)]
+    return _pairs(inked(together, _FULL), label, "Model: how probably two items are together", looks, ax)
 
 
 @styled
@@ -258,11 +259,11 @@ def pairs_by_experts(said: np.ndarray, label: np.ndarray, ax: Any = None) -> Any
     ax : axes to draw into.
     """
     signed, mixed = np.nan_to_num(2 * said - 1), (said > 0) & (said < 1)
-    colour = inked(np.where(mixed, 0.5 * np.sign(signed), signed))  # one ink, which is told from none
+    colour = inked(np.where(mixed, 0.5 * np.sign(signed), signed), _FULL)  # one ink, which is told from none
     colour[said == 0.5] = 0.5, 0.5, 0.5, 0.6  # as many said the one as the other
-    looks = [("together", BLUE, 0.6), ("apart", VERMILLION, 0.6)]
+    looks = [("together", BLUE, _FULL), ("apart", VERMILLION, _FULL)]
     most = {"most say together": (BLUE, said > 0.5), "most say apart": (VERMILLION, said < 0.5)}
-    looks += [(name, ink, 0.3) for name, (ink, which) in most.items() if (mixed & which).any()]
+    looks += [(name, ink, _FULL / 2) for name, (ink, which) in most.items() if (mixed & which).any()]
     looks += [("as many say either", "0.5", 0.6)] * bool((said == 0.5).any())
     looks += [("nobody was asked", "none", 1.0)] * bool(np.isnan(said).any())
     return _pairs(colour, label, "Experts: what they said of pairs", looks, ax)

@@ -61,7 +61,7 @@ def agreement_parts(
             gist = f"Kendall's tau {rankings_agree.tau_words(ranked)}; {gist}"
             blocks.insert(0, rankings_agree.in_section(ranked))
     if truth.num_draws > 1 and not is_vote(fit):
-        blocks[-1] += " It uses no model; certainty should increase with it."
+        blocks[-1] += " Leave-one-out agreement uses no model; certainty should increase with it."
         blocks.append(figures.certainty_by_agreement(top, left_out))
     blocks += each
     pairs, check, said = _pairwise_agreement(fit)
@@ -94,8 +94,7 @@ def _of_rankings(fit: Fit, first: str, value: float, several: int) -> tuple[str,
         f"chance would give {beside.first_at_random:.2f}.{chance} Leave-one-out agreement is how often an annotator "
         f"names that class at any rank; if several classes lead, any of them counts. It is {value:.2f} on average over "
         f"{counted(several, 'items')} with two annotators or more, but long rankings make it high by chance: naming as "
-        f"many of the {data.num_classes:,} classes at random gives {beside.at_random:.2f} if one class leads. The rest "
-        "of this section is about this agreement."
+        f"many of the {data.num_classes:,} classes at random gives {beside.at_random:.2f} if one class leads."
     )
     how = (
         "For each annotator: how often the first choice is that class, and how often the annotator names it at any "

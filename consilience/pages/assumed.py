@@ -233,14 +233,20 @@ def reliability_table(fit: Fit, own: Assumed, found: Sequence[Assumed], metrics:
     texts = {str(name): [f"{one:.2f}" for one in frame[name]] for name in frame if frame[name].dtype.kind == "f"}
     scored = "; scores assume that predictions were made from the annotations" * bool(own.scores)
     words = (
-        f"{_CHOOSE.format(*_what_it_is(fit))} Others than the assumed one are examples, a third of it and three times "
-        f"it; nothing says that it lies between them.{_order(own, found, metrics)}"
+        f"{_CHOOSE.format(*_what_it_is(fit))} {_examples(found)}.{_order(own, found, metrics)}"
     )
     near = [one for one in found if one.fewest_and_most[0] < one.fewest_and_most[1]]
     if near:
         at = joined([f"{one.reliability:g}" for one in near])
         words += f" At {at} the count is a range: the draws do not show on which side of {SURE} some items are."
     return [words, Table(frame, f"What depends on the reliability{scored}.", texts=texts)]
+
+
+def _examples(found: Sequence[Assumed]) -> str:
+    """Say what the reliabilities are that were tried, and that they are no bounds."""
+    if len(found) == 1:
+        return "The other one is an example, and no bound"
+    return "The other two are examples: a third and three times the assumed one. The right one may lie outside"
 
 
 def actions(fit: Fit, found: Sequence[Assumed]) -> list[Action]:

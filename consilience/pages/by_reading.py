@@ -13,6 +13,8 @@ from consilience.pages.told_apart import ahead_by
 from consilience.rounding import written
 from consilience.system_figures import Scores, scores_at_a_glance
 
+_APART = 0.005  # between two dots that are seen as two
+
 ACCURACIES = "accuracy", "top-1 accuracy"
 """What the share of right first choices is called: where it is the only metric of single labels, and elsewhere."""
 
@@ -61,7 +63,8 @@ def figure_by_reading(comparison: Comparison, names: Sequence[str], title: str, 
     alone = Scores("predictions made from the annotations", *(
         np.where(counts[0], one, np.nan) for one in (readings.values[:1, places], *copied)
     ))  # fmt: skip
-    own = Scores("system looked at the items itself", *(
+    two = np.nanmax(np.ptp(readings.own_range[:, places], axis=0), initial=0) > _APART
+    own = Scores(f"system looked at the items itself{' (dots: two assumptions)' * bool(two)}", *(
         np.where(counts[1], one, np.nan) for one in (readings.own_range[:, places], *looked)
     ))  # fmt: skip
     return scores_at_a_glance(names, alone, title, own, note=note)

@@ -165,7 +165,8 @@ def classes_page(
     task = "coreference" if mentions else _TASK[fit.data.rows]
     title = "Majority vote on" if is_counted(fit) else f"{task.capitalize()} of"
     return Page(
-        f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}", line_of(fit), parts,
+        f"{title} {counted(found.truth.num_units, f'{fit.data.unit}s')}",
+        line_of(fit, corrected=known and found.without_offsets is not None), parts,
         alerts=[*unexpected, *unlike, *scored.alerts],
         numbers=numbers or _numbers(fit, found),
         findings=_findings(found, named, of_chains, scored),

@@ -159,7 +159,8 @@ def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:
     said = opening(comparison, fit).removesuffix(": ").replace(IF_ONE_KIND, "")  # which a finding and the table say
     if not said:  # a vote is surer of its order than it may be, by nobody knows how much
         return f"it puts “{comparison.table['system'].iloc[0]}” first without saying how sure that is"
-    said += " (it may be less)" * ("with probability" in said and bool(too_narrow(comparison, fit)))
+    if "with probability" in said and too_narrow(comparison, fit):
+        said = f"{said[:-1]}; it may be less)" if said.endswith(")") else f"{said} (it may be less)"
     return said if said.startswith("“") else f"{said[0].lower()}{said[1:]}"
 
 
@@ -220,7 +221,7 @@ def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> An
         return system_figures.scores_at_a_glance(names, first, title)
     note = f"95 % intervals, {how_narrow(fit)}" if narrow else sure
     if is_open(comparison):
-        return figure_by_reading(comparison, names, title, note)
+        return figure_by_reading(comparison, names, title, f"{comparison.title}, {note}")
     scores = Scores("score", comparison.readings.range[:1, places], lower, upper)
     return system_figures.scores_at_a_glance(names, scores, title, note=note)
 

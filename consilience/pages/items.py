@@ -93,8 +93,8 @@ def items_section(
     if fit.data.rows == "report":
         reports = _Reports(fit.data, shown)
         blocks.append(
-            "In rankings, “>” means “above” and “=” means a tie; classes that are not named rank below all others. “2 "
-            "×” marks a ranking that two annotators gave."
+            f"In rankings, “>” means “above”{' and “=” means a tie' * reports.any_tied}; classes that are not named "
+            "rank below all others. “2 ×” marks a ranking that two annotators gave."
         )
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports, margins))
     if reports is not None:
@@ -447,6 +447,11 @@ class _Reports:
                     tied.setdefault(block[row], []).append(str(classes[code[row]]))
                 ranking = " > ".join(" = ".join(one) for one in tied.values())
                 self.of[item].append((str(names[who[report]]), ranking))
+
+    @property
+    def any_tied(self) -> bool:
+        """Whether any of them has a tie."""
+        return any(" = " in ranking for own in self.of.values() for _, ranking in own)
 
     def texts(self, items: np.ndarray) -> list[str]:
         """Return the rankings of some items, most first: "3 × flu > cold; cold = cough"."""

@@ -15,6 +15,7 @@ from consilience.printing import counted, numbered, percent
 from consilience.rounding import probability
 
 _MOST_DRAWS = 200
+_SURE = 0.99  # of an item's cluster, above which nothing is told apart
 _MOST_ITEMS, _FEW_ITEMS = 500, 3  # Of a view that are listed, and of a cluster that are named as its surest ones.
 _MOST_NAMED = 100  # Of a cluster, of the surest.
 _WHERE_ALL = "“consilience table RUN views --csv clusters.csv” writes all, with views and clusters numbered as here."
@@ -37,9 +38,16 @@ def clusters_table(fit: Any, view: int) -> list[Any]:
             "most certain": ", ".join(map(str, names[own[:_FEW_ITEMS]])) + ", …" * (len(own) > _FEW_ITEMS),
         })  # fmt: skip
     frame = pandas.DataFrame(rows)
+    if _all_sure(sure):  # then the first items of a cluster are no surer than others
+        frame = frame.drop(columns="most certain")
     frame.attrs["numbers"] = ("size, 95 % of draws",)
     caption = f"Clusters of view {numbered(view)}; “{title_of_items(view)}” lists all items."
     return [Table(frame, caption), *_empty_clusters(truth, _drawn(truth, view), label)]
+
+
+def _all_sure(sure: np.ndarray) -> bool:
+    """Return whether every item is in its most probable cluster as surely as is worth a word."""
+    return bool((sure >= _SURE).all())
 
 
 def sizes_of_clusters(truth: Any, view: int) -> dict[int, tuple[int, str]]:

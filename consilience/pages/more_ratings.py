@@ -16,8 +16,9 @@ from consilience.printing import counted, joined
 COLUMN = "more ratings needed"
 
 _FEW, _MOST = 10, 100  # ratings of one item that are soon asked for, and that are told apart from more
+_SIMULATED = 30  # the largest number of which it is known how often it settles a side
 _SETTLED = (
-    "Expect these numbers (up to 30) to settle about two of three open items (63 % in simulations with right means)"
+    ". Of the items that need up to 30, expect about two of three to be settled (63 % in simulations with right means)"
 )
 
 
@@ -52,7 +53,8 @@ class MoreRatings(NamedTuple):
             ) if number
         ]  # fmt: skip
         words = f"Ask new annotators to rate the {counted(len(self._open), 'open items')}"
-        return [Action(f"{words}: {joined(told)}, if the means do not move. {_SETTLED}", section="Items")]
+        settled = _SETTLED * bool((self._open <= _SIMULATED).any())
+        return [Action(f"{words}: {joined(told)}, if the means do not move{settled}", section="Items")]
 
     def blocks(self) -> list[Any]:
         """Say how these numbers are made."""

@@ -38,6 +38,8 @@ from consilience.rounding import probability, reaches
 
 _MOST_NAMED = 3  # annotators to look at
 
+_FIRST = 10  # items to review where most are unsure
+
 _SMALL_R_HAT = 1.02  # below which to run longer is the last thing to do
 
 
@@ -163,6 +165,10 @@ def _how_many(fit: Fit, found: Any) -> str:
     apart = " and have no gold label" * known
     if vote:
         return f"{open_.sum():,} {items} {'that are tied' if known else 'with tied votes'}{apart}"
+    if 2 * open_.sum() > len(doubtful) and open_.sum() > _FIRST:  # which is no choice of items
+        how_sure = f"{open_.sum():,} of {len(doubtful):,} have a certainty below {SURE:g}{apart}"
+        wrong = _expected_wrong(fit, found.top.items[open_])
+        return f"{_FIRST} least certain {items} first{_least_certain(fit, found)}; {how_sure}{wrong}"
     number = f"{open_.sum():,} {items} that have a certainty below {SURE:g}{apart}"
     return f"{number}{_least_certain(fit, found)}{_expected_wrong(fit, found.top.items[open_])}"
 
@@ -213,7 +219,7 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
 
 
 def _sources(fit: Fit, found: Any, systems: dict[str, Any], alone: str) -> list[Action]:
-    """Return the advice to say where predictions come from: either answer, with what the first system then scores.
+    """Return the advice to say where predictions come from, with what the first system scores by either answer.
 
     Parameters
     ----------
@@ -222,17 +228,14 @@ def _sources(fit: Fit, found: Any, systems: dict[str, Any], alone: str) -> list[
     alone : which metrics do not depend on it.
     """
     name, columns = found.comparison.table["system"].iloc[0], whose_columns(fit, systems)
-    either = (
-        ("annotations", "predictions were made from the annotations", copied_score(found.comparison, fit), ""),
-        ("independent", "the systems looked at the items", own_score(found.comparison, fit), alone),
-    )
     again = report_again if found.scored is not found.truth else compare_again  # whose scores the page has
-    return [
-        Action(
-            f"If {what}, say so: “{name}” then scores {score}{other}{columns}:", again(fit, systems, provenance=word)
-        )
-        for word, what, score, other in either if score
-    ]  # fmt: skip
+    words = (
+        "If you know where predictions come from, say so: if they were made from the annotations, "
+        f"“{name}” scores {copied_score(found.comparison, fit)}"
+    )
+    if own := own_score(found.comparison, fit):
+        words += f"; if the systems looked at the items, {own} (write independent in place of annotations{alone})"
+    return [Action(f"{words}{columns}:", again(fit, systems, provenance="annotations"))]
 
 
 def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:

@@ -128,6 +128,13 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
     )
 
 
+def _least_lead(comparison: Comparison) -> tuple[float, str]:
+    """Return the lead of the first system over the second, the smallest where it depends on the reading; and which."""
+    first, second = map(int, comparison.order[:2])
+    least, most = (round(float(one), 2) for one in np.sort(comparison.readings.leads(first, second))[[0, -1]])
+    return least, f" (the lowest of {least:.2f} to {most:.2f})" if least < most else " seen here"
+
+
 def rank_more(comparison: Comparison, apart: float) -> str:
     """Say how many items with rankings would tell the first two systems apart; empty where they are told, or equal.
 
@@ -142,16 +149,17 @@ def rank_more(comparison: Comparison, apart: float) -> str:
     if not is_close(comparison):
         return ""
     pair, number = comparison.pairs.iloc[0], comparison.num_items
-    half, seen = (pair["upper"] - pair["lower"]) / 2, round(float(pair["difference"]), 2)
+    half = (pair["upper"] - pair["lower"]) / 2
+    seen, which = _least_lead(comparison)
 
     def enough(lead: float) -> int:
         return about(math.ceil(number * (half * (1 + FIND / SURE) / lead) ** 2))
 
     if max(seen, _LEAD) == _LEAD and enough(_LEAD) > number:
         found = f"about {enough(_LEAD):,} items would show a lead of {_LEAD:g} four times in five"
-        found += f", and about {enough(seen):,} the lead of {seen:.2f} seen here" if 0 < seen < _LEAD else ""
+        found += f", and about {enough(seen):,} the lead of {seen:.2f}{which}" if 0 < seen < _LEAD else ""
     elif seen > 0 and enough(seen) > number:
-        found = f"about {enough(seen):,} items would show the lead of {seen:.2f} seen here four times in five"
+        found = f"about {enough(seen):,} items would show the lead of {seen:.2f}{which} four times in five"
     else:
         return ""
     words = f"Have more items ranked, each by as many annotators as now: {found}"

@@ -28,6 +28,7 @@ class Offsets(NamedTuple):
     half : of the interval of 95 % of the mean over items, were these annotators drawn from many; NaN of one alone.
     known : how many annotators rate an item together with others.
     taken : whether the ratings that were fitted are without them; see `Ratings.without_offsets`.
+    cancel : whether they cancel in what means of items differ by, as all annotators rate all items equally often.
     """
 
     names: np.ndarray
@@ -38,6 +39,7 @@ class Offsets(NamedTuple):
     half: float
     known: int
     taken: bool = False
+    cancel: bool = False
 
     @property
     def these(self) -> str:
@@ -70,6 +72,8 @@ class Offsets(NamedTuple):
         if (one := self.furthest) is None:
             return []
         means = "The means on this page correct for that" if corrected else "The means do not correct for that"
+        if corrected and self.cancel:
+            means = "As all rated all items, offsets shift all plain means alike; certainties allow for them"
         return [f"{self.gaps.words(one)}{self._others(one)}. {means}."]
 
     def _others(self, named: int) -> str:
@@ -127,4 +131,6 @@ def offsets_of(data: Any) -> Offsets:
         half = float(special.stdtrit(known - 1, ends()[1]) * np.sqrt(variance * np.square(weight).sum()))
     gaps, there = of_several(every, data.annotators)
     from_all = annotator_offsets(item, who, rating, size) if taken is None else taken
-    return Offsets(*gaps, from_all[there], half, known, taken is not None)
+    cells = np.bincount(item * len(number) + who, minlength=data.num_items * len(number))
+    cancel = bool(cells.size and cells.min() > 0 and cells.min() == cells.max())
+    return Offsets(*gaps, from_all[there], half, known, taken is not None, cancel)

@@ -77,7 +77,7 @@ def scale_sections(
         _sure_of(fit, best, offsets, without), More("All items in a table", [shown]), *more, *write,
     ]  # fmt: skip
     apart = [_offsets(fit, offsets, without)] if len(offsets.mean) else []
-    return [Section("Items", blocks, gist), *apart, *spread.sections()]
+    return [Section("Items", blocks, gist), *apart, *spread.sections(told=bool(apart))]
 
 
 def _scale(fit: Any, found: Sides, without: Without | None) -> Bars:
@@ -91,13 +91,13 @@ def _scale(fit: Any, found: Sides, without: Without | None) -> Bars:
         Bar(
             str(names.iloc[place]), float(found.mean[place]),
             f"{written(float(found.mean[place]), form)}, {found.names[place]} "
-            f"{probability(float(found.certainty[place]))}",
+            f"({probability(float(found.certainty[place]))})",
             interval=(float(found.inner[0, place]), float(found.inner[1, place])), ticks=rating[item == place].tolist(),
         )
         for place in drawn.tolist()
     ]  # fmt: skip
     which = "" if len(drawn) == len(names) else f" The {len(drawn)} with the least certain side are drawn."
-    heads = ("item", "rating", "mean, certainty")
+    heads = ("item", "rating", "mean, side (certainty)")
     threshold = float(fit.options["threshold"])
     clear = f"{100 * SURE_LEVEL:.0f} %: clear of {threshold:g} means {100 * SURE:.0f} % certain"
     caption = f"Items along the scale, highest first, with intervals ({clear}).{which}"
@@ -372,9 +372,10 @@ def _changed(fit: Any, found: Offsets, without: Without) -> str:
     crossed = int(((before >= threshold) != (after >= threshold)).sum())
     digits = decimals(0.0, float(np.median(without.sides.ends[1] - without.sides.ends[0])))
     most = written(float(np.abs(after - before).max()), f".{digits}f")
+    why = "With the offsets removed, estimates are pulled less towards the mean of all items: this" * found.cancel
     return (
-        f"Removing the offsets moved means by up to {most}, and {crossed:,} of {counted(len(after), 'items')} to the "
-        f"other side. For {found.these} alone the mean certainty of the side "
+        f"{why or 'Removing the offsets'} moved means by up to {most}, and {crossed:,} of "
+        f"{counted(len(after), 'items')} to the other side. For {found.these} alone the mean certainty of the side "
         f"would be {without.top.value:.3f}, and {below(without.top):,} instead of {without.sides.counts[2]:,} items "
         "would be open."
     )

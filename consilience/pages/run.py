@@ -294,8 +294,14 @@ def name_of(fit: Fit) -> str:
     return f", from {' and '.join(named)}" if named[0] and len(named) <= _MOST_NAMED else ""
 
 
-def line_of(fit: Fit) -> str:
-    """Return the line under the title of a page: what went in and what is said of it, model and method, date."""
+def line_of(fit: Fit, *, corrected: bool = False) -> str:
+    """Return the line under the title of a page: what went in and what is said of it, model and method, date.
+
+    Parameters
+    ----------
+    fit : of the page.
+    corrected : whether the page is about ratings from which the offsets of annotators were taken off.
+    """
     counts = {name.replace("_", " "): size for name, size in fit.data.counts.items() if size and name not in _UNTOLD}
     named = {name: counted(size, _CALLED.get(name, name)) for name, size in counts.items()}
     method = METHODS.get(fit.method, fit.method)
@@ -304,6 +310,7 @@ def line_of(fit: Fit) -> str:
         stands = f"{_STANDS_FOR[fit.member.name]}: " if fit.member.name in _STANDS_FOR else ""
         called = f"model {fit.member.name} ({stands}{re.split('[:,]', fit.member.title)[0]})"
         how = "its posterior computed exactly" if fit.method == "exact" else f"by {method}"
+        how = "computed exactly after removing the offsets of annotators" if corrected else how
         how = "" if is_counted(fit) else f" · {called}, {how}"
         from_ = "".join(f"{_BETWEEN.get(name, ', ')}{one}" for name, one in named.items()).removeprefix(", ")
         if fit.data.rows == "annotation" and fit.data.unit == "item" and fit.data.gold_codes is not None:

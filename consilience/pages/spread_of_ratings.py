@@ -26,7 +26,7 @@ SIMULATED = (
 )
 """The data by which it is known how often intervals hold."""
 
-_MEASURED = f"{SIMULATED} In 600 such data sets, these intervals of 95 % held the share of each part in 95 to 98 %."
+_MEASURED = "these intervals of 95 % held the share of each part in 95 to 98 %."
 
 
 class Spread:
@@ -73,8 +73,8 @@ class Spread:
             f". That takes one more annotator, as there are {self.annotators:,}" * (new == 1)
         )  # fmt: skip
 
-    def sections(self) -> list[Section]:
-        """Return the section on them."""
+    def sections(self, *, told: bool = False) -> list[Section]:
+        """Return the section on them; ``told`` says that the page says before how data are simulated."""
         found = self.found
         if found is None:
             return []
@@ -89,7 +89,7 @@ class Spread:
         )
         how = (
             "The variances come from an analysis of variance of items and annotators for ratings that may be "
-            f"incomplete (Henderson's method 3), and not from the fit. {_MEASURED}"
+            f"incomplete (Henderson's method 3), and not from the fit. {_how_known(told)} {_MEASURED}"
         )
         now, corrected = (reliability_of_mean(one[0], found.ratings) for one in (single, offsets_off))
         needed = (
@@ -101,6 +101,13 @@ class Spread:
         )
         gist = f"{_interval(single)} of the variance is between items"
         return [Section(TITLE, [words, _parts(found), how, needed, _needed(single, offsets_off)], gist)]
+
+
+def _how_known(told: bool) -> str:
+    """Begin a sentence on simulated data, after what they are unless this is told."""
+    if told:
+        return "In 600 data sets simulated as for the annotator offsets,"
+    return f"{SIMULATED} In 600 such data sets,"
 
 
 def _interval(values: tuple[float, float, float]) -> str:

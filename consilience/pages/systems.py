@@ -31,6 +31,7 @@ from consilience.pages.told_apart import (
     apart_on,
     is_close,
     leading_by,
+    not_shown,
     open_tile,
     which_is_better,
 )
@@ -45,7 +46,7 @@ from consilience.pages.with_gold import (
 from consilience.printing import counted
 from consilience.rounding import decimals, within, written
 
-_EVEN, _LIKELY, _SHARED = 0.5, 0.8, "; they also allow for what items share, such as annotators' errors"
+_EVEN, _SHARED = 0.5, "; they also allow for what items share, such as annotators' errors"
 _NOTHING = 0.05  # of a probability whose other end is as near to 1
 _UNTOLD = "cannot be told"  # of P(best)
 IF_ONE_KIND = ", if all systems looked at the items or none did"
@@ -454,9 +455,7 @@ def opening(comparison: Comparison, fit: Fit) -> str:
                 f"Which of {counted(len(table), 'systems')} is best depends on whether they looked at the items "
                 f"themselves; “{name}” is best with probability {best}: "
             )
-        items = counted(comparison.num_items, f"{comparison.unit}s")
-        likely = f", but “{name}” probably is ({best})" * bool(first["p_best_lower"] > _LIKELY)
-        return f"These {items} do not show {which_is_better(comparison)}{likely}{copies}: "
+        return f"{not_shown(comparison, best)}{copies}: "
     if is_vote(fit):  # too sure by nobody knows how much
         return ""
     kind = IF_ONE_KIND * _of_one_kind(comparison)

@@ -14,7 +14,8 @@ from consilience.pages.looked import Choices
 from consilience.printing import counted
 from consilience.rounding import decimals, span, within
 
-_OPEN = 0.05, 0.95  # of the probability that a system beats another, between which their order is open
+_SHOWN, _LIKELY = 0.95, 0.8  # probabilities of being the best: that tells it, and that is worth a word
+_OPEN = 0.05, _SHOWN  # of the probability that a system beats another, between which their order is open
 
 OPEN = "open"
 """What a key figure says in the place of a system that is not told from the next one."""
@@ -36,6 +37,22 @@ def which_is_better(comparison: Comparison) -> str:
     """Say what is asked of the systems: which of two is better, or which of more is best."""
     number = len(comparison.table)
     return "which system is better" if number == 2 else f"which of {counted(number, 'systems')} is best"
+
+
+def not_shown(comparison: Comparison, best: str) -> str:
+    """Say that the items do not show which system is better, and which probably is.
+
+    Parameters
+    ----------
+    comparison : of systems whose order is open.
+    best : how probably the first one is the best, in words.
+    """
+    first, items = comparison.table.iloc[0], counted(comparison.num_items, f"{comparison.unit}s")
+    words = f"These {items} do not show {which_is_better(comparison)}"
+    if not first["p_best_lower"] > _LIKELY:
+        return words
+    needed = f"; {_SHOWN:g} or more would show it" * (len(comparison.table) == 2)
+    return f"{words}, but “{first['system']}” probably is (with probability {best}{needed})"
 
 
 def open_tile(comparison: Comparison, why: str) -> dict[str, str]:

@@ -150,7 +150,7 @@ def test_more_ratings_are_those_that_make_a_mean_sure(mean, taken, expected):
     [
         ([3, 5, 40, 0], "new annotators to rate the 3 open items: 2 need up to 10 more and 1 needs 11 to 100 more, "
          "if the means do not move"),
-        ([3, 5], ": 2 need up to 10 more, if the means do not move. Expect these numbers"),
+        ([3, 5], ": 2 need up to 10 more, if the means do not move. Of the items that need up to 30, expect about"),
         ([3, 200], ": 1 needs up to 10 more and 1 needs over 100 more, if"),
         ([30, np.inf], ": 1 needs 11 to 100 more and 1 needs over 100 more, if"),
     ],

@@ -204,7 +204,7 @@ def test_a_page_says_by_how_much_systems_lead_in_each_metric(tmp_path):
     assert "P(best)*" in heads
     assert set(cs.compare(fit, systems).p_best_texts) <= set(cells)
     assert "* P(best) assumes that systems of unknown provenance are of one kind" in words(html)
-    said = "other metrics than top-1 accuracy do not change: cs.compare(fit, predictions, provenance='independent')"
+    said = "metrics other than top-1 accuracy do not change): cs.compare(fit, predictions, provenance='annotations')"
     assert said in words(html)
     with pytest.raises(UnsupportedRequest, match="own look is counted for top-1 only"):
         cs.compare(fit, systems, "set-2", provenance="independent")

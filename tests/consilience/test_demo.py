@@ -78,7 +78,7 @@ def test_what_was_run_names_every_study_with_its_seed(studies):
         ("anaesthetists", "certainty", lambda own: np.sort(own["fit"].labels()["certainty"])[[*range(8), 12]]),
         ("dermatologists", "here, weights of their program",
          lambda own: [demo._scores_by_case(own["fit"], own["systems"])[one] for one in demo._PRINTED_SCORES]),
-        ("leaderboard", "default prior [95 %]", lambda own: own["found"].comparisons["default prior"].table["value"]),
+        ("leaderboard", "default prior (95 %)", lambda own: own["found"].comparisons["default prior"].table["value"]),
         ("toy", "γ = 10", lambda own: cs.certainty(own["fit"], exact=True).items),
         ("ratings", "items",
          lambda own: np.histogram(cs.certainty(own["fit"], exact=True).items, (0, 0.75, 0.95, 1))[0][::-1]),
@@ -209,7 +209,7 @@ def test_the_default_prior_is_what_a_user_gets_who_sets_nothing(studies):
     own, shown = cs.fit("dirichlet", simulated.data), simulated.fits[first]
     alphas = (one.resolved.concentration("plausibility") for one in (own, shown))
     np.testing.assert_array_equal(*alphas)
-    assert list(studies["leaderboard"].table.frame)[3] == "default prior [95 %]"
+    assert list(studies["leaderboard"].table.frame)[3] == "default prior (95 %)"
 
 
 def test_the_words_about_the_leaderboard_follow_its_table(studies):
@@ -217,17 +217,17 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     table, texts = study.table.frame, study.table.texts
     assert table["true accuracy"].tolist() == [simulated.true_scores[name] for name in table["system"]]
     for prior, comparison in simulated.comparisons.items():  # intervals are of the accuracy on these items
-        for name, text in zip(table["system"], texts[f"{prior} [95 %]"], strict=True):
+        for name, text in zip(table["system"], texts[f"{prior} (95 %)"], strict=True):
             place = comparison.systems.index(name)
             low, high = np.quantile(comparison.truth_draws[place], [0.025, 0.975])
-            assert text == f"{comparison.values[place]:.2f} [{low:.2f}, {high:.2f}]"
+            assert text == f"{comparison.values[place]:.2f} ({low:.2f} to {high:.2f})"
     figure = study.section.blocks[4].figure
     assert figure.get_figwidth() == WIDTH  # so that a phone shows the cross of the best claim
     drawn = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert drawn[0] == "default prior, with 95 % interval"
     assert drawn[1] == "flat prior, with 95 % interval"
     place = table["by majority vote"].idxmax()
-    favourite, (default, flat) = table.loc[place], (texts[f"{prior} [95 %]"][place] for prior in simulated.fits)
+    favourite, (default, flat) = table.loc[place], (texts[f"{prior} (95 %)"][place] for prior in simulated.fits)
     claimed, true = texts["by majority vote"][place], texts["true accuracy"][place]
     said = f"“{favourite['system']}” has an accuracy of {claimed}; its true accuracy is {true}."
     assert study.words.endswith(f"Scored against the majority vote, {said}")
@@ -240,10 +240,10 @@ def test_the_words_about_the_leaderboard_follow_its_table(studies):
     assert study.verdict.endswith(said)
     told = cs.compare(simulated.fits["default prior"], {"it": demo._as_predictions(
         simulated.data, simulated.truth, "it")}, provenance="independent").of_these().table.iloc[0]  # fmt: skip
-    knows = texts["default prior [95 %]"][table["system"].tolist().index(demo.KNOWING)]
+    knows = texts["default prior (95 %)"][table["system"].tolist().index(demo.KNOWING)]
     said = f"scores {knows[:4]} if it is taken to have learned from the crowd, and {told['value']:.2f} if not."
     assert study.finding.endswith(said)
-    said = f"gives it {told['value']:.2f} [{told['lower']:.2f}, {told['upper']:.2f}]."
+    said = f"gives it {told['value']:.2f} ({told['lower']:.2f} to {told['upper']:.2f})."
     assert study.section.blocks[3].endswith(said)
     assert not any(name.startswith("P(best)") for name in table)
     ((name, number),) = study.number.items()
@@ -281,8 +281,8 @@ def test_the_default_prior_expects_as_much_agreement_as_there_is(studies):
     assert by_prior["flat prior"] < agreement - 0.1
     assert TOO_HIGH["flat prior"] < -0.03 < TOO_HIGH["default prior"]
     finding = studies["leaderboard"].finding
-    said = "a flat prior, which expects more disagreement than there is, 191 of 300 intervals contained the true "
-    assert f"{said}accuracy, not 284. " in finding
+    said = "With the default prior, 284 of 300 contained the true accuracy; with a flat prior, which expects more "
+    assert f"{said}disagreement than there is, only 191. " in finding
 
 
 @pytest.mark.slow

@@ -520,29 +520,29 @@ def test_rankings_stand_beside_what_is_inferred(tmp_path):
     assert "x flu > cold = cough" in text or "x flu > cough = cold" in text
     assert "Agreement of each annotator" in text
     assert "P(row beats column)" not in html  # of two systems P(best) says it
-    for origin, scored in (("annotations", r"\S+"), ("independent", r"\S+ to \S+")):
-        scores = rf"say so: “\w+” then scores {scored} \[\S+, \S+\][^:]*: "
-        assert re.search(rf"{scores}cs.compare\(fit, predictions, provenance='{origin}'", text)
+    scores = r"say so: if they were made from the annotations, “\w+” scores \S+ \[\S+, \S+\]; if the systems looked at "
+    scores += r"the items, \S+ to \S+ \[\S+, \S+\] \(write independent in place of annotations[^:]*: "
+    assert re.search(rf"{scores}cs.compare\(fit, predictions, provenance='annotations'", text)
     assert "See what depends on the assumed reliability" not in text  # the table has it
     assert "In top-1 accuracy, if predictions were made from the annotations, “" in text
-    assert re.search(r"allows for another value\. At 0\.33, \d.{,5} items would have a certainty below 0.9 \(", text)
+    assert re.search(r"allows for another value\. At a third of it \(0\.33\), \d.{,5} items would have a", text)
     assert "What depends on the reliability; scores assume that predictions were made from the annotations." in text
     assert "Use 1 or less if something misleads all annotators alike" in text
     assert "Lines that begin with cs. are Python" in text
     assert "RUN" not in text
-    assert re.search(r"for \w+( of)? 2 items, if annotators are as reliable as assumed, and these 2 items do not", text)
+    assert re.search(r"for \w+( of)? 2 items, if annotators are as reliable as assumed\. These 2 items do not", text)
     said = r"leads “(one|two)” by \S+( to \S+)? \[\S+, \S+\], whether both systems looked or neither did\."
     assert re.search(said, text)
     assert "too narrow, because they leave out errors that an annotator makes on many items." in text
     assert "Their first choices differ on 1 of 2 items." in words(section(html, "Leaderboard"))
     assert "which system is better (lead " in text
     assert "Have more items ranked, each by as many annotators as now: " in text
-    assert "of their number. More annotators of these 2 items would not do: even with the right class of each" in text
+    assert "More annotators for these 2 items are not enough: even if the right class of each were known" in text
     assert "Have an expert give the right class of each item" in text or "of 20 random items" in text
-    said = r", first “[ab]”, where \w+ is the most plausible class with a probability of about \S+"
+    said = r"starting with “[ab]”, whose leading class, \w+, is the most plausible one with a probability of only \S+"
     assert re.search(said, text)
     assert "mean plausibilities" not in text.partition("What to do next")[0]
-    assert "There are no gold labels: only the rankings themselves check the fit. Two annotators' rankings of" in text
+    assert "There are no gold labels: only the rankings themselves check the fit. On average" in text
     assert "From 4 rankings of 2 items by 2 annotators, 3 classes: how plausible" in text
     fit.save(tmp_path / "my run")
     text = words(cs.report(cs.load_fit(tmp_path / "my run"), systems, path=tmp_path / "page.html").read_text("utf-8"))

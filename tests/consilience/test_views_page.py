@@ -434,7 +434,7 @@ def test_pairs_of_items_are_drawn_by_cluster_beside_what_was_said():
     order = np.lexsort([-one.truth.cluster_probability[:, 0].max(axis=1), label])
     row, column = 3, 17
     chance = one.truth.pair_probability(order[[row]], order[[column]])[0, 0]
-    assert colour[row, column, 3] == pytest.approx(0.6 * chance)
+    assert colour[row, column, 3] == pytest.approx(0.9 * chance)
     asked = {frozenset(pair) for pair in zip(np.asarray(data.item_a)[own], np.asarray(data.item_b)[own], strict=True)}
     below = [(i, j) for i in range(len(order)) for j in range(i)]
     assert all((answered[i, j, 3] > 0) == (frozenset((order[i], order[j])) in asked) for i, j in below)
