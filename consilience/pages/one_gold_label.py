@@ -49,7 +49,7 @@ class Decisive(NamedTuple):
         nobody = " (a label that none of its annotators gave)" * self.unnamed
         return (
             f" One gold label decides much of this: without that of “{names[self.item]}”{nobody}, dependence would be "
-            f"{self.rho:.2f}. The other gold labels without the prior would give {self.alone:.2g}."
+            f"{self.rho:.2f}."
         )
 
     def in_finding(self, names: Any) -> str:
@@ -120,10 +120,10 @@ def _by_systems(said: Choices | None, item: int, label: int) -> str:
     if said is None or (giving := said.giving(item, label)) is None:
         return ""
     if len(said.names) == 1:
-        return f" (“{said.names[0]}” {'also gives it' if giving else 'does not give it either'})"
+        return f" (“{said.names[0]}” {'gives it' if giving else 'does not give it either'})"
     if not giving:
         return f" (none of {counted(len(said.names), 'systems')} gives it either)"
     of = counted(len(said.names), "systems")
     if len(giving) == len(said.names):
-        return f" ({'both systems' if len(giving) == 2 else f'all {of}'} also give it)"
-    return f" ({len(giving)} of {of} also {'gives' if len(giving) == 1 else 'give'} it)"
+        return f" ({'both systems' if len(giving) == 2 else f'all {of}'} give it)"
+    return f" ({len(giving)} of {of} {'gives' if len(giving) == 1 else 'give'} it)"
