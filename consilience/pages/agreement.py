@@ -213,9 +213,9 @@ def _schemes(found: Agreement) -> Section:
     schemes = found.schemes()
     gist = _for_both(found.value, found.interval, None if found.annotators_random else found.interval_of_others)
     held = f"{100 * found.level:g} %"
-    intervals = f"The interval holds with {held} for items like these and {_whose(found)}."
+    intervals = f"The {held} interval is for items like these and {_whose(found)}."
     if found.interval_of_others and not found.annotators_random:
-        intervals = f"Both intervals hold with {held}, for items like these."
+        intervals = f"Both {held} intervals are for items like these."
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. “Sparse” "
         f"means that not every annotator has to label every item.{_without_weights(found)} {intervals}"
@@ -516,8 +516,8 @@ def _each_once(conventions: Any) -> str:
 def _to_quote(frame: Any, is_alpha: Any) -> str:
     """Say which coefficient to quote and why, and how far the others that are corrected for chance are from it."""
     words = (
-        "To say how far they agree beyond chance, quote Krippendorff's alpha: it is defined for any number of annotators, also if not all label every item, and "
-        "the convention below is about it."
+        "To say how far they agree beyond chance, quote Krippendorff's alpha: it is defined for any number of "
+        "annotators, also if not all label every item, and the convention below is about it."
     )
     value = frame.loc[is_alpha, "value"].iloc[0]
     rest = frame.loc[~is_alpha & ~frame["coefficient"].isin(["percent agreement"]), "value"].dropna()

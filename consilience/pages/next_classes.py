@@ -12,7 +12,7 @@ from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
 from consilience.notes import Level
 from consilience.pages import SURE, Action, assumed, rankings_agree, who_agrees
-from consilience.pages.annotators_by_gold import clearly_low
+from consilience.pages.annotators_by_gold import apart_together, clearly_low
 from consilience.pages.chains import what_to_read
 from consilience.pages.crowd import OF_MENTIONS, next_gain
 from consilience.pages.gold import TITLE
@@ -246,18 +246,22 @@ def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
         lowest = _lowest_of_votes(annotators)
         return [Action(f"Review the labels of {lowest}", section="Annotators")] if lowest else []
     worst = _worst(annotators, blind)
-    worst += " (by gold labels none is clearly worse)" * _none_clearly_low(annotators)
+    worst += _none_clearly_low(fit, annotators)
     by_sensitivity = bool(worst) and "sensitivity" in annotators and "accuracy" not in annotators
     who = "with the lowest sensitivity" if by_sensitivity else "who seem to err most"
     return [Action(f"Review the annotators {who}{worst}", section="Annotators")]
 
 
-def _none_clearly_low(annotators: Any) -> bool:
-    """Return whether there are gold labels of annotators, which none matches clearly less often than the others."""
+def _none_clearly_low(fit: Fit, annotators: Any) -> str:
+    """Say in brackets that nobody matches gold labels clearly less often than the others; empty of none, or if so."""
     if "gold_items" not in annotators or not (annotators["gold_items"] > 0).any():
-        return False
+        return ""
     known = annotators[annotators["gold_items"] > 0]
-    return not clearly_low(known["annotator"], known["gold_items"], known["gold_right"])
+    if clearly_low(known["annotator"], known["gold_items"], known["gold_right"]):
+        return ""
+    told = apart_together(fit)
+    together = f", but together they differ, {told}" * bool(told)
+    return f" (by gold labels no single annotator is clearly worse{together})"
 
 
 def _worst(annotators: Any, blind: str) -> str:

@@ -34,7 +34,7 @@ def test_the_verdict_is_no_surer_than_the_interval_of_alpha(interval, said):
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("0.38", "Agreement is 0.38 of the way from chance to full: that is Krippendorff's alpha. By convention it should"),
+    [("0.38", "Agreement is 0.38 of the way from chance to full: that is Krippendorff's alpha. By convention it"),
      ("−0.10", "Annotators agree less than by chance. By convention")],
 )  # fmt: skip
 def test_a_value_of_alpha_stands_beside_the_convention(value, said):
@@ -452,4 +452,5 @@ def test_tables_and_figures_say_for_whom_their_intervals_are():
     assert len(with_ends) >= 4
     assert all("these annotators" in f"{table.caption}{table.frame.get('interval for', '')}" for table in with_ends)
     random = agreement_page(cs.agreement(crowd().data, annotators="random"))
-    assert "The interval holds with 95 % for items like these and annotators like these." in random.sections[0].blocks[0]
+    told = "The 95 % interval is for items like these and annotators like these."
+    assert told in random.sections[0].blocks[0]
