@@ -348,8 +348,10 @@ def _stand_ins(actions: Sequence[Action], run: str) -> str:
     said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
     said += [f"{one} is {_KNOWN_FILES[one]}" for one in known]
     words = f"In these commands {', and '.join(said)}." if said else ""
-    if any(one.command.startswith("cs.") for one in actions):
-        words += " Lines that begin with cs. are Python; fit, data and predictions are what this page was made of."
+    python = [one for one in ("cs.", "fit.") if any(action.command.startswith(one) for action in actions)]
+    if python:
+        words += f" Lines that begin with {' or '.join(python)} are Python; fit, data and predictions are what this "
+        words += "page was made of."
     return words.strip()
 
 

@@ -20,6 +20,7 @@ from consilience.pages.gold_chains import right_by_annotator
 from consilience.pages.gold_needed import more_gold
 from consilience.pages.items import effective_draws
 from consilience.pages.next_steps import (
+    by_command,
     compare_again,
     decided,
     fit_again,
@@ -83,10 +84,12 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
             Action(f"Review the {_how_many(fit, found)}", section=f"{unit.capitalize()}s")
         ]),
         *rankings_agree.actions(fit),
-        *_written_labels(fit),
+        *_written_labels(fit, found),
         Action(next_gain(fit, found.next_labels), section="Next labels"),
-        *_of_annotators(fit, found.annotators, blind),
     ]  # fmt: skip
+    reviewed = _of_annotators(fit, found.annotators, blind)
+    if fit.data.rows != "annotation" or unit == "mention":
+        actions, reviewed = [*actions, *reviewed], []
     if fit.data.rows == "rating":
         off = to_take_off(fit, found.offsets, found.without_offsets)
         wanted = found.more_ratings.actions()
@@ -104,7 +107,7 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Add gold labels for 20 items or more, in a column gold, to check the probabilities"))
-    return actions + longer
+    return [*actions, *reviewed, *longer]
 
 
 def _to_read(fit: Fit, found: Any, named: Any, chains: Any) -> Action:
@@ -140,12 +143,19 @@ def _checked_first(found: Any, named: Any) -> list[Action]:
     return [Action(words, section=TITLE)]
 
 
-def _written_labels(fit: Fit) -> list[Action]:
-    """Say how to write the labels to a file; nothing where the fit has no folder, or no table of them."""
-    if not fit.folder or fit.data.rows != "annotation" or fit.data.unit != "item":
+def _written_labels(fit: Fit, found: Any) -> list[Action]:
+    """Say how to write the labels to a file, gold labels where others were found; nothing where no table has them."""
+    if "labels" not in fit.member.table_names or fit.data.rows != "annotation" or fit.data.unit != "item":
         return []
-    sure = "" if is_vote(fit) else " with its certainty"
-    return [Action(f"Save the label of each item{sure}:", "consilience table RUN labels --csv labels-found.csv")]
+    words = f"Save the label of each item{'' if is_vote(fit) else ' with its certainty'}"
+    run, again = "RUN", ""
+    if found.gold is not None and found.gold.wrong and "gold" in fit.options:
+        words += f", and its gold label where it has one (for {len(found.gold.wrong):,} it is another label)"
+        run, again = "with-gold", fit_again(fit, output="with-gold", gold="use")
+    if not fit.folder or (again and not by_command(fit)):
+        return [Action(f"{words}:", f"{again or 'fit'}.labels().to_csv('labels-found.csv', index=False)")]
+    line = f"consilience table {run} labels --csv labels-found.csv"
+    return [Action(f"{words}:", " && ".join(filter(None, [again, line])))]
 
 
 def _how_many(fit: Fit, found: Any) -> str:
