@@ -205,8 +205,11 @@ def apart_together(fit: Fit) -> str:
 
     All annotators are tested at once, so that some can differ of whom no single one is told.
     """
+    data: Any = fit.data
+    if data.unit != "item":
+        return ""
     try:
-        test = alike_by_gold(fit.data)
+        test = alike_by_gold(data)
     except UnsupportedRequest:
         return ""
     return p_value(test.chance) if test is not None and test.chance < 1 - LEVEL else ""

@@ -34,7 +34,7 @@ from consilience.pages.run import is_counted, is_vote, without_evidence
 from consilience.pages.systems import copied_score, in_words, own_score
 from consilience.pages.told_apart import share_apart
 from consilience.pages.with_gold import is_open
-from consilience.printing import joined
+from consilience.printing import counted, joined
 from consilience.rounding import probability, reaches
 
 _MOST_NAMED = 3  # annotators to look at
@@ -67,7 +67,8 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         times = max(times, 2) if worst.disagreeing else times
         rise = f"about {round(times * worst.size, -1):,.0f} independent draws"
         many = "twice" if times == 2 else f"{times} times"
-        draws = f"Ask for {many} as many draws of each run, which should give {rise}:"
+        runs = f"{counted(fit.attributes['chains'], 'runs')} of {times * fit.draws:,} instead of {fit.draws:,}"
+        draws = f"Ask for {many} as many draws ({runs}), which should give {rise}:"
         words = draws if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
