@@ -349,10 +349,8 @@ def _stand_ins(actions: Sequence[Action], run: str) -> str:
     said += [f"{one} is {_KNOWN_FILES[one]}" for one in known]
     words = f"In these commands {', and '.join(said)}." if said else ""
     python = [one for one in ("cs.", "fit.") if any(action.command.startswith(one) for action in actions)]
-    if python:
-        words += f" Lines that begin with {' or '.join(python)} are Python; fit, data and predictions are what this "
-        words += "page was made of."
-    return words.strip()
+    of = f"{' or '.join(python)} are Python; fit, data and predictions are what this page was made of."
+    return f"{words}{f' Lines that begin with {of}' * bool(python)}".strip()
 
 
 def _beside_figures(blocks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -212,10 +212,9 @@ def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section
 def _schemes(found: Agreement) -> Section:
     schemes = found.schemes()
     gist = _for_both(found.value, found.interval, None if found.annotators_random else found.interval_of_others)
-    held = f"{100 * found.level:g} %"
-    intervals = f"The {held} interval is for items like these and {_whose(found)}."
-    if found.interval_of_others and not found.annotators_random:
-        intervals = f"Both {held} intervals are for items like these."
+    both = found.interval_of_others and not found.annotators_random
+    whose = "Both {:g} % intervals are for" if both else "The {:g} % interval is for"
+    intervals = f"{whose.format(100 * found.level)} items like these{f' and {_whose(found)}' * (not both)}."
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. “Sparse” "
         f"means that not every annotator has to label every item.{_without_weights(found)} {intervals}"
