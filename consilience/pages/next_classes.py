@@ -151,7 +151,8 @@ def _written_labels(fit: Fit, found: Any) -> list[Action]:
     words = f"Save the label of each item{'' if is_vote(fit) else ' with its certainty'}"
     run, again = "RUN", ""
     if found.gold is not None and found.gold.wrong and "gold" in fit.options:
-        words += f", and its gold label where it has one (for {len(found.gold.wrong):,} it is another label)"
+        moved = "" if is_vote(fit) else "; certainties of the others then differ somewhat from this page"
+        words += f", and its gold label where it has one (for {len(found.gold.wrong):,} it is another label{moved})"
         run, again = "with-gold", fit_again(fit, output="with-gold", gold="use")
     if not fit.folder or (again and not by_command(fit)):
         return [Action(f"{words}:", f"{again or 'fit'}.labels().to_csv('labels-found.csv', index=False)")]
