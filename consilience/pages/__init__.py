@@ -348,9 +348,9 @@ def _stand_ins(actions: Sequence[Action], run: str) -> str:
     said += [f"{' and '.join(files)} {'is a file' if len(files) == 1 else 'are files'} of yours"] * bool(files)
     said += [f"{one} is {_KNOWN_FILES[one]}" for one in known]
     words = f"In these commands {', and '.join(said)}." if said else ""
-    if any(one.command.startswith("cs.") for one in actions):
-        words += " Lines that begin with cs. are Python; fit, data and predictions are what this page was made of."
-    return words.strip()
+    python = [one for one in ("cs.", "fit.") if any(action.command.startswith(one) for action in actions)]
+    of = f"{' or '.join(python)} are Python; fit, data and predictions are what this page was made of."
+    return f"{words}{f' Lines that begin with {of}' * bool(python)}".strip()
 
 
 def _beside_figures(blocks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

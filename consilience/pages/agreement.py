@@ -144,7 +144,7 @@ def _to_quote_of_both(found: Agreement) -> str:
         _, *ends = within(found.value, *found.interval)
         return f"The interval is {ends[0]} to {ends[1]} ({hold} for {_whose(found)})."
     value, *ends = within(found.value, *found.interval_of_others)
-    return f"If you quote agreement, quote {value} ({ends[0]} to {ends[1]}, {hold})."
+    return f"To say how often two annotators agree, quote {value} ({ends[0]} to {ends[1]}, {hold})."
 
 
 def _for_whom(found: Agreement) -> str:
@@ -212,10 +212,12 @@ def agreement_sections(found: Agreement, *, items: bool = False) -> list[Section
 def _schemes(found: Agreement) -> Section:
     schemes = found.schemes()
     gist = _for_both(found.value, found.interval, None if found.annotators_random else found.interval_of_others)
+    both = found.interval_of_others and not found.annotators_random
+    whose = "Both {:g} % intervals are for" if both else "The {:g} % interval is for"
+    intervals = f"{whose.format(100 * found.level)} items like these{f' and {_whose(found)}' * (not both)}."
     words = (
         f"The sparse probability of agreement (SPA) averages the agreement of {_usable(found)}. “Sparse” "
-        f"means that not every annotator has to label every item.{_without_weights(found)} Intervals of the table are "
-        f"{100 * found.level:g} % for items like these and {_whose(found)}."
+        f"means that not every annotator has to label every item.{_without_weights(found)} {intervals}"
     )
     said, shown = [words], list[Any]()
     if not _alike(schemes):
@@ -513,8 +515,8 @@ def _each_once(conventions: Any) -> str:
 def _to_quote(frame: Any, is_alpha: Any) -> str:
     """Say which coefficient to quote and why, and how far the others that are corrected for chance are from it."""
     words = (
-        "Quote Krippendorff's alpha: it is defined for any number of annotators, also if not all label every item, and "
-        "the convention below is about it."
+        "To say how far they agree beyond chance, quote Krippendorff's alpha: it is defined for any number of "
+        "annotators, also if not all label every item, and the convention below is about it."
     )
     value = frame.loc[is_alpha, "value"].iloc[0]
     rest = frame.loc[~is_alpha & ~frame["coefficient"].isin(["percent agreement"]), "value"].dropna()

@@ -66,8 +66,8 @@ def verdict(value: float, low: float, high: float) -> str:
 
 def by_convention(value: str) -> str:
     """Say how far a value of alpha, as it is written, is from chance to full agreement, and what convention wants."""
-    way = f"{value} of the way from chance to full agreement"
-    way = f"Alpha is {way}" if not value.startswith(chr(0x2212)) else "Annotators agree less than by chance"
+    way = f"Agreement is {value} of the way from chance to full: that is Krippendorff's alpha"
+    way = way if not value.startswith(chr(0x2212)) else "Annotators agree less than by chance"
     return f"{way}. By convention it should be {WANTED} or more, and {TENTATIVE} for tentative conclusions."
 
 

@@ -58,7 +58,7 @@ def narrower(found: Agreement) -> list[Action]:
     _, most = found.alpha_interval_of_others or (0.0, 1.0)
     if most < TENTATIVE:  # no precision would change the verdict
         words = "Make the guidelines clearer, or train annotators, and measure agreement again. More annotations will "
-        return [Action(f"{words}not raise alpha; they only make it more exact", section="Annotators")]
+        return [Action(f"{words}not raise alpha; they only make it more exact")]
     if _both_parts(found):
         low, high = found.interval_of_others or found.interval
         annotators, items = 3 * found.two_way.num_annotators, 3 * found.counts.num_items

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from consilience.errors import TooLarge
+from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.evaluation.agreement.exchange import alike_by_gold
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.inference.fitting import Fit
 from consilience.models.intervals import LEVEL, ends
@@ -199,10 +200,30 @@ def clearly_low(names: Any, number: Any, right: Any) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def _none_or_named(names: list[str]) -> str:
-    """Say who matches the gold labels clearly less often than the others, or that nobody does."""
+def apart_together(fit: Fit) -> str:
+    """Return the p value by which annotators differ in how often they match gold labels; empty where it may be chance.
+
+    All annotators are tested at once, so that some can differ of whom no single one is told.
+    """
+    data: Any = fit.data
+    if data.unit != "item":
+        return ""
+    try:
+        test = alike_by_gold(data)
+    except UnsupportedRequest:
+        return ""
+    return p_value(test.chance) if test is not None and test.chance < 1 - LEVEL else ""
+
+
+def _none_or_named(fit: Fit, names: list[str]) -> str:
+    """Say who matches the gold labels clearly less often than the others, or that nobody does by a test of each."""
     if not names:
-        return "Nobody matches them clearly less often than the others do (Fisher's exact test, 5 % for all together)."
+        told = apart_together(fit)
+        together = f", but together they differ by more than chance ({told}, permutation test)" * bool(told)
+        return (
+            "No single annotator matches them clearly less often than the others do (Fisher's exact test, 5 % for all "
+            f"of these tests){together}."
+        )
     who, verb = joined([f"“{one}”" for one in names]), "matches" if len(names) == 1 else "match"
     return f"{who} {verb} them clearly less often than the others (Fisher's exact test, 5 % for all together)."
 
@@ -239,7 +260,7 @@ def by_gold_blocks(fit: Fit, frame: Any, measure: str) -> list[Any]:
         f"are wide, as each annotator has at most {int(number.max()):,} of these labels."
     )
     low_ones = clearly_low(frame["annotator"], number, right)
-    words += f" {_none_or_named(low_ones)}"
+    words += f" {_none_or_named(fit, low_ones)}"
     tested = [] if found is None else [found.words, More("How this was tested", [_HOW])]
     return [
         Heading("Beside the gold labels"), words, *tested,

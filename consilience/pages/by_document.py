@@ -15,7 +15,7 @@ LEAST = 5
 HOW = " The interval allows for labels of one document that depend on each other."
 """What an interval by documents is."""
 
-TOO_FEW = " That is too narrow if {} in a document depend on each other."
+TOO_FEW = " The interval is too narrow if labels in a document depend on each other."
 """What is to be said of an interval of fewer."""
 
 

@@ -338,8 +338,8 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
     sure = (certainty >= SURE) & ~close
     names = [str(one) for one in (range(data.num_documents) if data.documents is None else data.documents)]
     blocks: list[Any] = [
-        "Colours and numbers show chains. Point at a mention to see its labels. A wrong link also moves the mentions "
-        "that link to it."
+        "Colours and numbers show chains. Point at or tap a mention to see its labels. A wrong link also moves the "
+        "mentions that link to it."
     ]
     if not words:
         why = "pass them as text= of the report" if data.start is not None else "mentions have no start and end"
@@ -354,7 +354,7 @@ def _text(named: Any, chains: SilverChains, top: Score, words: Words, draws: flo
         own = np.flatnonzero(document == code)[:_MOST_TOKENS]
         tokens = words[code][:_MOST_TOKENS] if code in words else [str(one) for one in named.names()[own]]
         ends = (data.start, data.end) if code in words else (_places(len(certainty), own),) * 2
-        title = f"{names[code]}: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
+        title = f"Document “{names[code]}”: {unsure[code]:,} of {counted(len(own), 'mentions')} uncertain"
         title += called(int(close[own].sum()))
         said = leading_classes(named, own, draws=draws, digits=digits_of(top, named))
         readings = zip(named.names()[own], said, own.tolist(), strict=True)

@@ -173,6 +173,7 @@ def classes_page(
         actions=next_classes.actions(fit, found, named, of_chains),
         verdict=_verdict(found, of_chains, scored), figure=_figure(found, named, of_chains, scored),
         method=not_the_posterior(found.without_offsets, systems=bool(systems)) if known else "",
+        begins_open=2 + (bool(systems) and found.gold is not None and has_first_screen(fit)),  # the items too
     )  # fmt: skip
 
 

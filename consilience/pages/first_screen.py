@@ -60,7 +60,7 @@ def verdict(
         return _apart(_of_vote(fit, top, gold), systems)
     against = _against(fit, gold, doubted)
     if throughout is not None:
-        return _apart(_of_firm_items(top, throughout) + against, systems)
+        return _apart(_of_firm_items(top, throughout), _alone(against), systems)
     return _in_one(_of_items(fit, top) + against, systems)
 
 
@@ -72,19 +72,30 @@ def _in_one(labels: str, systems: str) -> str:
     return f"{capital(together)}."
 
 
-def _apart(labels: str, systems: str) -> str:
-    """Say both in a sentence each."""
-    return " ".join(f"{capital(one)}." for one in (labels, systems) if one)
+def _apart(*said: str) -> str:
+    """Say each in a sentence."""
+    return " ".join(f"{capital(one)}." for one in said if one)
+
+
+def _alone(against: str) -> str:
+    """Say in a sentence what `_against` says in a clause; nothing where a finding says it."""
+    if not against or against.endswith(_NEITHER):
+        return ""
+    if against.startswith(_BUT):
+        return against.removeprefix(_BUT)
+    return f"{against.removeprefix(', which ')} these certainties"
 
 
 def _of_firm_items(top: Score, throughout: int) -> str:
     """Say of how many labels the fit is certain whatever is not known of annotators, and how many seem to be so."""
     number = int(np.isfinite(top.items).sum())
-    have = "have" if throughout > 1 else "has"
-    return (
-        f"{throughout or 'None'} of {counted(number, 'labels')} {have} a certainty of {SURE:g} or more over the "
-        f"plausible range of how often annotators make the same errors ({number - below(top):,} by the best guess)"
-    )
+    sure = number - below(top)
+    have = "have" if sure > 1 else "has"
+    said = f"{sure or 'None'} of {counted(number, 'labels')} {have} a certainty of {SURE:g} or more"
+    if not sure:
+        return said
+    still = f"{throughout:,} still {'do' if throughout > 1 else 'does'}" if throughout else "none still does"
+    return f"{said}; {still} if annotators err together as often as they plausibly may"
 
 
 def _of_items(fit: Fit, top: Score) -> str:
@@ -108,6 +119,7 @@ def _if_assumed(fit: Fit) -> str:
 
 
 _NEITHER = "neither confirm nor refute"
+_BUT = ", but "
 
 
 def _against(fit: Fit, gold: BesideGold | None, doubted: bool) -> str:
@@ -118,22 +130,22 @@ def _against(fit: Fit, gold: BesideGold | None, doubted: bool) -> str:
         return ", which nothing here checks"
     number = counted(gold.score.items, "gold labels")
     if gold.checked and gold.off:
-        return f", but by {number} the fit is too {gold.off}"
+        return f"{_BUT}by {number} the fit is too {gold.off}"
     if doubted:
         return f", which {number} {_NEITHER}"
     return "" if gold.score.items >= LEAST_ITEMS else f", which only {number} check{'s' * (gold.score.items == 1)}"
 
 
 def _of_vote(fit: Fit, top: Score, gold: BesideGold | None) -> str:
-    """Say on which share of items a vote is right, by gold labels, or how many are tied; of no other item."""
+    """Say on which share of items a vote is right, by gold labels, or how many are tied."""
     if gold is not None and gold.score.items >= LEAST_ITEMS:
         _, low, high = within(gold.score.right, *gold.interval)
         number = counted(gold.score.items, "gold labels")
         ties = f", {counting}" if gold.vote and (counting := gold.vote.counting) else ""
         shares = f"{low} to {high} of {fit.data.unit}s (95 %{ties})"
-        return f"By {number} the vote is right on {shares}; it does not say which are wrong"
+        return f"By {number} the vote is right on {shares}"
     tied, of = below(top, 1), counted(int(np.isfinite(top.items).sum()), f"{fit.data.unit}s")
-    return f"The vote leaves {tied:,} of {of} tied and does not say how sure it is of any other label"
+    return f"The vote leaves {tied:,} of {of} tied"
 
 
 def of_systems(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str:

@@ -111,7 +111,7 @@ class BesideGold(NamedTuple):
         """Say what an interval of mentions rests on; empty of items."""
         if not self.documents:
             return ""
-        return by_document.HOW if self.documents >= by_document.LEAST else by_document.TOO_FEW.format("labels")
+        return by_document.HOW if self.documents >= by_document.LEAST else by_document.TOO_FEW
 
     @property
     def beside(self) -> str:

@@ -21,7 +21,7 @@ from consilience.models.intervals import ends
 from consilience.models.truth.against_gold import unused_gold
 from consilience.models.truth.chains import NEW, follow_links, links_of
 from consilience.pages import Section, Table, capital
-from consilience.pages.by_document import LEAST, TOO_FEW, share_interval
+from consilience.pages.by_document import LEAST, share_interval
 from consilience.printing import counted, joined
 from consilience.rounding import within, written
 
@@ -259,7 +259,10 @@ def annotators_by_gold(fit: Any) -> list[Section]:
 def _intervals(data: Any, codes: np.ndarray) -> str:
     """Say what intervals of annotators rest on."""
     if len(np.unique(np.asarray(data.document)[codes >= 0])) < LEAST:
-        return f"Intervals (Wilson, 95 %) treat labels as independent.{TOO_FEW.format('labels')}"
+        return (
+            "Intervals (Wilson, 95 %) treat labels as independent and are too narrow if labels in a document depend on "
+            "each other."
+        )
     return (
         "Intervals (Wilson, 95 %) allow for labels of one document that depend on each other, for annotators with "
         f"{LEAST} documents or more; those of others are too narrow."

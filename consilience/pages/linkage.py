@@ -29,7 +29,7 @@ from consilience.pages.links_within import between_and_within, in_doubt
 from consilience.pages.record_pairs import fields_section, near_cut, review_list
 from consilience.pages.run import kinds_of
 from consilience.pages.typing_errors import typing_errors
-from consilience.printing import counted, joined, percent, percents
+from consilience.printing import counted, percent, percents
 from consilience.rounding import decimals, probability, written
 
 _NEARLY_ALL = 0.999  # Of all links.
@@ -225,9 +225,8 @@ def _account(fit: Any, actions: Sequence[Action]) -> str:
     if count.doubt:
         return f"Check {links} by hand before you use them: {count.doubt}."
     checked = "" if fit.data.entity is not None else ", but no known link confirms that"
-    steps = [str(place) for place, one in enumerate(actions[:MOST_ACTIONS], 1) if "review" in one.command]
-    which = f"step{'s' * (len(steps) > 1)} {joined(steps)}" if steps else ""
-    before = f" Decide the pairs in doubt ({which}) before you use them." * bool(steps)
+    reviewed = any("review" in one.command for one in actions[:MOST_ACTIONS])
+    before = " Decide the pairs in doubt before you use them." * reviewed
     return f"Treat {links} as a draft: the model expects {expect} of them to be wrong{checked}.{before}"
 
 
@@ -444,6 +443,9 @@ def _lost(fit: Any) -> Section | None:
     shown = frame.assign(value=values, what=what)[["what", "value"]]
     shown.attrs["numbers"] = ("value",)
     found = float(known.get("found_share", np.nan))
+    if np.isfinite(found) and _known_interval(num_entities(fit)):  # as the table has it
+        drawn, *_ = _seen_of_draws(fit)[1]
+        found = drawn if np.isfinite(drawn) else found
     gist = f"the compared pairs are expected to contain {percent(found)} of all links" if np.isfinite(found) else ""
     shares, out = _shares(fit), Table(shown, "The compared pairs, and what they leave out.")
     return Section("Links made and missed", [words, *([shares] if shares else []), out], gist)

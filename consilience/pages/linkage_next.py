@@ -79,7 +79,7 @@ def _no_interval(fit: Any) -> str:
     count = num_entities(fit)
     if count.no_interval or count.links_alone:
         return ""
-    return ". Compared by similarity, the result has no intervals; without --similar it has"
+    return ". The result then has no intervals (leave out --similar to keep them)"
 
 
 def _review(fit: Any, again: str) -> Action:

@@ -12,7 +12,7 @@ from consilience.inference.posterior import LEAST_ESS, POOR_ESS
 from consilience.models.truth.against_gold import LEAST_ITEMS, unused_gold
 from consilience.notes import Level
 from consilience.pages import SURE, Action, assumed, rankings_agree, who_agrees
-from consilience.pages.annotators_by_gold import clearly_low
+from consilience.pages.annotators_by_gold import apart_together, clearly_low
 from consilience.pages.chains import what_to_read
 from consilience.pages.crowd import OF_MENTIONS, next_gain
 from consilience.pages.gold import TITLE
@@ -20,6 +20,7 @@ from consilience.pages.gold_chains import right_by_annotator
 from consilience.pages.gold_needed import more_gold
 from consilience.pages.items import effective_draws
 from consilience.pages.next_steps import (
+    by_command,
     compare_again,
     decided,
     fit_again,
@@ -33,7 +34,7 @@ from consilience.pages.run import is_counted, is_vote, without_evidence
 from consilience.pages.systems import copied_score, in_words, own_score
 from consilience.pages.told_apart import share_apart
 from consilience.pages.with_gold import is_open
-from consilience.printing import joined
+from consilience.printing import counted, joined
 from consilience.rounding import probability, reaches
 
 _MOST_NAMED = 3  # annotators to look at
@@ -68,7 +69,8 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         times = max(times, 2) if worst.disagreeing else times
         rise = f"about {round(times * worst.size, -1):,.0f} independent draws"
         many = "twice" if times == 2 else f"{times} times"
-        draws = f"Ask for {many} as many draws of each run, which should give {rise}:"
+        runs = f"{counted(fit.attributes['chains'], 'runs')} of {times * fit.draws:,} instead of {fit.draws:,}"
+        draws = f"Ask for {many} as many draws ({runs}), which should give {rise}:"
         words = draws if worst.short else "Run longer:"
         command = fit_again(fit, output="longer", draws=times * fit.draws)
         longer = [Action(words, command)] * (times > 1)
@@ -85,10 +87,12 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
             Action(f"Review the {_how_many(fit, found)}", section=f"{unit.capitalize()}s")
         ]),
         *rankings_agree.actions(fit),
-        *_written_labels(fit),
+        *_written_labels(fit, found),
         Action(next_gain(fit, found.next_labels), section="Next labels"),
-        *_of_annotators(fit, found.annotators, blind),
     ]  # fmt: skip
+    reviewed = _of_annotators(fit, found.annotators, blind)
+    if fit.data.rows != "annotation" or unit == "mention":
+        actions, reviewed = [*actions, *reviewed], []
     if fit.data.rows == "rating":
         off = to_take_off(fit, found.offsets, found.without_offsets)
         wanted = found.more_ratings.actions()
@@ -106,7 +110,7 @@ def actions(fit: Fit, found: Any, named: Any = None, chains: Any = None) -> list
         actions.append(Action(f"Compare systems{whose_columns(fit, {})}:", compare_again(fit, {})))
     if found.gold is None and fit.data.rows == "annotation":
         actions.append(Action("Add gold labels for 20 items or more, in a column gold, to check the probabilities"))
-    return actions + longer
+    return [*actions, *reviewed, *longer]
 
 
 def _to_read(fit: Fit, found: Any, named: Any, chains: Any) -> Action:
@@ -142,12 +146,20 @@ def _checked_first(found: Any, named: Any) -> list[Action]:
     return [Action(words, section=TITLE)]
 
 
-def _written_labels(fit: Fit) -> list[Action]:
-    """Say how to write the labels to a file; nothing where the fit has no folder, or no table of them."""
-    if not fit.folder or fit.data.rows != "annotation" or fit.data.unit != "item":
+def _written_labels(fit: Fit, found: Any) -> list[Action]:
+    """Say how to write the labels to a file, gold labels where others were found; nothing where no table has them."""
+    if "labels" not in fit.member.table_names or fit.data.rows != "annotation" or fit.data.unit != "item":
         return []
-    sure = "" if is_vote(fit) else " with its certainty"
-    return [Action(f"Save the label of each item{sure}:", "consilience table RUN labels --csv labels-found.csv")]
+    words = f"Save the label of each item{'' if is_vote(fit) else ' with its certainty'}"
+    run, again = "RUN", ""
+    if found.gold is not None and found.gold.wrong and "gold" in fit.options:
+        moved = "" if is_vote(fit) else "; certainties of the others then differ somewhat from this page"
+        words += f", and its gold label where it has one (for {len(found.gold.wrong):,} it is another label{moved})"
+        run, again = "with-gold", fit_again(fit, output="with-gold", gold="use")
+    if not fit.folder or (again and not by_command(fit)):
+        return [Action(f"{words}:", f"{again or 'fit'}.labels().to_csv('labels-found.csv', index=False)")]
+    line = f"consilience table {run} labels --csv labels-found.csv"
+    return [Action(f"{words}:", " && ".join(filter(None, [again, line])))]
 
 
 def _how_many(fit: Fit, found: Any) -> str:
@@ -249,18 +261,22 @@ def _of_annotators(fit: Fit, annotators: Any, blind: str) -> list[Action]:
         lowest = _lowest_of_votes(annotators)
         return [Action(f"Review the labels of {lowest}", section="Annotators")] if lowest else []
     worst = _worst(annotators, blind)
-    worst += " (by gold labels none is clearly worse)" * _none_clearly_low(annotators)
+    worst += _none_clearly_low(fit, annotators)
     by_sensitivity = bool(worst) and "sensitivity" in annotators and "accuracy" not in annotators
     who = "with the lowest sensitivity" if by_sensitivity else "who seem to err most"
     return [Action(f"Review the annotators {who}{worst}", section="Annotators")]
 
 
-def _none_clearly_low(annotators: Any) -> bool:
-    """Return whether there are gold labels of annotators, which none matches clearly less often than the others."""
+def _none_clearly_low(fit: Fit, annotators: Any) -> str:
+    """Say in brackets that nobody matches gold labels clearly less often than the others; empty of none, or if so."""
     if "gold_items" not in annotators or not (annotators["gold_items"] > 0).any():
-        return False
+        return ""
     known = annotators[annotators["gold_items"] > 0]
-    return not clearly_low(known["annotator"], known["gold_items"], known["gold_right"])
+    if clearly_low(known["annotator"], known["gold_items"], known["gold_right"]):
+        return ""
+    told = apart_together(fit)
+    together = f", but together they differ, {told}" * bool(told)
+    return f" (by gold labels no single annotator is clearly worse{together})"
 
 
 def _worst(annotators: Any, blind: str) -> str:

@@ -17,7 +17,7 @@ from consilience.models import MEMBERS
 from consilience.models.intervals import ends
 from consilience.notes import Remedy
 from consilience.pages.gold_needed import FIND, SURE, about, needed
-from consilience.pages.run import changed
+from consilience.pages.run import changed, driven
 from consilience.pages.told_apart import is_close
 from consilience.printing import counted
 
@@ -46,7 +46,7 @@ def fit_again(fit: Fit, model: str = "", *, output: str, reading: Sequence[str] 
     given : the settings.
     """
     given = {name: int(one) if not isinstance(one, str) and one == int(one) else one for name, one in given.items()}
-    settings, name = (given if model else changed(fit) | given), model or fit.member.name
+    settings, name = (given if model else driven(fit) | changed(fit) | given), model or fit.member.name
     if by_command(fit, model):
         flags = [Remedy(one, value).words("flags") for one, value in settings.items()]
         flags = [*flags, *fit.data.reading_flags, *reading]

@@ -26,7 +26,6 @@ class Decisive(NamedTuple):
     ----------
     item : code of its item.
     rho : what would be learned without it.
-    alone : the same by the other gold labels without the prior.
     lowest, highest : what would be learned without any one.
     far : whether the other gold labels alone say 0, or what is learned is further than its standard error.
     unsure : how many items would have a certainty below `SURE`.
@@ -35,7 +34,6 @@ class Decisive(NamedTuple):
 
     item: int
     rho: float
-    alone: float
     lowest: float
     highest: float
     far: bool
@@ -49,7 +47,7 @@ class Decisive(NamedTuple):
         nobody = " (a label that none of its annotators gave)" * self.unnamed
         return (
             f" One gold label decides much of this: without that of “{names[self.item]}”{nobody}, dependence would be "
-            f"{self.rho:.2f}. The other gold labels without the prior would give {self.alone:.2g}."
+            f"{self.rho:.2f}."
         )
 
     def in_finding(self, names: Any) -> str:
@@ -71,12 +69,12 @@ def decisive(fit: Fit) -> Decisive | None:
     without, alone = learned_without_each(truth.untempered[known], weight[known], codes)
     apart = np.abs(np.log(without + _NEAR_ZERO) - np.log(own.rho + _NEAR_ZERO))
     most = int(np.argmax(apart))
-    rho, by_others = float(without[most]), float(alone[most])
-    far = own.rho > 0 and bool(by_others == 0 < np.median(alone) or apart[most] > own.spread)
+    rho = float(without[most])
+    far = own.rho > 0 and bool(alone[most] == 0 < np.median(alone) or apart[most] > own.spread)
     sure = tempered(truth.untempered, exponents(weight, rho)).max(axis=1)
     item = int(known[most])
     return Decisive(
-        item, rho, by_others, float(without.min()), float(without.max()), far, int((sure.round(3) < SURE).sum()),
+        item, rho, float(without.min()), float(without.max()), far, int((sure.round(3) < SURE).sum()),
         item in unnamed_gold(fit),
     )  # fmt: skip
 
@@ -120,10 +118,10 @@ def _by_systems(said: Choices | None, item: int, label: int) -> str:
     if said is None or (giving := said.giving(item, label)) is None:
         return ""
     if len(said.names) == 1:
-        return f" (“{said.names[0]}” {'also gives it' if giving else 'does not give it either'})"
+        return f" (“{said.names[0]}” {'gives it' if giving else 'does not give it either'})"
     if not giving:
         return f" (none of {counted(len(said.names), 'systems')} gives it either)"
     of = counted(len(said.names), "systems")
     if len(giving) == len(said.names):
-        return f" ({'both systems' if len(giving) == 2 else f'all {of}'} also give it)"
-    return f" ({len(giving)} of {of} also {'gives' if len(giving) == 1 else 'give'} it)"
+        return f" ({'both systems' if len(giving) == 2 else f'all {of}'} give it)"
+    return f" ({len(giving)} of {of} {'gives' if len(giving) == 1 else 'give'} it)"

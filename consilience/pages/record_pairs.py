@@ -27,11 +27,12 @@ from consilience.rounding import probability, written
 
 DOUBTFUL = IN_DOUBT[1]  # Records whose entity is as certain as this are nothing to look at.
 _MOST_GROUPS = 20
+_MOST_AT_ONCE = 10  # groups; the others open on a click
 SHOWN = IN_DOUBT[0]  # Records that belong to an uncertain one with less probability are shown only if none has more.
 _MOST_WATERFALLS = 5
 _TERMS = {"prior": "before comparing"}
 _MIDDLE = "For comparison, a typical link: "
-_NONE_BY_CHANCE = " A field that the model expects to be equal by chance far too often has none."
+_NONE_BY_CHANCE = " The line “equal” of a field that the model expects to be equal by chance far too often has none."
 _LOG_ODDS = "Log odds of 0 are a probability of 0.5, +3 is 0.95 and −3 is 0.05."
 
 
@@ -77,7 +78,10 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
-    shown = Table(frame, "Records in doubt, in groups.", of="review", parted="group")
+    at_once = frame["group"] <= _MOST_AT_ONCE
+    shown = Table(frame[at_once], "Records in doubt, in groups.", of="review", parted="group")
+    rest = Table(frame[~at_once], "More records in doubt, in groups.", of="review", parted="group")
+    further = [More(counted(len(groups) - _MOST_AT_ONCE, "more groups"), [rest])] if len(rest.frame) else []
     pairs = [(group[0][0], other) for group in groups for other, _ in group[1:2]]
     pairs = _distinct([most_in_doubt(fit), *pairs])[:_MOST_WATERFALLS]
     middle = _distinct([*pairs, *middle_link(fit)])[len(pairs) :]
@@ -85,7 +89,7 @@ def review_list(fit: Any, surer: np.ndarray | None = None) -> Section | None:
     in_full += ["The last pair is a typical link: half of all links are at least as certain."] * bool(middle)
     told = [how, More("How the bars are computed", in_full)] if bars else []
     folded = [More(f"{counted(len(bars) - 1, 'more pairs')} explained", bars[1:])] if bars[1:] else []
-    blocks = [*told[:1], *bars[:1], *told[1:], *folded, words, shown, *([more] if left_out else [])]
+    blocks = [*told[:1], *bars[:1], *told[1:], *folded, words, shown, *further, *([more] if left_out else [])]
     gist = f"{len(doubtful):,} of {counted(data.num_records, 'records')} in doubt (certainty below {DOUBTFUL})"
     known = 0 if surer is None else int(surer[doubtful].sum())
     gist += f"; {len(doubtful) - known:,} with equal values weighed as in Findings" * bool(known)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.inference.fitting import Fit
+from consilience.inference.fitting import ASKED, Fit
 from consilience.inference.given_options import given_options, is_given
 from consilience.inference.posterior import poor_diagnostics
 from consilience.inference.results import Result
@@ -43,7 +43,7 @@ def run_section(
 
     rows = [*_computed(fit), *_circumstances(fit)]
     table = pandas.DataFrame(rows, columns=["what", "value", IN_CODE])
-    blocks: list[Any] = [Table(table, "The run, and its settings; options at their defaults are left out.")]
+    blocks: list[Any] = [Table(table, "The run and its settings.")]
     if "link" in fit.posterior.hidden:  # whole chains have no priors of the member's
         beliefs = pandas.DataFrame(fit.truth.beliefs.items(), columns=["of", "belief"])
         blocks.append(Table(beliefs, "What the model believed before any data (priors)."))
@@ -149,6 +149,18 @@ def changed(fit: Fit) -> dict[str, Any]:
     usual = {one.name: one.default for one in dataclasses.fields(fit.resolved.settings)}
     given = given_options(fit).items()
     return {name: value for name, value in given if name not in usual or value != usual[name]}
+
+
+_USUAL = {"method": None, "seed": 0, "draws": 1_000, "chains": 4, "warmup": 500}
+"""How a fit is made where nothing is given."""
+
+
+def driven(fit: Fit) -> dict[str, Any]:
+    """Return what a line that makes a fit again gives of method, seed and draws: what is not usual."""
+    of_sampler = {name: fit.attributes[name] for name in ("chains", "warmup") if name in fit.attributes}
+    method = fit.method if fit.reason == ASKED else None
+    given = {"method": method, "seed": fit.seed, "draws": fit.draws} | of_sampler
+    return {name: value for name, value in given.items() if value not in (_USUAL[name], None)}
 
 
 def _setting(value: Any) -> str:

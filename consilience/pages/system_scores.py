@@ -38,7 +38,7 @@ def score_blocks(
     truth : that they are scored against.
     ahead : in which other metrics other systems are ahead of the first.
     digits : after the point, as many as on the leaderboard, so that one number is written once.
-    narrow : whether the truth is taken for surer than it is, as by a vote.
+    narrow : whether the truth is that of a vote.
     """
     import pandas
 
@@ -53,7 +53,8 @@ def score_blocks(
     frame = frame.dropna(axis="columns", how="all")
     frame = frame.rename(columns={"value": FROM_ANNOTATIONS} if own_look else {})
     first, title = {name: results[metrics[0].name] for name, results in scores.items()}, capital(metrics[0].title)
-    drawn = [figures.item_scores(first, title=f"{title} of each item")]
+    # Against a vote an item scores 0, 1 or a tie's share.
+    drawn = [] if narrow else [figures.item_scores(first, title=f"{title} of each item")]
     words = "Each score is an average over items."
     if truth.num_draws > 1:
         over = "as ties of the vote fall by chance" if narrow else "over draws of the truth"
@@ -74,7 +75,6 @@ def score_blocks(
             " All these scores assume that predictions were made from the annotations. The leaderboard differs, as it "
             f"allows for systems that looked at the items{f', in {comparison.title} only' * (len(metrics) > 1)}."
         )
-    words += " The intervals are too narrow." * narrow
     table = Table(frame, "All metrics of all systems.", texts=rounded(frame, digits, *floats(frame)))
     title, narrower = "Scores of each system", _why_narrower(comparison)
     if len(metrics) == 1:

@@ -11,7 +11,7 @@ from scipy import special
 from consilience.models.crowd.gate import BLIND, signal
 from consilience.models.majority_vote import as_annotations
 from consilience.pages import Section, Table
-from consilience.pages.run import changed
+from consilience.pages.run import changed, driven
 from consilience.printing import counted
 
 TITLE = "Agreement with the others"
@@ -81,5 +81,5 @@ def left_out(fit: Any, names: Sequence[str]) -> str:
     known = fit.attributes.get("data_file")
     read = f"cs.read_mentions({known!r})" if known and fit.folder else "data"
     rows = f"{read}.to_pandas().query({f'annotator_id not in {list(names)!r}'!r})"
-    settings = "".join(f", {name}={value!r}" for name, value in changed(fit).items())
+    settings = "".join(f", {name}={value!r}" for name, value in (driven(fit) | changed(fit)).items())
     return f"cs.fit({fit.member.name!r}, cs.read_mentions({rows}){settings})"

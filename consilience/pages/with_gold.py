@@ -87,7 +87,8 @@ def anchored_numbers(found: Comparison, title: str) -> dict[str, str]:
     values = {name: text.split(" ", 1) for name, text in texts.items()}
     shown = list(values.items())[: 2 if is_close(found) else 1]  # of systems that are not told apart none stands alone
     of = " and ".join(f"“{name}” {interval}" for name, (_, interval) in shown)
-    numbers = {f"{title} of {of}": " and ".join(value for _, (value, _) in shown)}
+    same = len({value for _, (value, _) in shown}) < len(shown)  # which tells nothing
+    numbers = {} if same else {f"{title} of {of}": " and ".join(value for _, (value, _) in shown)}
     if len(found.systems) == 1:
         return numbers
     if is_close(found):

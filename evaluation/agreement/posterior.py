@@ -227,11 +227,10 @@ class PosteriorAgreement:
 
     def __repr__(self) -> str:
         value, low, high = within(self.value, *(self.interval if np.isfinite(self.sd) else (np.nan, np.nan)))
-        text = f"By the posterior two annotators agree with probability {value}, the rate to expect of many labels"
+        text = f"By the fit, two annotators give the same label with probability {value}"
         if np.isfinite(self.sd):
-            of_draws = "in closed form, " if self.exact_sd is not None else ""
-            text += f" ({of_draws}{100 * self.level:g} % of the draws in [{low}, {high}])"
-        return f"{text}; {self.num_items:,} items, which count alike.\n{self.verdict}".rstrip()
+            text += f" [{low}, {high}] ({100 * self.level:g} %)"
+        return f"{text}; all {self.num_items:,} items count alike.\n{self.verdict}".rstrip()
 
 
 def _interval(draws: np.ndarray, level: float) -> tuple[float, float]:

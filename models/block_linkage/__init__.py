@@ -440,7 +440,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             f"by how the linked records differ, {100 * float(posterior.found_share):.1f} % of all links are among the "
             "candidates: the number of entities is not corrected for the others"
         )
-    expected = f"the model expects {100 * float(posterior.found_share):.1f} % of all links among the compared pairs"
+    expected = f"the estimate expects {100 * float(posterior.found_share):.1f} % of all links among the compared pairs"
     if not posterior.tells_hidden():
         why = "the linked pairs do not look as it expects"
         if posterior.differing[0].sum() < LEAST_LINKS:

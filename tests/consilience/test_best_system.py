@@ -233,7 +233,7 @@ def test_annotators_are_trusted_less_and_more_where_the_sampler_can(ranks, tried
     )
     told = finding(fit, own, [found[-1]], [])
     assert f"At three times it (3), {found[-1].unsure} items would have a certainty below 0.9 (mean certainty " in told
-    assert [one.command for one in actions(fit, [])] == ["cs.fit('plackett-luce', data, reliability=3)"]
+    assert [one.command for one in actions(fit, [])] == ["cs.fit('plackett-luce', data, draws=200, reliability=3)"]
     assert not actions(fit, found)
 
 

@@ -99,7 +99,7 @@ def test_pairs_that_only_typing_errors_part_are_counted_with_what_to_do(fit):
         actions = next_steps(one, weighed(one), typos)
         place = next(place for place, own in enumerate(actions) if "--similar" in own.command)
         assert f"--similar {flags} -o" in actions[place].command
-        said = f"{found.words}. Compared by similarity, the result has no intervals; without --similar it has:"
+        said = f"{found.words}. The result then has no intervals (leave out --similar to keep them):"
         assert actions[place].words.endswith(said if early else ", so that typing errors count less:")
         assert (place == 0) is early
 

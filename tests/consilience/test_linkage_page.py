@@ -216,14 +216,11 @@ def test_a_share_and_its_interval_are_of_the_same_draws(fit):
     assert tiles["of all links expected to be found"] == percent(of_all)
     number = wrong.replace("< ", "fewer than ")
     page = page_of(fit)
-    said, _, steps = page.verdict.partition(" Decide the pairs in doubt (")
-    assert said == (
+    assert page.verdict == (
         f"Treat the {made} links as a draft: the model expects {number} of them to be wrong, but no known "
-        "link confirms that."
+        "link confirms that. Decide the pairs in doubt before you use them."
     )
-    places = [int(place) for place in re.findall(r"\d+", steps)]
-    assert places
-    assert all("review" in page.actions[place - 1].command for place in places)
+    assert any("review" in action.command for action in page.actions)
     pairs, cuts = fit.truth.pairs(), np.array([0.2, 0.5, 0.9])
     own = fit.truth.counted().partitions.clusters(slice(None))
     together = own[:, pairs.first] == own[:, pairs.second]
@@ -414,7 +411,7 @@ def test_agreement_by_chance_that_is_not_there_is_counted(restriction):
     ends = table.frame.set_index(["field", "outcome"])[["95 % from", "to"]]
     assert ends.loc[("born", "equal")].isna().all()
     assert ends.loc[("first", "equal")].notna().all()
-    assert "A field that the model expects to be equal by chance far too often has none." in how
+    assert "The line “equal” of a field that the model expects to be equal by chance far too often has none." in how
 
 
 @pytest.mark.parametrize(

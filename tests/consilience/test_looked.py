@@ -125,9 +125,9 @@ def test_what_gold_labels_tell_is_said_no_surer_than_it_is(chance, without, end,
 @pytest.mark.parametrize(
     ("right", "said"),
     [
-        ([1], " (“a” also gives it)"), ([0], " (“a” does not give it either)"),
-        ([1, 1], " (both systems also give it)"), ([1, 0], " (1 of 2 systems also gives it)"),
-        ([0, 0], " (none of 2 systems gives it either)"), ([1, 1, 1], " (all 3 systems also give it)"),
+        ([1], " (“a” gives it)"), ([0], " (“a” does not give it either)"),
+        ([1, 1], " (both systems give it)"), ([1, 0], " (1 of 2 systems gives it)"),
+        ([0, 0], " (none of 2 systems gives it either)"), ([1, 1, 1], " (all 3 systems give it)"),
     ],
 )  # fmt: skip
 def test_systems_that_give_a_label_that_no_annotator_gave_are_counted(right, said):

@@ -278,7 +278,7 @@ def test_an_annotator_who_is_low_by_chance_is_not_named_among_the_next_steps(tmp
         shown = page(cs.report(cs.fit("majority-vote", data), path=tmp_path / "page.html", force=True))
         who_is = "“z”, which match the gold labels clearly less often than those of the others"
         assert (f"Review the labels of {who_is}" in shown) is named
-        assert ("Nobody matches them clearly less often than the others do" in shown) is not named
+        assert ("No single annotator matches them clearly less often than the others do" in shown) is not named
 
 
 def test_matrices_are_of_those_who_err_most():

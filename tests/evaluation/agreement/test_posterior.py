@@ -95,7 +95,7 @@ def test_prirn_implies_the_closed_form(alpha):
     assert not len(found.predictive)
     assert np.isnan([found.observed, found.predictive_p, found.two_sided_p, *found.predictive_interval]).all()
     assert found.verdict == ""
-    assert str(found).endswith("3 items, which count alike.")
+    assert str(found).endswith("all 3 items count alike.")
 
 
 def test_a_point_estimate_implies_one_number_without_spread():
