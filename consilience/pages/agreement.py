@@ -37,7 +37,6 @@ _PAPER = """@article{norregaard2022sparse,
 _MOST_ROWS = 30  # of a table that a page shows; the library and the command have them all
 
 _MOST_FINDINGS = 4  # of a first screen
-
 _MOST_NAMED = 3  # of those than whom the lowest is lower
 
 _THESE, _LIKE_THESE = "these annotators", "annotators like these"  # for whom intervals are

@@ -24,6 +24,8 @@ from consilience.pages.spread_of_ratings import Spread
 from consilience.pages.who_agrees import agreement_with_others, left_out
 from tests.consilience.test_ratings_page import fitted, rated
 
+pytestmark = pytest.mark.filterwarnings("ignore:annotators rate higher or lower than others")
+
 # Ratings --------------------------------------------------------------------------------------------------------------
 
 

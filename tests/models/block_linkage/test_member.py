@@ -157,7 +157,7 @@ def test_what_the_candidates_leave_out(simulated):
     assert table["disagreement"] == posterior.disagreement <= 0.1
     assert table["entities"] == fitted.truth.num_clusters_moments()[0]
     assert table["entities_corrected"] == fitted.truth.corrected_num_clusters() < table["entities"]
-    (note,) = [note.text for note in fitted.findings() if "links among the candidates" in note.text]
+    (note,) = [note.text for note in fitted.findings() if "links among the compared pairs" in note.text]
     assert f"{100 * table['found_share']:.1f} %" in note
     assert f"about {table['entities'] - table['entities_corrected']:,.1f} more links are expected" in note
 
