@@ -546,7 +546,7 @@ def _run(found: Agreement) -> Section:
     given = "".join(f", {name}={value!r}" if np.isscalar(value) else f", {name}=…" for name, value in told.items())
     whose = _whose(found)
     wider = found.interval_of_others and not found.hardly_equal
-    whose += "; on the first screen for annotators like these" if wider else ""
+    whose += "; of SPA and alpha on the first screen for annotators like these too" if wider else ""
     rows = [
         ("measure", "Krippendorff's alpha" if found.hardly_equal else "sparse probability of agreement (SPA)", ""),
         ("weights of items", SCHEME_WORDS[found.weights], f"weights={told['weights']!r}" if "weights" in told else ""),

@@ -94,7 +94,7 @@ def items_section(
         reports = _Reports(fit.data, shown)
         blocks.append(
             f"In rankings, “>” means “above”{' and “=” means a tie' * reports.any_tied}; classes that are not named "
-            "rank below all others. “2 ×” marks a ranking that two annotators gave."
+            f"rank below all others. “2 ×” marks a ranking that two annotators gave.{_never_named(truth, shown)}"
         )
     blocks.append(_table(fit, truth, certainties, annotators, shown, reports, margins))
     if reports is not None:
@@ -111,6 +111,14 @@ def items_section(
     of = counted(truth.num_units, f"{unit}s")
     gist = f"{below(best, 1):,} of {of} tied" if vote else f"{below(best):,} of {of} with a certainty below {SURE}"
     return Section(f"{unit.capitalize()}s", blocks, "" if truth.num_draws == 1 else gist)
+
+
+def _never_named(truth: Any, shown: np.ndarray) -> str:
+    """Say so where a class that nobody named in an item has no plausibility there by the model; else nothing."""
+    found = truth.mean_shares(shown[:_DRAWN].tolist())
+    if any(len(codes) < truth.num_classes and mean.sum() > 1 - _HALF_UP for codes, mean in found):
+        return " By this model, a class that nobody named in an item has a plausibility of 0 there."
+    return ""
 
 
 def _of_votes(best: Score, truth: Any, unit: str) -> str:
