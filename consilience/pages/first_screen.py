@@ -197,20 +197,21 @@ def _of_one_system(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> str
 
 
 def figure(fit: Fit, top: Score, comparison: Comparison | None, gold: SystemsByGold) -> Any:
-    """Return the figure: systems with their intervals, or without any, how many items are how certain; None of a point.
+    """Return how many items are how certain, and above systems with their intervals, if there are any; None of a point.
+
+    A vote has the first alone: how far its labels won is what its scores rest on.
 
     Parameters
     ----------
     fit, top, comparison, gold : as of `verdict`.
     """
-    if comparison is not None:
-        return _systems_figure(comparison, fit, gold)
     if is_vote(fit):
         return system_figures.counts(_shares_of_votes(fit, top), "Share of the votes of the label that won")
+    systems = [] if comparison is None else [_systems_figure(comparison, fit, gold)]
     if fit.truth.num_draws == 1:
-        return None
+        return systems[0] if systems else None
     title = f"Certainty of the leading {class_word(fit)}"
-    return system_figures.counts(_bands(top), title, fit.data.unit)
+    return [system_figures.counts(_bands(top), title, fit.data.unit), *systems]
 
 
 def _systems_figure(comparison: Comparison, fit: Fit, gold: SystemsByGold) -> Any:

@@ -226,7 +226,7 @@ def _actions_on_systems(fit: Fit, found: Any) -> tuple[list[Action], list[Action
         more = rank_more(found.comparison, apart)
         actions += [Action(more)] * bool(more)
     if fit.data.rows != "annotation":  # of which no reader takes gold labels
-        actions.append(Action(decided(fit, found.truth.num_units, apart)))
+        actions.append(Action(decided(fit, found.truth.num_units, apart, found.comparison)))
     return actions, _sources(fit, found, systems, alone)
 
 

@@ -100,7 +100,7 @@ def whose_columns(fit: Fit, systems: Mapping[str, Any]) -> str:
     return f" ({_OF_SIDES if fit.data.rows == 'rating' else COLUMNS})" if unread else ""
 
 
-def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
+def decided(fit: Fit, number: int, apart: float, comparison: Comparison) -> str:
     """Say how to score systems of which nobody says where they come from, where no reader takes gold labels.
 
     Parameters
@@ -108,6 +108,7 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
     fit : of ratings or rankings.
     number : how many items there are.
     apart : on which share of them the first choices of the first two systems differ.
+    comparison : of these systems, whose lead is to be found.
     """
     few = 20
     number = number if number <= 2 * few else few
@@ -119,8 +120,9 @@ def decided(fit: Fit, number: int, apart: float = 1.0) -> str:
     left = f"{counted(number, 'items')} {'leaves' if number == 1 else 'leave'} a doubt of up to ± {half:.2f} of a score"
     if apart > 0:
         left += f" and ± {lead:.2f} of the lead"
-        enough = needed(_LEAD, max(apart, _LEAD))
-        found = f"; to find a lead of {_LEAD:g} in four of five cases takes about {round(enough, -1):,.0f}"
+        seen = max(_LEAD, _least_lead(comparison)[0])
+        enough = needed(seen, max(apart, seen))
+        found = f"; to find a lead of {seen:g} in four of five cases takes about {round(enough, -1):,.0f}"
         left += found * bool(enough > number)
     return (
         f"Have an expert {what} {which}, and count how many each system has right, so that annotators' errors no "

@@ -200,7 +200,7 @@ def test_a_system_has_one_dot_and_an_interval_for_each_reading(known):
     fit = cs.fit("dawid-skene", data.replace(gold=None))
     board = cs.compare(fit, systems, provenance={"s0": known or "unknown", "s1": "unknown"})
     names = [str(name) for name in board.table["system"]]
-    ax = first_screen.figure(fit, cs.certainty(fit), board, SystemsByGold())
+    _, ax = first_screen.figure(fit, cs.certainty(fit), board, SystemsByGold())
     copied, looked = (text.get_text() for text in ax.get_legend().get_texts())
     assert copied == "predictions made from the annotations"
     two = np.nanmax(np.ptp(board.readings.own_range, axis=0)) > 0.005  # dots of a system
@@ -224,12 +224,19 @@ def test_a_system_has_one_dot_and_an_interval_for_each_reading(known):
     assert names == [tick.get_text() for tick in ax.get_yticklabels()]
 
 
-@pytest.mark.parametrize("model", ["majority-vote", "dawid-skene"])
-def test_scores_that_are_not_to_be_quoted_are_not_drawn_beside_those_that_are(model):
+def test_scores_that_are_not_to_be_quoted_are_not_drawn_beside_those_that_are():
     data, systems = some(2)
-    fit = cs.fit(model, data)
+    fit = cs.fit("dawid-skene", data)
     board = cs.compare(fit, systems, gold="use")
     gold = SystemsByGold(anchored=board)
-    ax = first_screen.figure(fit, cs.certainty(fit), cs.compare(fit, systems), gold)
+    items, ax = first_screen.figure(fit, cs.certainty(fit), cs.compare(fit, systems), gold)
+    assert items.get_title(loc="left") == "Certainty of the leading label"
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["accuracy to quote, 95 %"]
     assert len(ax.collections) == 1
+
+
+def test_a_vote_draws_how_far_its_labels_won_and_no_systems():
+    data, systems = some(2)
+    fit = cs.fit("majority-vote", data)
+    ax = first_screen.figure(fit, cs.certainty(fit), cs.compare(fit, systems), SystemsByGold())
+    assert ax.get_title(loc="left") == "Share of the votes of the label that won"
