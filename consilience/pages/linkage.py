@@ -146,9 +146,12 @@ def _shares_of_draws(fit: Any) -> list[tuple[float, float, float]]:
 def _seen_of_draws(fit: Any) -> list[tuple[float, float, float]]:
     """Return the same of the share of links found among those looked at, and of that of these among all links.
 
-    Looked at is what has a probability in the estimate. NaN for the second where draws know nothing of other pairs.
+    Looked at is what has a probability in the estimate. NaN for the second where draws know nothing of other pairs, and
+    for both where they are no partitions.
     """
     counted_in, pairs, size = fit.truth.counted().partitions, fit.truth.pairs(), fit.data.num_records
+    if counted_in is None:
+        return [_UNKNOWN] * 2
     one, other = np.divmod(pairs_together(fit.truth.estimate()), size)
     of_block = [
         ((own[:, one] == own[:, other]).sum(axis=1), (own[:, pairs.first] == own[:, pairs.second]).sum(axis=1))

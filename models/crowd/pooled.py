@@ -29,8 +29,8 @@ from consilience.models.truth.labels import LabelTruth
 # Steps of an ascent, and by how much probabilities of labels may move in the last one.
 _MOST_STEPS, _STILL = 500, 1e-4
 
-# Of a truth the accuracies by one-coin, which are asked for at several levels.
-_FOUND: weakref.WeakKeyDictionary[LabelTruth, Asked] = weakref.WeakKeyDictionary()
+# Of a truth: mean and deviation serve intervals of all levels.
+_FOUND: weakref.WeakKeyDictionary[LabelTruth, Interval] = weakref.WeakKeyDictionary()
 
 
 def with_one_coin(own: Interval, asked: Asked) -> Interval:
@@ -41,7 +41,9 @@ def with_one_coin(own: Interval, asked: Asked) -> Interval:
     own : of the fit.
     asked : of the fit too; of whose level the intervals are, those of Beta distributions with the mixture's moments.
     """
-    other = _by_one_coin(asked)
+    if asked.truth not in _FOUND:
+        _FOUND[asked.truth] = _by_one_coin(asked)
+    other = _FOUND[asked.truth]
     mean = (own.mean + other.mean) / 2
     variance = (own.sd**2 + other.sd**2) / 2 + ((own.mean - other.mean) / 2) ** 2
     return beta_of_moments(mean, variance, asked.level)
@@ -49,19 +51,17 @@ def with_one_coin(own: Interval, asked: Asked) -> Interval:
 
 def _by_one_coin(asked: Asked) -> Interval:
     """Return what one-coin, fitted by coordinate ascent, says of the annotators."""
-    if asked.truth not in _FOUND:
-        member: Any = one_coin.MODEL
-        given = {one.name: getattr(asked.resolved.settings, one.name) for one in dataclasses.fields(CrowdSettings)}
-        resolved = Resolved(asked.data, CrowdSettings(**given), one_coin.Priors(), member.sites)
-        ascent = member.engine("cavi")
-        problem = ascent.prepare(resolved)
-        lengths = ascent.lengths(problem)
-        values = {name: np.asarray(own)[: lengths.get(name)] for name, own in _ended(ascent, problem).items()}
-        posterior = ascent.finish(values, resolved)
-        truth = member.truth(posterior, resolved, key=asked.key, num_draws=1)
-        made = functools.partial(Parameters, one_coin.CHANNEL)
-        _FOUND[asked.truth] = Asked(made, posterior, resolved, truth, asked.level)
-    every = _FOUND[asked.truth].summary(right_of, asked.prevalence)
+    member: Any = one_coin.MODEL
+    given = {one.name: getattr(asked.resolved.settings, one.name) for one in dataclasses.fields(CrowdSettings)}
+    resolved = Resolved(asked.data, CrowdSettings(**given), one_coin.Priors(), member.sites)
+    ascent = member.engine("cavi")
+    problem = ascent.prepare(resolved)
+    lengths = ascent.lengths(problem)
+    values = {name: np.asarray(own)[: lengths.get(name)] for name, own in _ended(ascent, problem).items()}
+    posterior = ascent.finish(values, resolved)
+    truth = member.truth(posterior, resolved, key=asked.key, num_draws=1)
+    made = functools.partial(Parameters, one_coin.CHANNEL)
+    every = Asked(made, posterior, resolved, truth, asked.level).summary(right_of, asked.prevalence)
     return Interval(*(values[: asked.data.num_annotators] for values in every))
 
 
