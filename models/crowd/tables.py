@@ -2,8 +2,8 @@
 
 **Intervals** are central. Of draws they are quantiles. Coordinate ascent takes labels and parameters for independent,
 and its own intervals are too narrow: here labels are drawn from what it ended with and parameters given these labels,
-200 times (imputation), which is wider, and still somewhat too narrow where data are few; ``method="gibbs"`` is what
-intervals are best taken from. The estimate of EM has none.
+200 times (imputation), which is wider, and still somewhat too narrow where data are few; those of ``method="gibbs"``
+allow for more. Accuracies by `dawid-skene` are of two models, see `pooled`. The estimate of EM has none.
 """
 
 from __future__ import annotations
@@ -170,8 +170,6 @@ def annotators_table(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
     ) -> dict[str, np.ndarray]:
         """Return how much each annotator annotated, how reliable she is, and how often she was right on her items.
-
-        Of `dawid-skene`, one half of what is said of ``accuracy`` is by `one-coin`; see `pooled`.
 
         Parameters
         ----------
