@@ -102,9 +102,8 @@ def cut_apart(fit: Any) -> list[str]:
 
 
 def of_the_prior_of_annotators(fit: Any) -> list[str]:
-    """Return what the fit says of its prior, without how it counts accuracies, which the page does not show."""
-    said = (one.words().split(". ") for one in fit.findings())
-    return [f"{capital('. '.join(part for part in one if not part.startswith('Accuracies')))}." for one in said]
+    """Return what the fit says of its prior; later sentences are on accuracies, which the page does not show."""
+    return [f"{capital(one.words().partition('. ')[0])}." for one in fit.findings()]
 
 
 def against_the_votes(labels: Sequence[Any], items: Sequence[Any], votes: np.ndarray, grades: Sequence[Any]) -> str:

@@ -121,7 +121,6 @@ class _Weight(NamedTuple):
     expected: float
     weight: float
     number: float
-    counted: bool  # not by a prior of the user's own
 
 
 def _outweighed(posterior: Posterior, resolved: Resolved) -> _Weight | None:
@@ -146,7 +145,12 @@ def _outweighed(posterior: Posterior, resolved: Resolved) -> _Weight | None:
     error = np.sqrt(np.maximum(accuracy * (1 - accuracy), 1e-3) / (number + weight))
     if not number.size or np.median(moved / error) <= _UNSAID:
         return None
-    return _Weight(expected, weight, float(np.median(number)), isinstance(resolved.given.confusion, Diagonal))
+    return _Weight(expected, weight, float(np.median(number)))
+
+
+def _is_of_ours(resolved: Resolved) -> bool:
+    """Return whether the prior of the confusion matrices is of our kind, and not a distribution of the user's own."""
+    return isinstance(getattr(resolved.given, "confusion", None), Diagonal)
 
 
 def _accuracy(asked: Asked, own: Interval) -> Interval:
@@ -155,7 +159,7 @@ def _accuracy(asked: Asked, own: Interval) -> Interval:
     Where the prior outweighs the annotators they are counted from the labels, and not taken from confusion matrices.
     """
     posterior, resolved = asked.posterior, asked.resolved
-    if posterior.form == "estimate" or not isinstance(getattr(resolved.given, "confusion", None), Diagonal):
+    if posterior.form == "estimate" or not _is_of_ours(resolved):
         return own
     if _outweighed(posterior, resolved) is not None:
         own = counted_accuracy(np.asarray(asked.truth.untempered), resolved.data, asked.level)
@@ -167,7 +171,8 @@ def _says(account: Account) -> Iterator[Note]:
     found = _outweighed(account.posterior, account.resolved)
     if found is None:
         return
-    leaning = "confusion matrices lean" if found.counted else "accuracies and confusion matrices lean"
+    counted = _is_of_ours(account.resolved)
+    leaning = "confusion matrices lean" if counted else "accuracies and confusion matrices lean"
     yield Note(
         Level.warning,
         f"{leaning} towards the prior, and so do their intervals: before any data it expects {found.expected:.2f} of "
@@ -176,7 +181,7 @@ def _says(account: Account) -> Iterator[Note]:
         + (
             " Accuracies are therefore counted from labels, one half of them by the model one-coin, which learns how "
             "accurate to expect each annotator"
-            if found.counted else " The model one-coin learns from all annotators how accurate to expect each"
+            if counted else " The model one-coin learns from all annotators how accurate to expect each"
         ),
         title="What the model expects of annotators outweighs what they did.", model="one-coin", about=ERRORS,
     )
