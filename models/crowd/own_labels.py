@@ -8,7 +8,8 @@ their prior, which takes rows for independent: of K labels it knows an accuracy 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from scipy import special
@@ -37,7 +38,7 @@ def counted_accuracy(
     data : the annotations.
     level : of the intervals, which are those of the Beta distribution that has this mean and variance.
     """
-    right, variance = _moments_of_right(data, probability)
+    ((right, variance),) = _moments_of_right(data, [probability])
     number = annotation_counts(data)
     a, b = LearnedBeta().most_probable(right, number - right)
     total = number + a + b
@@ -56,24 +57,29 @@ def realised_accuracy(
     draws. Where nobody knows how far annotators err together, the interval holds those of both ends of what that may be
     and, if no gold labels tell, of independent errors too. NaN of an annotator without annotations.
     """
+    number, found = annotation_counts(data), truth.exact(Ranked(1))
+    known = np.where(number > 0, number, np.nan)
+    shares = [] if found is not None else [_share_of_draws(truth, data, known, level)]
+    readings = itertools.chain([] if found is None else [_dense(truth, found)], _if_otherwise(truth))
+    for mean, variance in _moments_of_right(data, readings):
+        own, step = beta_of_moments(mean / known, variance / known**2, level), 0.5 / known
+        shares.append((own.mean, np.maximum(own.lower - step, 0.0), np.minimum(own.upper + step, 1.0)))
+    means, lower, upper = zip(*shares, strict=True)
+    return means[0], np.min(lower, axis=0), np.max(upper, axis=0)
+
+
+def _share_of_draws(
+    truth: LabelTruth, data: Annotations, known: Float[np.ndarray, " annotator"], level: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the same by draws of the labels, of so many annotations."""
     columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
     item, annotator, label, weight = columns
-    found = truth.exact(Ranked(1))
-    if found is not None:
-        mean, lower, upper = _share_right(data, _dense(truth, found), level)
-    else:
-        number = annotation_counts(data)
-        known = np.where(number > 0, number, np.nan)
-        chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
-        shares = [
-            np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known
-            for own in truth.labels_of(chosen)
-        ]
-        mean, (lower, upper) = np.mean(shares, axis=0), np.quantile(shares, ends(level), axis=0)
-    for probability in _if_otherwise(truth):
-        _, low, high = _share_right(data, probability, level)
-        lower, upper = np.minimum(lower, low), np.maximum(upper, high)
-    return mean, lower, upper
+    chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
+    shares = [
+        np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known
+        for own in truth.labels_of(chosen)
+    ]
+    return np.mean(shares, axis=0), *np.quantile(shares, ends(level), axis=0)
 
 
 def _if_otherwise(truth: LabelTruth) -> Iterator[Float[np.ndarray, "item class"]]:
@@ -92,30 +98,20 @@ def _dense(truth: LabelTruth, found: Marginals) -> Float[np.ndarray, "item class
     return dense
 
 
-def _share_right(
-    data: Annotations, probability: Float[np.ndarray, "item class"], level: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the share of right labels and its interval, of labels of items with these probabilities."""
-    number = annotation_counts(data)
-    known = np.where(number > 0, number, np.nan)
-    mean, variance = _moments_of_right(data, probability)
-    found, step = beta_of_moments(mean / known, variance / known**2, level), 0.5 / known
-    return found.mean, np.maximum(found.lower - step, 0.0), np.minimum(found.upper + step, 1.0)
-
-
 def _moments_of_right(
-    data: Annotations, probability: Float[np.ndarray, "item class"]
-) -> tuple[Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"]]:
-    """Return mean and variance of the number of right labels; of one item at most one of several labels is right."""
+    data: Annotations, probabilities: Iterable[Float[np.ndarray, "item class"]]
+) -> Iterator[tuple[Float[np.ndarray, " annotator"], Float[np.ndarray, " annotator"]]]:
+    """Yield mean and variance of the number of right labels; of one item at most one of several labels is right."""
     columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
     item, annotator, label, weight = columns
     pair = annotator.astype(np.int64) * data.num_items + item
     cell, place = np.unique(pair * data.num_labels + label, return_inverse=True)
-    number, right = np.bincount(place, weight, len(cell)), np.zeros(len(cell))
-    right[place] = probability[item, label]
+    number = np.bincount(place, weight, len(cell))
     owners, owner = np.unique(cell // data.num_labels, return_inverse=True)
-    expected = np.bincount(owner, number * right, len(owners))
-    square = np.bincount(owner, number**2 * right, len(owners))
-    annotators = owners // data.num_items
-    mean = np.bincount(annotators, expected, data.num_annotators)
-    return mean, np.bincount(annotators, np.maximum(square - expected**2, 0.0), data.num_annotators)
+    annotators, items = np.divmod(owners, data.num_items)
+    for probability in probabilities:
+        right = probability[items[owner], cell % data.num_labels]
+        expected = np.bincount(owner, number * right, len(owners))
+        square = np.bincount(owner, number**2 * right, len(owners))
+        mean = np.bincount(annotators, expected, data.num_annotators)
+        yield mean, np.bincount(annotators, np.maximum(square - expected**2, 0.0), data.num_annotators)
