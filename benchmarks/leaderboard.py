@@ -173,17 +173,15 @@ def tell(record: Recording, kept: Kept) -> None:
         record.table("provenance", _rounded(kept.rows("provenance")))
         record.say("2,000 items of five ambiguous labels each: the truth itself, and the majority of the labels.")
         record.table("worst case", _rounded(kept.rows("worst case")))
-    if kept.rows("refits"):
-        record.section("A system as one more annotator")
-        record.say("300 items, ten annotators of which three label each; the system knows with .5 to .95, or guesses.")
-        record.table("refits", _rounded(kept.rows("refits")))
-    if kept.rows("preferences"):
-        record.section("Ranked items, by annotators with preferences")
-        record.say(
-            "Systems looked at the items, whose plausibilities are inferred by `prirn`. 'With' is the jackknife over "
-            "annotators; 'without', the same rankings as lists that do not say who gave them."
-        )
-        record.table("preferences", _rounded(kept.rows("preferences")))
+    _tell_part(
+        record, kept, "refits", "A system as one more annotator",
+        "300 items, ten annotators of which three label each; the system knows with .5 to .95, or guesses.",
+    )  # fmt: skip
+    _tell_part(
+        record, kept, "preferences", "Ranked items, by annotators with preferences",
+        "Systems looked at the items, whose plausibilities are inferred by `prirn`. 'With' is the jackknife over "
+        "annotators; 'without', the same rankings as lists that do not say who gave them.",
+    )  # fmt: skip
     if kept.rows("public"):
         record.section("Nine public crowds, beside their gold labels")
         leaderboard_public.tell_public_sets(record, kept.rows("public"))
@@ -191,9 +189,16 @@ def tell(record: Recording, kept: Kept) -> None:
         ("anchoring", "Judges and some gold labels"), ("coefficients", "Agreement coefficients"),
         ("conformal", "Conformal sets, level .9"), ("speed", "Speed"),
     ):  # fmt: skip
-        if kept.rows(part):
-            record.section(title)
-            record.table(part, _rounded(kept.rows(part)))
+        _tell_part(record, kept, part, title)
+
+
+def _tell_part(record: Recording, kept: Kept, part: str, title: str, words: str = "") -> None:
+    """Record the rows of a part as a table, in a section of its own; nothing where there are none."""
+    if kept.rows(part):
+        record.section(title)
+        if words:
+            record.say(words)
+        record.table(part, _rounded(kept.rows(part)))
 
 
 # ---- bars ----
